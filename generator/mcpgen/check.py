@@ -1,0 +1,128 @@
+"""Whether a package on disk is what mcpgen would write now, and if not, why.
+
+Fingerprints answer first: when the inputs, the generator and every file are those of the manifest,
+nothing has to be rendered.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcpgen import __version__, manifest, output, pipeline, schema
+from mcpgen.errors import OutputError, UsageError
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a check found.
+
+    Attributes:
+        directory: The package.
+        schema_changed: Revisions with other inputs than the package was made from, and what
+            changed in each.
+        generator_changed: How the generator differs, empty if it is the same.
+        edited: Files changed or deleted by hand.
+        differing: Files that a new run would change, the manifest aside.
+        diff: Unified diff from what is on disk to what would be written.
+    """
+
+    directory: Path
+    schema_changed: Mapping[str, str]
+    generator_changed: str
+    edited: tuple[str, ...]
+    differing: tuple[str, ...] = ()
+    diff: str = ""
+
+    @property
+    def current(self) -> bool:
+        """Whether a new run would change nothing."""
+        return not self.differing
+
+
+def check(directory: Path, named: pipeline.Source | None = None) -> Report:
+    """Compare a package with what mcpgen would write.
+
+    Args:
+        directory: The package.
+        named: The schema file it was made from, if it was made from one.
+
+    Raises:
+        OutputError: The directory is not a package of mcpgen's.
+        UsageError: The package was made from a schema file that was not named.
+    """
+    record = manifest.read(directory)
+    if record is None:
+        raise OutputError(f"{directory}: expected a package of mcpgen's, got no {manifest.NAME}")
+    sources = tuple(_source(name, origin, named) for name, origin in record.revisions.items())
+    missing = [path for path in record.files if not (directory / path).is_file()]
+    report = Report(
+        directory=directory,
+        schema_changed=_changed_inputs(sources, record),
+        generator_changed=_changed_generator(record),
+        edited=tuple(sorted([*output.edited(directory, record.files), *missing])),
+    )
+    if not (report.schema_changed or report.generator_changed or report.edited):
+        return report
+    request = pipeline.BuildRequest(record.package, sources, record.options.errata)
+    return _compared(report, record, pipeline.build(request))
+
+
+def _source(name: str, origin: manifest.Origin, named: pipeline.Source | None) -> pipeline.Source:
+    if origin.origin == "mcpgen":
+        return pipeline.known_source(name)
+    if named is None or named.revision != name:
+        raise UsageError(f"revision {name} was made from a schema file: name it with --schema FILE")
+    return named
+
+
+def _changed_inputs(
+    sources: tuple[pipeline.Source, ...], record: manifest.Manifest
+) -> dict[str, str]:
+    changed: dict[str, str] = {}
+    for source in sources:
+        origin = record.revisions[source.revision]
+        if pipeline.inputs(source, record.options.errata) == origin.inputs:
+            continue
+        same = schema.read_digest(source.schema) == origin.structure
+        changed[source.revision] = (
+            "its prose, corrections or facts" if same else "the structure of its messages"
+        )
+    return changed
+
+
+def _changed_generator(record: manifest.Manifest) -> str:
+    if record.generator == manifest.generator_fingerprint():
+        return ""
+    if record.mcpgen == __version__:
+        return f"another build of mcpgen {__version__}"
+    return f"made by mcpgen {record.mcpgen}, this is {__version__}"
+
+
+def _compared(report: Report, record: manifest.Manifest, files: Mapping[str, str]) -> Report:
+    paths = sorted({*files, *record.files} - {manifest.NAME})
+    diffs: dict[str, str] = {}
+    for path in paths:
+        place = report.directory / path
+        before = place.read_text(encoding="utf-8", errors="replace") if place.is_file() else None
+        after = files.get(path)
+        if before != after:
+            diffs[path] = "".join(_diff(path, before, after))
+    return Report(
+        directory=report.directory,
+        schema_changed=report.schema_changed,
+        generator_changed=report.generator_changed,
+        edited=report.edited,
+        differing=tuple(diffs),
+        diff="".join(diffs.values()),
+    )
+
+
+def _diff(path: str, before: str | None, after: str | None) -> Iterator[str]:
+    old = "/dev/null" if before is None else f"a/{path}"
+    new = "/dev/null" if after is None else f"b/{path}"
+    lines, new_lines = (before or "").splitlines(True), (after or "").splitlines(True)
+    for line in difflib.unified_diff(lines, new_lines, fromfile=old, tofile=new):
+        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"

@@ -1,0 +1,205 @@
+"""The command line: one group that generates a package, and commands around it.
+
+Errors are one line on standard error: exit code 2 for what was asked wrongly, 1 for the rest.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from mcpgen import __version__
+from mcpgen.console import Console
+from mcpgen.errors import McpgenError, UsageError
+
+_DIRECTORY = click.Path(file_okay=True, dir_okay=True, path_type=Path)
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def _fail(error: Exception, *, debug: bool) -> NoReturn:
+    if debug:
+        traceback.print_exception(error)
+    text, code = _said(error)
+    click.echo(f"mcpgen: error: {' '.join(text.split())}", err=True)
+    sys.exit(code)
+
+
+def _said(error: Exception) -> tuple[str, int]:
+    match error:
+        case McpgenError():
+            return str(error), error.exit_code
+        case click.exceptions.NoArgsIsHelpError():
+            return "expected a command; try mcpgen --help", error.exit_code
+        case click.ClickException():
+            text = error.format_message().rstrip(".")
+            return text[:1].lower() + text[1:], error.exit_code
+        case click.Abort():
+            return "interrupted", 1
+        case _:
+            kind = type(error).__name__
+            return f"unexpected {kind}: {error} (--debug shows where; please report it)", 1
+
+
+def _common(command: Any) -> Any:
+    """Add the options that every command takes."""
+    quiet = click.option("-q", "--quiet", is_flag=True, help="Leave out progress and summaries.")
+    debug = click.option(
+        "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."
+    )
+    return quiet(debug(command))
+
+
+@click.group(invoke_without_command=True)
+@click.option(
+    "-r",
+    "--revision",
+    "revisions",
+    multiple=True,
+    metavar="REVISION",
+    help="Revision to generate: its date, latest or all. May be given several times.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=_DIRECTORY,
+    metavar="DIR",
+    help="Directory of the package; its name is the import name.",
+)
+@click.option(
+    "--schema",
+    "schema_file",
+    type=_FILE,
+    help="Generate from this schema file, such as a draft; a date in its name or its folder's"
+    " names the revision.",
+)
+@click.option(
+    "--facts",
+    "facts_file",
+    type=_FILE,
+    help="Facts for --schema; by default those of the nearest earlier revision.",
+)
+@click.option(
+    "--no-errata", is_flag=True, help="Take published schemas as they are, defects included."
+)
+@click.option("--force", is_flag=True, help="Overwrite files that were edited by hand.")
+@_common
+@click.version_option(__version__, prog_name="mcpgen", message="%(prog)s %(version)s")
+@click.pass_context
+def cli(
+    context: click.Context,
+    revisions: tuple[str, ...],
+    output: Path | None,
+    schema_file: Path | None,
+    facts_file: Path | None,
+    no_errata: bool,
+    force: bool,
+    quiet: bool,
+) -> None:
+    """Generate a typed Python package from the schemas of the Model Context Protocol.
+
+    \b
+    Common calls:
+      mcpgen --revision latest -o my_protocol/      the newest revision
+      mcpgen --revision 2025-06-18 --revision 2025-11-25 -o my_protocol/
+      mcpgen --revision all -o my_protocol/         every revision, one package
+      mcpgen check my_protocol/                     is it what mcpgen would write? (for CI)
+      mcpgen list                                   the revisions, and what each has
+    """
+    given = bool(revisions or output or schema_file or facts_file or no_errata or force)
+    if context.invoked_subcommand is not None:
+        if given:
+            raise UsageError(f"options for generating go without {context.invoked_subcommand}")
+        context.obj = Console(quiet)
+        return
+    if not given:
+        click.echo(context.get_help())
+        return
+    if output is None:
+        raise UsageError("expected the directory to write to, got no -o DIR")
+    from mcpgen import commands
+
+    request = commands.requested(revisions, output, schema_file, facts_file, errata=not no_errata)
+    commands.generate(Console(quiet), request, output, force=force)
+
+
+@cli.command()
+@click.argument("directory", type=_DIRECTORY)
+@click.option(
+    "--schema", "schema_file", type=_FILE, help="The schema file the package was made from."
+)
+@click.option("--facts", "facts_file", type=_FILE, help="The facts file it was made from.")
+@_common
+@click.pass_obj
+def check(
+    console: Console,
+    directory: Path,
+    schema_file: Path | None,
+    facts_file: Path | None,
+    quiet: bool,
+) -> None:
+    """Tell whether DIRECTORY is what mcpgen would write, and if not, what changed.
+
+    Exits with 1 if it is not, and prints a unified diff from what is there to what would be.
+    """
+    from mcpgen import commands
+
+    console.quiet |= quiet
+    if not commands.check(console, directory, schema_file, facts_file):
+        sys.exit(1)
+
+
+@cli.command("list")
+@_common
+@click.pass_obj
+def list_(console: Console, quiet: bool) -> None:
+    """List the revisions, and what each has."""
+    from mcpgen import commands
+
+    console.quiet |= quiet
+    commands.list_revisions(console)
+
+
+@cli.group()
+def schema() -> None:
+    """Work with the schemas themselves."""
+
+
+@schema.command()
+@click.option(
+    "--against",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="Checkout of the specification repository.",
+)
+@_common
+@click.pass_obj
+def verify(console: Console, against: Path, quiet: bool) -> None:
+    """Compare our schemas with the official ones, and name every difference.
+
+    Reads DIR/schema/<revision>/schema.json; exits with 1 if the structures differ.
+    """
+    from mcpgen import commands
+
+    console.quiet |= quiet
+    if not commands.verify(console, against):
+        sys.exit(1)
+
+
+def main(words: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit.
+
+    Args:
+        words: The command line without the program's name; that of the process by default.
+    """
+    arguments = sys.argv[1:] if words is None else list(words)
+    try:
+        code = cli.main(arguments, prog_name="mcpgen", standalone_mode=False)
+    except Exception as error:
+        _fail(error, debug="--debug" in arguments)
+    sys.exit(code)

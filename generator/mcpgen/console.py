@@ -1,0 +1,82 @@
+"""What a user sees: rich output on a terminal, plain lines in a pipe, nothing extra when quiet.
+
+Results go to standard output, progress to standard error. rich is imported on a terminal only.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import click
+
+
+@dataclass
+class Console:
+    """Where texts go. `quiet` leaves out progress and summaries, not what was asked for."""
+
+    quiet: bool = False
+
+    @contextmanager
+    def progress(self, text: str) -> Generator[None]:
+        """Say what is going on while it goes on."""
+        if self.quiet:
+            yield
+        elif sys.stderr.isatty():
+            from rich.console import Console as Rich
+
+            with Rich(stderr=True).status(f"{text} ..."):
+                yield
+        else:
+            click.echo(f"{text} ...", err=True)
+            yield
+
+    def summary(self, text: str) -> None:
+        """Say what was done."""
+        if not self.quiet:
+            self.text(text)
+
+    def text(self, text: str) -> None:
+        """Show a text that was asked for."""
+        if sys.stdout.isatty():
+            from rich.console import Console as Rich
+
+            Rich(highlight=False, soft_wrap=True).print(_styled(text), markup=True)
+        else:
+            click.echo(text)
+
+    def table(self, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Show rows under heads."""
+        if sys.stdout.isatty():
+            from rich.console import Console as Rich
+            from rich.table import Table
+
+            table = Table(*heads, box=None, header_style="bold", pad_edge=False)
+            for row in rows:
+                table.add_row(*row)
+            Rich().print(table)
+            return
+        widths = [max(len(row[i]) for row in (heads, *rows)) for i in range(len(heads))]
+        for row in (heads, *rows):
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            click.echo("  ".join(cells).rstrip())
+
+    def diff(self, text: str) -> None:
+        """Show a unified diff."""
+        if sys.stdout.isatty():
+            from rich.console import Console as Rich
+            from rich.syntax import Syntax
+
+            Rich().print(Syntax(text, "diff", theme="ansi_dark", background_color="default"))
+        else:
+            click.echo(text, nl=False)
+
+
+def _styled(text: str) -> str:
+    """A text with its first word bold, safe from being read as markup."""
+    from rich.markup import escape
+
+    first, space, rest = text.partition(" ")
+    return f"[bold]{escape(first)}[/bold]{space}{escape(rest)}"

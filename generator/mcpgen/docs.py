@@ -1,0 +1,134 @@
+"""What types and fields mean, in our own words (`schema/docs.toml`).
+
+One entry serves every revision that has the type; a revision may say something else. Pages are
+those of the specification, below `docs/specification/<revision>/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mcpgen import paths
+from mcpgen.errors import DocsError
+from mcpgen.tables import Place, convert, read_toml
+
+_PARTS: dict[str, Any] = {"doc": "", "page": "", "fields": {}}
+
+
+@dataclass(frozen=True)
+class Text:
+    """What is said about one type.
+
+    Attributes:
+        doc: The type itself; empty if nothing is said.
+        page: Topic of the page that binds it; empty if none is named.
+        fields: Its fields, by wire name.
+    """
+
+    doc: str
+    page: str
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A type in all revisions, and what some of them say instead."""
+
+    text: Text
+    revisions: Mapping[str, Text]
+
+
+@dataclass(frozen=True)
+class Docs:
+    """The documentation of all types.
+
+    Attributes:
+        pages: Path of a topic's page by revision; the revision `default` stands for all others.
+        types: Entries by the name of the type.
+    """
+
+    pages: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    types: Mapping[str, Entry] = field(default_factory=dict[str, Entry])
+
+    def type_doc(self, revision: str, name: str) -> str:
+        """What a type is, or an empty text."""
+        return next((text.doc for text in self._texts(revision, name) if text.doc), "")
+
+    def field_doc(self, revision: str, name: str, wire_name: str) -> str:
+        """What a field of a type means, or an empty text."""
+        texts = self._texts(revision, name)
+        return next((text.fields[wire_name] for text in texts if wire_name in text.fields), "")
+
+    def page(self, revision: str, name: str) -> str:
+        """The page a type belongs to, such as `server/tools`, or an empty text."""
+        topic = next((text.page for text in self._texts(revision, name) if text.page), "")
+        by_revision = self.pages.get(topic, {})
+        return by_revision.get(revision, by_revision.get("default", ""))
+
+    def _texts(self, revision: str, name: str) -> tuple[Text, ...]:
+        """What is said about a type in a revision, what is special to it first."""
+        entry = self.types.get(name)
+        if entry is None:
+            return ()
+        own = entry.revisions.get(revision)
+        return (entry.text,) if own is None else (own, entry.text)
+
+
+def load() -> Docs:
+    """The documentation that mcpgen has.
+
+    Raises:
+        DocsError: The file is malformed.
+    """
+    return load_file(paths.schema_dir() / "docs.toml")
+
+
+def load_file(path: Path) -> Docs:
+    """The documentation in a file.
+
+    Raises:
+        DocsError: The file is malformed.
+    """
+    table, place = read_toml(path, DocsError)
+    for key in table.keys() - {"pages", "types"}:
+        raise place.at(key).error("one of the tables pages, types", key)
+    types = place.at("types").table(table.get("types", {}))
+    found = Docs(
+        pages=_pages(table.get("pages", {}), place.at("pages")),
+        types={name: _entry(row, place.at("types").at(name)) for name, row in types.items()},
+    )
+    for name, entry in found.types.items():
+        for text in (entry.text, *entry.revisions.values()):
+            if text.page and text.page not in found.pages:
+                at = place.at("types").at(name).at("page")
+                raise at.error("a topic of [pages]", text.page)
+    return found
+
+
+def _pages(table: Any, place: Place) -> dict[str, Mapping[str, str]]:
+    pages: dict[str, Mapping[str, str]] = {}
+    for topic, row in place.table(table).items():
+        by_revision = {"default": row} if isinstance(row, str) else place.at(topic).table(row)
+        for revision, path in by_revision.items():
+            if not isinstance(path, str):
+                raise place.at(topic).at(revision).error("a path", path)
+        pages[topic] = by_revision
+    return pages
+
+
+def _entry(row: Any, place: Place) -> Entry:
+    table = dict(place.table(row))
+    special = place.at("revisions")
+    revisions = special.table(table.pop("revisions", {}))
+    return Entry(
+        text=convert({**_PARTS, **table}, Text, place),
+        revisions={
+            revision: convert(
+                {**_PARTS, **special.at(revision).table(text)}, Text, special.at(revision)
+            )
+            for revision, text in revisions.items()
+        },
+    )

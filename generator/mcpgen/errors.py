@@ -1,0 +1,84 @@
+"""The errors of mcpgen, as one small tree.
+
+    McpgenError             anything mcpgen raises on purpose; its text is one line
+    +-- UsageError          the command line asks for something that cannot be (exit code 2)
+    +-- InputError          a file that was read is wrong: file, JSON pointer, expected, came
+    |   +-- SchemaError     a schema
+    |   +-- ErrataError     an errata.toml
+    |   +-- FactsError      a facts.toml
+    |   +-- DocsError       docs.toml
+    |   +-- RevisionsError  revisions.toml
+    |   +-- ManifestError   an mcpgen.json
+    +-- OutputError         the directory to write to, or to check
+
+The class says which input is to blame; attributes hold the data.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar
+
+
+class McpgenError(Exception):
+    """Base of every error that mcpgen raises on purpose."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class UsageError(McpgenError):
+    """The command line asks for something that cannot be."""
+
+    exit_code = 2
+
+
+class InputError(McpgenError):
+    """A file does not hold what it should.
+
+    Args:
+        source: The file, as the user knows it.
+        pointer: JSON pointer into the file, empty for the whole of it.
+        expected: What should be there.
+        came: What is there.
+    """
+
+    def __init__(self, source: str, pointer: str, expected: str, came: str) -> None:
+        super().__init__(f"{source}#{pointer}: expected {expected}, got {came}")
+        self.source = source
+        self.pointer = pointer
+        self.expected = expected
+        self.came = came
+
+
+class SchemaError(InputError):
+    """A schema is not one, or not one of the protocol."""
+
+
+class ErrataError(InputError):
+    """A correction is malformed, or does not fit the schema it corrects."""
+
+
+class FactsError(InputError):
+    """A table of facts has unknown, missing or mistyped keys."""
+
+
+class DocsError(InputError):
+    """The documentation file is malformed."""
+
+
+class RevisionsError(InputError):
+    """The list of revisions is malformed."""
+
+
+class ManifestError(InputError):
+    """The manifest of a package is malformed."""
+
+
+class OutputError(McpgenError):
+    """The directory to write to, or to check, is not as it must be."""
+
+
+def shown(value: Any, limit: int = 60) -> str:
+    """A value as short JSON, for the end of an error text."""
+    text = json.dumps(value, default=str)
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."

@@ -1,0 +1,320 @@
+"""The typed faces: for each message a coroutine to send it, for each received one a handler.
+
+A face of one revision has that revision's types. A face over several has, for each message, what
+any of them has: the arguments of all, and the union of the types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from mcpgen import names
+from mcpgen.annotations import GIVEN, annotation, union
+from mcpgen.facts import Facts
+from mcpgen.jsonvalues import Node
+from mcpgen.methods import Method, Methods
+from mcpgen.nodes import META
+from mcpgen.plain import Definition, Normal
+from mcpgen.texts import Texts, arguments, docstring
+
+CURSOR = "cursor"
+_ANSWERS = ("inputResponses", "requestState")
+_ASKS = "inputRequests"
+_TASK = "task"
+_INDENT = 8
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One member of the params, as an argument.
+
+    Attributes:
+        name: Its Python name.
+        type: Its type, without the mark of an optional one.
+        required: Whether it must be given.
+        doc: What it means; may be empty.
+    """
+
+    name: str
+    type: str
+    required: bool
+    doc: str
+
+
+@dataclass(frozen=True)
+class Way:
+    """One signature of a call.
+
+    Attributes:
+        switches: Arguments by name only that decide about the answer.
+        answer: Type of the answer.
+        is_overload: Whether it is for type checkers alone.
+    """
+
+    switches: tuple[Argument, ...]
+    answer: str
+    is_overload: bool
+
+
+@dataclass(frozen=True)
+class Call:
+    """One message as a face shows it.
+
+    Attributes:
+        name: The wire's name.
+        python_name: The coroutine's name.
+        doc: Its docstring.
+        page_doc: The docstring of the coroutine that gets one page.
+        handler_doc: The docstring of the handler.
+        params: Type of the params, for handlers, `None` among them where they may be absent.
+        arguments: The params one by one; the params as a whole where they are of several kinds.
+        whole: Whether `arguments` is the params as a whole.
+        result: Type of what comes back, and of what a handler returns.
+        answer: The same, less what the client works out by itself.
+        item: Type of the items of a paginated list.
+        plain_answer: The type of the answer when `task` is not given; `None` if that is the same.
+        summary, source: Parts of the docstring.
+    """
+
+    name: str
+    python_name: str
+    doc: str
+    page_doc: str
+    handler_doc: str
+    params: str
+    arguments: tuple[Argument, ...]
+    whole: bool
+    result: str
+    answer: str
+    item: str | None
+    plain_answer: str | None
+    summary: str
+    source: str
+
+    @property
+    def switch(self) -> Argument | None:
+        """The argument that decides between the kinds of answer."""
+        return _switch(self.arguments) if self.plain_answer else None
+
+    @property
+    def positional(self) -> tuple[Argument, ...]:
+        """The arguments that may be given by position."""
+        return tuple(argument for argument in self.arguments if argument != self.switch)
+
+    @property
+    def ways(self) -> tuple[Way, ...]:
+        """The signatures, overloads first."""
+        if self.switch is None or self.plain_answer is None:
+            return (Way((), self.answer, False),)
+        return (
+            Way((), self.plain_answer, True),
+            Way((replace(self.switch, required=True),), self.answer, True),
+            Way((self.switch,), self.answer, False),
+        )
+
+
+@dataclass(frozen=True)
+class Face:
+    """What one side sends, or what it receives."""
+
+    requests: tuple[Call, ...]
+    notifications: tuple[Call, ...]
+
+
+@dataclass(frozen=True)
+class Faces:
+    """The faces of one revision, or of several.
+
+    Attributes:
+        client: What a client sends; a server has a handler for each.
+        server: What a server sends.
+        asked: What a client has a handler for: the server's requests, those inside results too.
+    """
+
+    client: Face
+    server: Face
+    asked: Face
+
+
+def derive(methods: Methods, facts: Facts, texts: Texts) -> Faces:
+    """The faces of one revision."""
+    maker = _Maker(methods.normal, facts, texts)
+
+    def face(*groups: Iterable[Method], notifications: Iterable[Method]) -> Face:
+        requests = {m.python_name: maker.call(m) for group in groups for m in group}
+        return Face(tuple(requests.values()), tuple(maker.call(m) for m in notifications))
+
+    from_server = methods.of("server", "notification")
+    from_client = methods.of("client", "notification")
+    asking = methods.of("server", "request")
+    return Faces(
+        client=face(methods.of("client", "request"), notifications=from_client),
+        server=face(asking, notifications=from_server),
+        asked=face(asking, methods.inputs, notifications=from_server),
+    )
+
+
+def merge(faces: Mapping[str, Faces]) -> Faces:
+    """One set of faces over those of several revisions, oldest first."""
+    return Faces(
+        client=_merged_face({name: each.client for name, each in faces.items()}),
+        server=_merged_face({name: each.server for name, each in faces.items()}),
+        asked=_merged_face({name: each.asked for name, each in faces.items()}),
+    )
+
+
+class _Maker:
+    def __init__(self, normal: Normal, facts: Facts, texts: Texts) -> None:
+        self.normal = normal
+        self.facts = facts
+        self.texts = texts
+
+    def call(self, method: Method) -> Call:
+        message = self.normal.definitions[method.type]
+        params = self.normal.named(method.params)
+        whole = params is not None and not params.is_object
+        found = self._whole(params) if params and whole else self._arguments(params, method)
+        result = union(f"models.{name}" for name in method.results) or "None"
+        answer = union(f"models.{name}" for name in self._answers(method)) or "None"
+        without = union(f"models.{name}" for name in self._plain(method, found)) or "None"
+        return _documented(
+            Call(
+                name=method.name,
+                python_name=method.python_name,
+                doc="",
+                page_doc="",
+                handler_doc="",
+                params=_params(method),
+                arguments=found,
+                whole=whole,
+                result=result,
+                answer=answer,
+                item=f"models.{method.item}" if method.item else None,
+                plain_answer=without if without != answer else None,
+                summary=self.texts.summary(message),
+                source=self.texts.source(message),
+            ),
+            (),
+        )
+
+    def _whole(self, params: Definition) -> tuple[Argument, ...]:
+        kind = f"models.{params.name}"
+        return (Argument("params", kind, True, self.texts.summary(params)),)
+
+    def _arguments(self, params: Definition | None, method: Method) -> tuple[Argument, ...]:
+        """The params one by one, those that must be given first."""
+        if params is None:
+            return ()
+        left_out = {META}
+        if method.name in self.facts.behaviour.input_required:
+            left_out.update(_ANSWERS)
+        python = names.members(params.properties)
+        found = [
+            Argument(
+                name=python[wire],
+                type=annotation(node, GIVEN),
+                required=wire in params.required,
+                doc=self.texts.member(params, wire),
+            )
+            for wire, node in params.properties.items()
+            if wire not in left_out
+        ]
+        return tuple(sorted(found, key=lambda argument: not argument.required))
+
+    def _answers(self, method: Method) -> list[str]:
+        """The results less the demand for input, which a client meets by itself."""
+        asks = method.name in self.facts.behaviour.input_required
+        return [name for name in method.results if not (asks and _ASKS in self._properties(name))]
+
+    def _plain(self, method: Method, given: Sequence[Argument]) -> list[str]:
+        """The answers that can come when no task was asked for."""
+        switch = _switch(given)
+        return [
+            name
+            for name in self._answers(method)
+            if switch is None or switch.name not in self._properties(name)
+        ]
+
+    def _properties(self, name: str) -> Mapping[str, Node]:
+        return self.normal.definitions[name].properties
+
+
+def _params(method: Method) -> str:
+    if method.params is None:
+        return "None"
+    return f"models.{method.params}" + ("" if method.params_required else " | None")
+
+
+def _switch(given: Sequence[Argument]) -> Argument | None:
+    """The optional argument that turns a call into a task, of which the answer then tells."""
+    return next((a for a in given if a.name == _TASK and not a.required), None)
+
+
+def _documented(call: Call, revisions: Sequence[str]) -> Call:
+    """A call with its docstrings made from its parts."""
+    told = [(a.name, a.doc) for a in call.arguments]
+    only = f"Only in {', '.join(revisions)}." if revisions else ""
+    own = [(name, doc) for name, doc in told if name != CURSOR] if call.item else told
+    every = "Follows the pages to the last, and returns the items of all." if call.item else ""
+    return replace(
+        call,
+        doc=docstring([call.summary, every, only, arguments(own), call.source], _INDENT),
+        page_doc=docstring([call.summary, only, arguments(told), call.source], _INDENT),
+        handler_doc=docstring([call.summary, only, call.source], _INDENT),
+    )
+
+
+def _merged_face(faces: Mapping[str, Face]) -> Face:
+    return Face(
+        requests=_merged_calls({name: face.requests for name, face in faces.items()}),
+        notifications=_merged_calls({name: face.notifications for name, face in faces.items()}),
+    )
+
+
+def _merged_calls(groups: Mapping[str, Sequence[Call]]) -> tuple[Call, ...]:
+    by_name: dict[str, dict[str, Call]] = {}
+    for revision, calls in reversed(
+        list(groups.items())
+    ):  # the newest gives the order and the words
+        for call in calls:
+            by_name.setdefault(call.python_name, {})[revision] = call
+    return tuple(
+        _merged(list(found.values()), sorted(found) if len(found) < len(groups) else ())
+        for found in by_name.values()
+    )
+
+
+def _merged(calls: Sequence[Call], revisions: Sequence[str]) -> Call:
+    newest = calls[0]
+    whole = next((call for call in calls if call.whole), None)
+    plain = union(call.plain_answer or call.answer for call in calls)
+    answer = union(call.answer for call in calls)
+    items = [call.item for call in calls if call.item]
+    merged = replace(
+        newest,
+        params=union(call.params for call in calls),
+        arguments=whole.arguments if whole else _merged_arguments(calls),
+        whole=whole is not None,
+        result=union(call.result for call in calls),
+        answer=answer,
+        plain_answer=plain if plain != answer else None,
+        item=union(items) if items else None,
+    )
+    return _documented(merged, revisions)
+
+
+def _merged_arguments(calls: Sequence[Call]) -> tuple[Argument, ...]:
+    found: dict[str, list[Argument]] = {}
+    for call in calls:
+        for argument in call.arguments:
+            found.setdefault(argument.name, []).append(argument)
+    merged = [
+        replace(
+            same[0],
+            type=union(argument.type for argument in same),
+            required=len(same) == len(calls) and all(argument.required for argument in same),
+        )
+        for same in found.values()
+    ]
+    return tuple(sorted(merged, key=lambda argument: not argument.required))

@@ -1,0 +1,102 @@
+"""What the module of a face imports: no name that it does not use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mcpgen.faces import Call, Face
+
+_WORD = re.compile(r"[A-Za-z_]+")
+
+
+@dataclass(frozen=True)
+class Imports:
+    """Names to import, by the module they come from, ready to be written after `import`.
+
+    Attributes:
+        abc: Of `collections.abc`; may be empty, like all of these.
+        typing: Of `typing`.
+        faces: Of `_faces`.
+        wire: Of `_wire`.
+        errors: Of `errors`.
+        exchange: Of `exchange`, for type checkers.
+        waiting: Of `waiting`, for type checkers.
+    """
+
+    abc: str
+    typing: str
+    faces: str
+    wire: str
+    errors: str
+    exchange: str
+    waiting: str
+
+
+def of_client(sent: Face, handled: Face) -> Imports:
+    """For a module with a client's calls and handlers."""
+    return _imports(_client(sent, handled))
+
+
+def of_connect(sent: Face, handled: Face) -> Imports:
+    """For a module that opens sessions beside."""
+    return _imports({"Literal", "Mapping", "Any", "overload", *_client(sent, handled)})
+
+
+def of_handlers_and_session(handled: Face, sent: Face) -> Imports:
+    """For a module with a server's handlers and what it may say by itself."""
+    used = {"ClassVar", "HandlersBase", *_called(sent), *_handled(handled)}
+    return _imports(used | {"SessionBase", "TYPE_CHECKING"})
+
+
+def of_session(sent: Face) -> Imports:
+    """For a module with what a server may say by itself."""
+    return _imports({"SessionBase", "TYPE_CHECKING", *_called(sent)})
+
+
+def _client(sent: Face, handled: Face) -> set[str]:
+    used = {"ClassVar", "HandlersBase", "TYPE_CHECKING", *_called(sent), *_handled(handled)}
+    if sent.requests:
+        used |= {"Mapping", "OnProgress"}
+    if sent.notifications:
+        used.add("wire_params")
+    if any(call.whole for call in sent.requests):
+        used.add("to_builtins")
+    return used
+
+
+def _imports(used: set[str]) -> Imports:
+    def those(*names: str) -> str:
+        return ", ".join(name for name in names if name in used)
+
+    return Imports(
+        abc=those("Mapping", "Sequence"),
+        typing=those("TYPE_CHECKING", "Any", "ClassVar", "Literal", "overload"),
+        faces=those("HandlersBase", "SessionBase", "wire_params"),
+        wire=those("UNSET", "UnsetType", "to_builtins"),
+        errors=those("MethodNotFoundError"),
+        exchange=those("Exchange"),
+        waiting=those("OnProgress"),
+    )
+
+
+def _called(face: Face) -> Iterator[str]:
+    for call in (*face.requests, *face.notifications):
+        yield "Any"
+        if len(call.ways) > 1:
+            yield "overload"
+        for argument in call.arguments:
+            yield from _WORD.findall(argument.type)
+            if not argument.required:
+                yield from ("UNSET", "UnsetType")
+        yield from _WORD.findall(call.answer)
+
+
+def _handled(face: Face) -> Iterator[str]:
+    if face.requests:
+        yield "MethodNotFoundError"
+    calls: tuple[Call, ...] = (*face.requests, *face.notifications)
+    for call in calls:
+        yield "Exchange"
+        yield from _WORD.findall(f"{call.params} {call.result}")

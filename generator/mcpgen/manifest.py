@@ -1,0 +1,129 @@
+"""`mcpgen.json`: what a package was made from, and the fingerprints to tell what changed since.
+
+Fingerprints are taken over text with `\\n` line ends, so a checkout on any system has the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from mcpgen import __version__, paths
+from mcpgen.errors import ManifestError
+from mcpgen.tables import Place, convert
+
+NAME = "mcpgen.json"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What one revision of a package was made from.
+
+    Attributes:
+        origin: Data of mcpgen, or a file that the user named.
+        structure: Digest of the schema's structure.
+        inputs: Fingerprint of all files it was made from: schema, corrections, facts.
+    """
+
+    origin: Literal["mcpgen", "file"]
+    structure: str
+    inputs: str
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options that shaped the package. `errata`: whether schemas were corrected."""
+
+    errata: bool
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a package was made from.
+
+    Attributes:
+        mcpgen: Version of mcpgen.
+        generator: Fingerprint of its code, templates and documentation.
+        package: Import name.
+        options: Options that shaped it.
+        revisions: Origin by revision, oldest first.
+        files: SHA-256 of every other file, by path within the package.
+    """
+
+    mcpgen: str
+    generator: str
+    package: str
+    options: Options
+    revisions: Mapping[str, Origin]
+    files: Mapping[str, str]
+
+    def text(self) -> str:
+        """The manifest as the file's text."""
+        return json.dumps(asdict(self), indent=2) + "\n"
+
+
+def new(
+    package: str, options: Options, revisions: Mapping[str, Origin], files: Mapping[str, str]
+) -> Manifest:
+    """The manifest for files made now, given by path and text."""
+    return Manifest(
+        mcpgen=__version__,
+        generator=generator_fingerprint(),
+        package=package,
+        options=options,
+        revisions=revisions,
+        files={path: fingerprint(files[path]) for path in sorted(files)},
+    )
+
+
+def read(directory: Path) -> Manifest | None:
+    """The manifest in a directory, or `None` if it has none.
+
+    Raises:
+        ManifestError: It cannot be read as a manifest.
+    """
+    path = directory / NAME
+    if not path.is_file():
+        return None
+    try:
+        document: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ManifestError(str(path), "", "JSON text", str(error)) from error
+    return convert(document, Manifest, Place(str(path), ManifestError))
+
+
+def fingerprint(text: str) -> str:
+    """SHA-256, in hex, of a text with `\\n` line ends."""
+    return hashlib.sha256(text.replace("\r\n", "\n").encode()).hexdigest()
+
+
+def file_fingerprint(path: Path) -> str:
+    """The fingerprint of a file's text; of its bytes, where they are not UTF-8."""
+    return hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
+
+
+def combined(files: Iterable[tuple[str, Path]]) -> str:
+    """The fingerprint of several files, each under a name of its own."""
+    rows = sorted((name, file_fingerprint(path)) for name, path in files)
+    return fingerprint("".join(f"{name} {digest}\n" for name, digest in rows))
+
+
+def generator_fingerprint() -> str:
+    """The fingerprint of everything that decides what a given schema becomes."""
+    roots = {"mcpgen": paths.PACKAGE, "templates": paths.templates_dir()}
+    files = [
+        (f"{name}/{path.relative_to(root).as_posix()}", path)
+        for name, root in roots.items()
+        for path in root.rglob("*")
+        if path.is_file() and _counts(path.relative_to(root))
+    ]
+    return combined([*files, ("docs.toml", paths.schema_dir() / "docs.toml")])
+
+
+def _counts(path: Path) -> bool:
+    """Whether a file belongs to the generator: no byte code, and no copied data folder."""
+    return path.suffix != ".pyc" and "__pycache__" not in path.parts and path.parts[0] != "_data"

@@ -1,0 +1,214 @@
+"""Which messages a revision has: who sends them, with what params, and what answers them.
+
+The schema's unions by direction say who sends what. A result is what the facts name, else what
+`XResultResponse` holds, else `XResult`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from mcpgen import names
+from mcpgen.errors import shown
+from mcpgen.facts import Facts
+from mcpgen.jsonvalues import Json, Node
+from mcpgen.plain import Definition, Normal, reference, target
+from mcpgen.unions import member_names
+
+Role = Literal["client", "server"]
+Kind = Literal["request", "notification"]
+
+_UNIONS: Mapping[str, tuple[Role, Kind]] = {
+    "ClientRequest": ("client", "request"),
+    "ServerRequest": ("server", "request"),
+    "ClientNotification": ("client", "notification"),
+    "ServerNotification": ("server", "notification"),
+}
+_INPUTS = "InputRequest"
+"""The union of what a server may ask inside a result."""
+_HANDSHAKE = "InitializeRequest"
+_BATCH = "JSONRPCBatchRequest"
+_CURSOR, _NEXT = "cursor", "nextCursor"
+
+
+@dataclass(frozen=True)
+class Method:
+    """One request or notification in one direction.
+
+    Attributes:
+        name: The wire's name.
+        kind: Request or notification.
+        sender: Who sends it.
+        type: The definition of the whole message.
+        params: The definition of its params; `None` if there is none with a name.
+        has_params: Whether the message may have params at all.
+        params_required: Whether it must.
+        result: The definition of its result; `None` for notifications.
+        results: The members of the result, where it is one of several.
+        capability: Path of the capability it depends on.
+        cancellable: Whether a sender may take it back.
+        items: The list in a result that comes in pages, by wire name.
+        item: Definition of that list's items.
+    """
+
+    name: str
+    kind: Kind
+    sender: Role
+    type: str
+    params: str | None
+    has_params: bool
+    params_required: bool
+    result: str | None
+    results: tuple[str, ...]
+    capability: tuple[str, ...]
+    cancellable: bool
+    items: str | None
+    item: str | None
+
+    @property
+    def python_name(self) -> str:
+        """Its name in Python: `call_tool`."""
+        return names.message_name(self.type)
+
+
+@dataclass(frozen=True)
+class Methods:
+    """All messages of a revision.
+
+    Attributes:
+        normal: The schema, with the unions of results that methods add.
+        all: Every method, in the order of the schema's unions.
+        inputs: What a server may ask inside a result that wants input.
+        handshake: Whether a session begins with `initialize`.
+        batching: Whether several messages may come as one.
+    """
+
+    normal: Normal
+    all: tuple[Method, ...]
+    inputs: tuple[Method, ...]
+    handshake: bool
+    batching: bool
+
+    def of(self, sender: Role, kind: Kind) -> tuple[Method, ...]:
+        """The methods of one direction."""
+        return tuple(m for m in self.all if m.sender == sender and m.kind == kind)
+
+
+def derive(normal: Normal, facts: Facts) -> Methods:
+    """The methods of a schema.
+
+    Raises:
+        SchemaError: A message has no method name, or no rule finds its result.
+    """
+    table = _Table(normal, facts)
+    found = [
+        table.method(message, sender, kind)
+        for union, (sender, kind) in _UNIONS.items()
+        for message in _messages(normal, union)
+    ]
+    asked = [table.method(message, "server", "request") for message in _messages(normal, _INPUTS)]
+    definitions = {**normal.definitions, **table.added}
+    client = {method.type for method in found if method.sender == "client"}
+    return Methods(
+        normal=replace(normal, definitions=definitions),
+        all=tuple(found),
+        inputs=tuple(asked),
+        handshake=_HANDSHAKE in client,
+        batching=_BATCH in normal.definitions,
+    )
+
+
+def _messages(normal: Normal, union: str) -> Sequence[Definition]:
+    definition = normal.definitions.get(union)
+    if definition is None:
+        return ()
+    named = member_names(normal, definition) or (union,)
+    found = [normal.resolve(reference(name)) for name in named]
+    return [message for message in found if message is not None]
+
+
+class _Table:
+    def __init__(self, normal: Normal, facts: Facts) -> None:
+        self.normal = normal
+        self.facts = facts
+        self.added: dict[str, Definition] = {}
+
+    def method(self, message: Definition, sender: Role, kind: Kind) -> Method:
+        properties = message.properties
+        name: Json = properties.get("method", {}).get("const")
+        if not isinstance(name, str):
+            raise self.normal.schema.error(
+                f"{message.pointer}/properties", "a method with a const", shown(list(properties))
+            )
+        node = properties.get("params")
+        params = target(node) if node and "$ref" in node else None
+        result = self._result(message, name, sender) if kind == "request" else None
+        items, item = self._items(params, result)
+        return Method(
+            name=name,
+            kind=kind,
+            sender=sender,
+            type=message.name,
+            params=params,
+            has_params=node is not None,
+            params_required="params" in message.required,
+            result=result,
+            results=self._members(result),
+            capability=self.facts.capability(name),
+            cancellable=kind == "request" and name not in self.facts.behaviour.not_cancellable,
+            items=items,
+            item=item,
+        )
+
+    def _members(self, result: str | None) -> tuple[str, ...]:
+        definition = self._definition(result)
+        if definition is None:
+            return ()
+        return member_names(self.normal, definition) or (definition.name,)
+
+    def _definition(self, name: str | None) -> Definition | None:
+        return None if name is None else self.added.get(name) or self.normal.definitions.get(name)
+
+    def _result(self, message: Definition, method: str, sender: Role) -> str:
+        stem = message.name.removesuffix("Request")
+        known = self.facts.results.client if sender == "client" else self.facts.results.server
+        named = known.get(method) or self._response(stem) or (f"{stem}Result",)
+        for name in named:
+            if name not in self.normal.definitions:
+                raise self.normal.schema.error(
+                    message.pointer, f"a result type for {method}, such as {stem}Result", "none"
+                )
+        return named[0] if len(named) == 1 else self._union(stem, named, message)
+
+    def _response(self, stem: str) -> tuple[str, ...] | None:
+        response = self.normal.definitions.get(f"{stem}ResultResponse")
+        if response is None or not response.is_object:
+            return None
+        node = response.properties.get("result", {})
+        return (target(node),) if "$ref" in node else None
+
+    def _union(self, stem: str, members: Sequence[str], message: Definition) -> str:
+        """The union of several results, under the name that an `XResultResponse` would give it."""
+        name = f"{stem}ResultResponseResult"
+        node: Node = {"anyOf": [reference(member) for member in members]}
+        if self.added.setdefault(name, Definition(name, node, message.pointer)).node != node:
+            raise self.normal.schema.error(
+                message.pointer, f"one meaning for {name}", " and ".join(members)
+            )
+        return name
+
+    def _items(self, params: str | None, result: str | None) -> tuple[str | None, str | None]:
+        """The list that a paginated result holds, and its items."""
+        asked, answered = self._properties(params), self._properties(result)
+        if _CURSOR not in asked or _NEXT not in answered:
+            return None, None
+        for wire, node in answered.items():
+            if node.get("type") == "array" and "$ref" in node["items"]:
+                return wire, target(node["items"])
+        return None, None
+
+    def _properties(self, name: str | None) -> Mapping[str, Node]:
+        definition = self._definition(name)
+        return definition.properties if definition else {}

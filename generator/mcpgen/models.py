@@ -1,0 +1,152 @@
+"""The message models of one revision: one call of datamodel-code-generator.
+
+It gets a schema in plain form, whose every object and union has a name, and templates of ours for
+what it writes (`templates/models`). What it is told beside the schema: Python names, tags, how to
+decide unions without tags, what else to check, and the documentation.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from mcpgen import names, paths
+from mcpgen.jsonvalues import Node
+from mcpgen.plain import Check, Definition, Fixed, Normal, Range
+from mcpgen.texts import Doc
+from mcpgen.unions import Variant
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_OF_PACKAGE = {"Untagged": ".._wire", "Variant": ".._wire"}
+
+
+def render(
+    normal: Normal,
+    unions: Mapping[str, tuple[Variant, ...]],
+    docs: Mapping[str, Doc],
+    title: str,
+) -> str:
+    """The source of a module with every definition, not yet formatted by Black.
+
+    Args:
+        normal: The definitions.
+        unions: Those that need tests.
+        docs: Documentation of every definition.
+        title: The module's docstring.
+    """
+    # datamodel-code-generator takes long to import; only this function needs it
+    from datamodel_code_generator import generate
+    from datamodel_code_generator.enums import DataModelType, InputFileType
+    from datamodel_code_generator.format import Formatter, PythonVersion
+    from datamodel_code_generator.parser import LiteralType
+
+    extra: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    aliases: dict[str, str] = {}
+    definitions: dict[str, Node] = {}
+    for name, definition in normal.definitions.items():
+        python = names.members(definition.properties)
+        definitions[name] = _input(definition)
+        aliases |= {f"{name}.{wire}": member for wire, member in python.items() if wire != member}
+        extra[name] = _extra(definition, python, docs[name], unions.get(name, ()))
+    with warnings.catch_warnings():
+        # It warns of unions without tags; those are ours to decide.
+        warnings.simplefilter("ignore")
+        source = generate(
+            json.dumps({"$schema": _DIALECT, "$defs": definitions}),
+            input_file_type=InputFileType.JsonSchema,
+            output_model_type=DataModelType.MsgspecStruct,
+            target_python_version=PythonVersion.PY_311,
+            custom_template_dir=paths.templates_dir() / "models",
+            extra_template_data=extra,
+            additional_imports=_imports(normal, unions),
+            import_overrides=_OF_PACKAGE,
+            custom_file_header=f'"""{title}"""',
+            formatters=[Formatter.BUILTIN],
+            aliases=aliases,
+            apply_default_values_for_required_fields=True,
+            disable_timestamp=True,
+            enum_field_as_literal=LiteralType.All,
+            keep_model_order=True,
+            keyword_only=True,
+            skip_root_model=True,
+            use_annotated=True,
+            use_standard_collections=True,
+            use_type_alias=True,
+            use_union_operator=True,
+        )
+    return str(source)
+
+
+def _input(definition: Definition) -> Node:
+    """A definition as it is handed over: its tag is left to the template, constants are given."""
+    if not definition.is_object:
+        return definition.node
+    tag = definition.tag[0] if definition.tag else None
+    properties: dict[str, Node] = {}
+    for wire, node in definition.properties.items():
+        given = (
+            {"default": node["const"]} if "const" in node and wire in definition.required else {}
+        )
+        if wire != tag:
+            properties[wire] = {**node, **given}
+    required = [
+        wire
+        for wire, node in properties.items()
+        if wire in definition.required or "default" in node
+    ]
+    return {**definition.node, "properties": properties, "required": required}
+
+
+def _extra(
+    definition: Definition,
+    python: Mapping[str, str],
+    doc: Doc,
+    variants: tuple[Variant, ...],
+) -> dict[str, Any]:
+    """What the templates get to know about a definition beyond its schema."""
+    return {
+        "doc": doc.text,
+        "members": {python[wire]: text for wire, text in doc.fields.items()},
+        "tag": _tag(definition, python, doc),
+        "schemas": _checks(definition, python, Fixed),
+        "ranges": _checks(definition, python, Range),
+        "variants": [
+            {
+                "type": variant.type,
+                "required": variant.required,
+                "consts": dict(variant.consts),
+                "inner": dict(variant.inner),
+            }
+            for variant in variants
+        ],
+    }
+
+
+def _checks(definition: Definition, python: Mapping[str, str], kind: type[Check]) -> list[Node]:
+    return [
+        {**vars(check), "name": python[check.wire], "required": check.wire in definition.required}
+        for check in definition.checks
+        if isinstance(check, kind)
+    ]
+
+
+def _tag(definition: Definition, python: Mapping[str, str], doc: Doc) -> Node | None:
+    if definition.tag is None:
+        return None
+    wire, value = definition.tag
+    return {"wire": wire, "value": value, "name": python[wire], "doc": doc.fields.get(wire, "")}
+
+
+def _imports(normal: Normal, unions: Mapping[str, tuple[Variant, ...]]) -> list[str]:
+    """What only our templates write, so that nobody else imports it."""
+    found: list[str] = []
+    if unions:
+        found += ["package.Untagged", "package.Variant", "typing.TYPE_CHECKING"]
+    if any(definition.tag for definition in normal.definitions.values()):
+        found += ["typing.ClassVar", "typing.Literal"]
+    if any(c.wire not in d.required for d in normal.definitions.values() for c in d.checks):
+        found += ["msgspec.UNSET"]
+    return found

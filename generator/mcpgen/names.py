@@ -1,0 +1,78 @@
+"""How names of the schema become names of Python.
+
+The wire's names stay on the wire: `_meta` is `meta`, `mimeType` is `mime_type`, and a key with a
+prefix, such as `io.modelcontextprotocol/logLevel`, loses it (`log_level`).
+"""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from collections.abc import Iterable, Mapping
+
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SEPARATOR = re.compile(r"[^A-Za-z0-9]+")
+_MESSAGE_ENDS = ("Request", "Notification")
+
+SHADOWING = frozenset({"bool", "dict", "float", "int", "list", "str"})
+"""Names that annotations of the same class need for themselves."""
+
+
+def words(name: str) -> list[str]:
+    """The words of a name, lower case: `URLElicitationRequired` has three."""
+    parts = _SEPARATOR.split(name.rpartition("/")[2])
+    return [word.lower() for part in parts if part for word in _HUMP.split(part)]
+
+
+def snake(wire: str) -> str:
+    """The Python name for a member: snake_case, no keyword, and nothing that annotations need."""
+    name = "_".join(words(wire)) or "empty"
+    if name[0].isdigit():
+        name = f"n{name}"
+    return f"{name}_" if keyword.iskeyword(name) or name in SHADOWING else name
+
+
+def pascal(wire: str) -> str:
+    """A member's name as a part of a type's name: `requestedSchema` gives `RequestedSchema`."""
+    parts = [part for part in _SEPARATOR.split(wire.rpartition("/")[2]) if part]
+    return "".join(part[:1].upper() + part[1:] for part in parts)
+
+
+def message_name(type_name: str) -> str:
+    """The Python name of a request or notification: `CallToolRequest` gives `call_tool`."""
+    for end in _MESSAGE_ENDS:
+        if type_name.endswith(end) and type_name != end:
+            return snake(type_name.removesuffix(end))
+    return snake(type_name)
+
+
+def constant(name: str) -> str:
+    """A Python name as a constant: `call_tool` gives `CALL_TOOL`."""
+    return name.upper()
+
+
+def folder(revision: str) -> str:
+    """The name of a revision's subpackage: `2025-06-18` gives `r2025_06_18`."""
+    return "r" + _SEPARATOR.sub("_", revision)
+
+
+def is_class_name(name: str) -> bool:
+    """Whether a definition's name can be the name of a Python class as it stands."""
+    return name.isidentifier() and not keyword.iskeyword(name) and not hasattr(builtins, name)
+
+
+def members(wires: Iterable[str]) -> Mapping[str, str]:
+    """Python names for the members of one object, by wire name, no two alike.
+
+    A name that is taken gets underscores at its end: the first of the members keeps it plain.
+    """
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for wire in wires:
+        name = snake(wire)
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        found[wire] = name
+    return found

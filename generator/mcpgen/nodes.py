@@ -1,0 +1,107 @@
+"""Questions about schemas as they are published: what a node holds, says, and leaves open."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from mcpgen.jsonvalues import Json, Node, is_object
+from mcpgen.plain import Range, target
+
+META = "_meta"
+_UNIONS = ("anyOf", "oneOf")
+
+
+def canonical(node: Json) -> str:
+    """A text that is the same for equal schemas, whatever the order of their keys."""
+    return json.dumps(node, sort_keys=True)
+
+
+def variants(node: Json) -> Sequence[Node]:
+    """The alternatives of a union; empty for anything else."""
+    for keyword in _UNIONS:
+        if is_object(node) and keyword in node:
+            found: Sequence[Node] = node[keyword]
+            return found
+    return ()
+
+
+def union_keyword(node: Node) -> str:
+    """The keyword under which a union has its alternatives."""
+    return next(keyword for keyword in _UNIONS if keyword in node)
+
+
+def flat(members: Sequence[Node]) -> list[Node]:
+    """Members with nested choices laid out, each kept once."""
+    found: list[Node] = []
+    for member in members:
+        parts: Sequence[Node] = member.get("anyOf", [member])
+        found += [part for part in parts if part not in found]
+    return found
+
+
+def properties(node: Node) -> Mapping[str, Node]:
+    """What an object knows, by name."""
+    found: Mapping[str, Node] = node.get("properties", {})
+    return found
+
+
+def is_inline(node: Json) -> bool:
+    """Whether a schema is an object with properties of its own, and no reference."""
+    return is_object(node) and "$ref" not in node and bool(node.get("properties"))
+
+
+def is_open(node: Node) -> bool:
+    """Whether an object is declared open."""
+    return node.get("additionalProperties") in ({}, True)
+
+
+def says_nothing(node: Node) -> bool:
+    """Whether an object is declared open, and knows no member but `_meta`."""
+    return is_open(node) and set(properties(node)) <= {META}
+
+
+def is_json_schema(node: Node) -> bool:
+    """Whether the values of an object are JSON Schemas: it knows keywords of theirs, no types."""
+    known = properties(node)
+    speaks = "$schema" in known or known.get("type", {}).get("const") == "object"
+    return speaks and "$ref" not in json.dumps(known)
+
+
+def fixed_type(node: Node) -> str | None:
+    """What `type` must be in a JSON Schema that is a value here; `None` if nothing is fixed."""
+    value: Json = properties(node).get("type", {}).get("const")
+    return value if isinstance(value, str) and "type" in node.get("required", ()) else None
+
+
+def bounds(wire: str, node: Json) -> Range | None:
+    """The bounds of a number; a type of both integers and floats cannot carry them."""
+    if not is_object(node) or node.get("type") != "number":
+        return None
+    if not {"minimum", "maximum"} <= node.keys():
+        return None
+    return Range(wire, node["minimum"], node["maximum"])
+
+
+def holds(definitions: Mapping[str, Node], name: str, node: Json, seen: frozenset[str]) -> bool:
+    """Whether a schema comes back to a name through references, unions, lists and maps alone."""
+    if not is_object(node):
+        return False
+    if "$ref" in node:
+        other = target(node)
+        if other in seen:
+            return False
+        return other == name or holds(definitions, name, definitions[other], seen | {other})
+    children = (*variants(node), node.get("items"), node.get("additionalProperties"))
+    return any(holds(definitions, name, child, seen) for child in children)
+
+
+def below(node: Json, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Node]]:
+    """A schema and those in it, each with the properties on the way; not through unions."""
+    if not is_object(node):
+        return
+    yield path, node
+    for keyword in ("items", "additionalProperties"):
+        yield from below(node.get(keyword), path)
+    for wire, child in properties(node).items():
+        yield from below(child, (*path, wire))

@@ -1,0 +1,343 @@
+"""From a published schema to its plain form.
+
+The name of an inline object or union is that of its owner plus the properties on the way to it,
+except where a later revision refers to an official definition at the same place: then that name
+holds in the earlier revisions too.
+
+Objects about which a schema says nothing that binds become maps, so that nothing of them is lost:
+`_meta`, JSON Schemas as values, and what is declared open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from mcpgen import names, nodes
+from mcpgen.errors import shown
+from mcpgen.facts import Facts
+from mcpgen.jsonvalues import Json, Node, is_object
+from mcpgen.nodes import META, canonical
+from mcpgen.plain import ANY_MAP, OWN_DEFAULT, Check, Definition, Fixed, Normal, reference, target
+from mcpgen.schema import Schema
+from mcpgen.schema.structure import escape
+
+DIRECTIONS = ("ClientRequest", "ClientNotification", "ServerRequest", "ServerNotification")
+"""The unions that say who sends what."""
+
+_BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern")
+_SCALARS = frozenset({"string", "integer", "boolean", "null"})
+_MERGEABLE = frozenset({"type", "properties", "required", "additionalProperties"})
+
+_Spot: TypeAlias = tuple[str, tuple[str, ...]]
+"""A definition, and the properties on the way from it."""
+
+
+def normalize(schema: Schema, facts: Facts, later: Sequence[Mapping[str, Node]] = ()) -> Normal:
+    """Bring a schema into plain form.
+
+    Args:
+        schema: One revision.
+        facts: What else is known of it: defaults, and names that changed later.
+        later: The definitions of the revisions after it, oldest first, for their names.
+
+    Raises:
+        SchemaError: It holds something that has no plain form, or no name.
+    """
+    return Normal(schema, _tagged(_Walk(schema, facts, _Naming(schema, facts, later)).run()))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a schema stands: a definition, the properties below it, and a pointer for messages."""
+
+    owner: str
+    path: tuple[str, ...]
+    pointer: str
+
+    def member(self, wire: str) -> _Place:
+        pointer = f"{self.pointer}/properties/{escape(wire)}"
+        return _Place(self.owner, (*self.path, wire), pointer)
+
+    def below(self, part: str) -> _Place:
+        return _Place(self.owner, self.path, f"{self.pointer}/{part}")
+
+    @property
+    def name(self) -> str:
+        return self.owner + "".join(names.pascal(wire) for wire in self.path)
+
+    @property
+    def is_published(self) -> bool:
+        """Whether it is that of a definition of the source, not of a schema in one."""
+        return self.pointer.count("/") == len(("", "$defs"))
+
+
+class _Naming:
+    """Names for inline schemas."""
+
+    def __init__(self, schema: Schema, facts: Facts, later: Sequence[Mapping[str, Node]]) -> None:
+        self._schema = schema
+        self._renamed = facts.renamed
+        self._later = [_references(definitions) for definitions in later]
+        self._shared: dict[tuple[str, str], str] = {}
+        self._taken = {name: canonical(node) for name, node in schema.definitions.items()}
+        for name, node in schema.definitions.items():
+            for path, child in nodes.below(node):
+                official = self.official(name, path) if nodes.is_inline(child) else None
+                if official is not None:
+                    self._shared.setdefault((path[-1], canonical(child)), official)
+
+    def official(self, owner: str, path: tuple[str, ...]) -> str | None:
+        """The definition that the nearest later revision refers to at a place."""
+        owners = [name for name in (self._renamed.get(owner), owner) if name]
+        for spots in self._later:
+            for name in owners:
+                if path and (name, path) in spots:
+                    return spots[name, path]
+        return None
+
+    def choose(self, place: _Place, node: Node) -> tuple[str, bool]:
+        """The name for an inline schema, and whether it is an official one.
+
+        Raises:
+            SchemaError: The name is taken by something else.
+        """
+        text = canonical(node)
+        last = place.path[-1] if place.path else ""
+        official = self.official(place.owner, place.path) or self._shared.get((last, text))
+        if official is not None and self._taken.setdefault(official, text) == text:
+            return official, True
+        name = place.name if place.path else f"{place.owner}Item"
+        if self._taken.setdefault(name, text) != text:
+            raise self._schema.error(
+                place.pointer, f"no other definition under the name {name}", shown(node)
+            )
+        return name, False
+
+
+@dataclass
+class _Walk:
+    schema: Schema
+    facts: Facts
+    naming: _Naming
+    found: dict[str, Definition] = field(default_factory=dict[str, Definition])
+
+    def run(self) -> dict[str, Definition]:
+        published = self.schema.definitions
+        self.anything = frozenset(
+            name
+            for name, node in published.items()
+            if nodes.variants(node) and nodes.holds(published, name, node, frozenset())
+        )
+        self.twins = {
+            canonical(node): name
+            for name, node in published.items()
+            if nodes.variants(node) or nodes.variants(node.get("items"))
+        }
+        for name, node in published.items():
+            place = _Place(name, (), f"/$defs/{escape(name)}")
+            if not names.is_class_name(name):
+                raise self.schema.error(place.pointer, "a name that Python can use", shown(name))
+            self.define(name, {} if name in self.anything else self.copied(name, node), place)
+        return self.found
+
+    def define(self, name: str, node: Node, place: _Place) -> None:
+        """Add a definition, and before its body is known its name: it may refer to itself."""
+        if name in self.found:
+            return
+        self.found[name] = Definition(name, {}, place.pointer)
+        if "$ref" in node:
+            self.found[name] = Definition(name, dict(node), place.pointer)
+            return
+        node = self.merged(node, place)
+        checks: list[Check] = []
+        if nodes.variants(node):
+            plain = self.union(node, place)
+        elif nodes.properties(node) and not (nodes.says_nothing(node) and place.is_published):
+            plain, checks = self.object(node, place, name)
+        else:
+            plain = self.plain(node, place)
+        self.found[name] = Definition(name, plain, place.pointer, checks=tuple(checks))
+
+    def copied(self, name: str, node: Node) -> Node:
+        """A reference instead of a definition that repeats another one, as direction unions do."""
+        if name in DIRECTIONS and nodes.properties(node):
+            for other, candidate in self.schema.definitions.items():
+                if other != name and candidate == node:
+                    return reference(other)
+        return node
+
+    def object(self, node: Node, place: _Place, name: str) -> tuple[Node, list[Check]]:
+        checks: list[Check] = []
+        members: dict[str, Node] = {}
+        required: list[str] = []
+        for wire, published in nodes.properties(node).items():
+            child = published
+            span = nodes.bounds(wire, child)
+            if span is not None:
+                checks.append(span)
+                child = {"type": "number"}
+            plain = self.property(child, place.member(wire))
+            fixed = nodes.fixed_type(child) if plain == ANY_MAP else None
+            if fixed is not None:
+                checks.append(Fixed(wire, "type", fixed))
+            default = self.default(name, wire) if wire in node.get("required", ()) else {}
+            if wire in node.get("required", ()) and not default:
+                required.append(wire)
+            members[wire] = {**plain, **default}
+        return {"type": "object", "properties": members, "required": required}, checks
+
+    def default(self, name: str, wire: str) -> Node:
+        """What a required member is taken for where peers leave it out."""
+        default = self.facts.default(name, wire)
+        if default is None:
+            return {}
+        own = wire in self.facts.defaults.get(name, {})
+        return {"default": default, OWN_DEFAULT: True} if own else {"default": default}
+
+    def property(self, node: Json, place: _Place) -> Node:
+        """A property: what it refers to, or a map where nothing may be lost."""
+        if place.path[-1] == META:
+            self.name_meta(node, place)
+            return ANY_MAP
+        if is_object(node) and "$ref" in node:
+            if nodes.is_open(self.schema.definitions[target(node)]):
+                return ANY_MAP
+        return self.plain(node, place)
+
+    def name_meta(self, node: Json, place: _Place) -> None:
+        """Give the keys of a `_meta` a type to read them by, if there is a name for it."""
+        name = self.naming.official(place.owner, place.path)
+        if nodes.is_inline(node) and name is not None and name not in self.schema.definitions:
+            self.define(name, node, place)
+
+    def union(self, node: Node, place: _Place) -> Node:
+        keyword = nodes.union_keyword(node)
+        return {
+            "anyOf": nodes.flat(
+                [
+                    self.variant(variant, place.below(f"{keyword}/{index}"))
+                    for index, variant in enumerate(nodes.variants(node))
+                ]
+            )
+        }
+
+    def variant(self, node: Node, place: _Place) -> Node:
+        if not nodes.is_inline(node):
+            return self.plain(node, place)
+        said = [child["const"] for child in nodes.properties(node).values() if "const" in child]
+        told = [str(value) for value in said] or list(node.get("required", ()))[:1]
+        if not told:
+            raise self.schema.error(
+                place.pointer, "a variant with a const or a required property", shown(node)
+            )
+        return self.named(node, _Place(place.owner, (*place.path, told[0]), place.pointer))
+
+    def plain(self, published: Json, place: _Place) -> Node:
+        """A schema below a definition, as it stands in the plain form."""
+        if published is True:
+            return {}
+        if not is_object(published):
+            raise self.schema.error(place.pointer, "a schema that is an object", shown(published))
+        node = self.merged(published, place)
+        if "$ref" in node:
+            return {} if target(node) in self.anything else reference(target(node))
+        if "const" in node:
+            return {"const": node["const"]}
+        if "enum" in node:
+            return {key: node[key] for key in ("type", "enum") if key in node}
+        twin = self.twins.get(canonical(node))
+        if twin is not None and not place.is_published:
+            return reference(twin)
+        if nodes.variants(node):
+            return self.named(node, place)
+        kinds: Json = node.get("type", [])
+        members = [
+            self.kind(kind, node, place) for kind in ([kinds] if isinstance(kinds, str) else kinds)
+        ]
+        if len(members) < 2:
+            return members[0] if members else {}
+        return {"anyOf": nodes.flat(members)}
+
+    def kind(self, kind: str, node: Node, place: _Place) -> Node:
+        bounds = {key: node[key] for key in _BOUNDS if key in node}
+        if kind == "number":  # 1 stays an integer and 1.0 a float
+            return {"anyOf": [{"type": "integer", **bounds}, {"type": "number", **bounds}]}
+        if kind in _SCALARS:
+            return {"type": kind, **bounds}
+        if kind == "array":
+            items = self.plain(node.get("items", {}), place.below("items"))
+            return {"type": "array", "items": items, **bounds}
+        return self.map(node, place)
+
+    def map(self, node: Node, place: _Place) -> Node:
+        if nodes.properties(node):
+            is_map = nodes.says_nothing(node) or nodes.is_json_schema(node)
+            if is_map and self.naming.official(place.owner, place.path) is None:
+                return ANY_MAP
+            return self.named(node, place)
+        extra: Json = node.get("additionalProperties")
+        if not is_object(extra) or not extra:
+            return ANY_MAP
+        inner = self.plain(extra, place.below("additionalProperties"))
+        return {"type": "object", "additionalProperties": inner}
+
+    def named(self, node: Node, place: _Place) -> Node:
+        """A reference to the definition that an inline object or union becomes."""
+        name, official = self.naming.choose(place, node)
+        if name not in self.schema.definitions:
+            self.define(name, node, _Place(name, (), place.pointer) if official else place)
+        return reference(name)
+
+    def merged(self, node: Node, place: _Place) -> Node:
+        """An `allOf` as one object: the properties of all, the last word on each."""
+        if "allOf" not in node:
+            return node
+        members: dict[str, Node] = {}
+        required: list[str] = []
+        parts: list[Node] = [*node["allOf"], {k: v for k, v in node.items() if k != "allOf"}]
+        for index, part in enumerate(parts):
+            whole = part
+            while "$ref" in whole:
+                whole = self.schema.definitions[target(whole)]
+            whole = self.merged(whole, place)
+            if whole.keys() - _MERGEABLE:
+                raise self.schema.error(
+                    f"{place.pointer}/allOf/{index}", "an object with properties", shown(part)
+                )
+            members.update(nodes.properties(whole))
+            required += [name for name in whole.get("required", ()) if name not in required]
+        return {"type": "object", "properties": members, "required": required}
+
+
+def _references(definitions: Mapping[str, Node]) -> dict[_Spot, str]:
+    """What each property refers to."""
+    return {
+        (name, path): target(child)
+        for name, node in definitions.items()
+        for path, child in nodes.below(node)
+        if path and "$ref" in child
+    }
+
+
+def _tagged(definitions: Mapping[str, Definition]) -> dict[str, Definition]:
+    """Find the property by which each object can be told: the const that differs most."""
+    values: dict[str, set[str]] = {}
+    for definition in definitions.values():
+        for wire, value in _said(definition):
+            values.setdefault(wire, set()).add(value)
+    found: dict[str, Definition] = {}
+    for name, definition in definitions.items():
+        said = sorted(_said(definition), key=lambda pair: -len(values[pair[0]]))
+        found[name] = replace(definition, tag=said[0] if said else None)
+    return found
+
+
+def _said(definition: Definition) -> list[tuple[str, str]]:
+    """Properties that must be there with one fixed text."""
+    return [
+        (wire, child["const"])
+        for wire, child in definition.properties.items()
+        if isinstance(child.get("const"), str) and wire in definition.required
+    ]

@@ -1,0 +1,153 @@
+"""From the names of revisions to the text of every file of a package. Writes nothing."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from mcpgen import docs, facts, manifest, schema
+from mcpgen.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Source:
+    """What one revision of a package is made from.
+
+    Attributes:
+        revision: Its name.
+        schema: The schema file.
+        errata: The corrections that go with the schema; `None` for a file that the user named.
+        facts: The facts file.
+        facts_of: The revision those facts were written for.
+    """
+
+    revision: str
+    schema: Path
+    errata: Path | None
+    facts: Path
+    facts_of: str
+
+    @property
+    def origin(self) -> Literal["mcpgen", "file"]:
+        """Whether the schema is one of mcpgen's, or a file that the user named."""
+        return "file" if self.errata is None else "mcpgen"
+
+
+@dataclass(frozen=True)
+class BuildRequest:
+    """One package to build.
+
+    Attributes:
+        package: Its import name.
+        sources: Its revisions, oldest first.
+        errata: Whether known defects of published schemas are corrected.
+    """
+
+    package: str
+    sources: tuple[Source, ...]
+    errata: bool = True
+
+
+def known_source(name: str) -> Source:
+    """The source of a revision that mcpgen has.
+
+    Raises:
+        UsageError: There is no such revision.
+    """
+    folder = schema.entry(name).folder
+    return Source(
+        revision=name,
+        schema=folder / "schema.json",
+        errata=folder / "errata.toml",
+        facts=folder / "facts.toml",
+        facts_of=name,
+    )
+
+
+def file_source(path: Path, facts_path: Path | None = None) -> Source:
+    """The source for a schema file, with a facts file or the nearest earlier revision's facts.
+
+    Raises:
+        SchemaError: The schema file cannot be read as a JSON object.
+    """
+    name = schema.revision_of(path)
+    near = facts.nearest(name)
+    return Source(
+        revision=name,
+        schema=path,
+        errata=None,
+        facts=facts_path or schema.entry(near).folder / "facts.toml",
+        facts_of=name if facts_path else near,
+    )
+
+
+def named_sources(names: tuple[str, ...]) -> tuple[Source, ...]:
+    """The sources for revisions by name, oldest first; `latest` and `all` are names too.
+
+    Raises:
+        UsageError: There is no such revision.
+    """
+    chosen: set[str] = set()
+    for name in names:
+        if name == "all":
+            chosen.update(row.name for row in schema.revisions())
+        else:
+            chosen.add(schema.latest().name if name == "latest" else schema.entry(name).name)
+    return tuple(known_source(row.name) for row in schema.revisions() if row.name in chosen)
+
+
+def package_name(directory: Path) -> str:
+    """The import name of a package in a directory: the last part of its path.
+
+    Raises:
+        UsageError: Python cannot import a package of that name.
+    """
+    name = directory.resolve().name
+    if name.isidentifier() and not keyword.iskeyword(name):
+        return name
+    proposal = re.sub(r"\W", "_", name) or "mcp_package"
+    proposal = f"mcp_{proposal}" if proposal[0].isdigit() else proposal
+    proposal = f"{proposal}_" if keyword.iskeyword(proposal) else proposal
+    better = directory.parent / proposal
+    raise UsageError(
+        f"{str(directory)!r}: expected a name that Python can import, got {name!r}; try -o {better}"
+    )
+
+
+def inputs(source: Source, errata: bool) -> str:
+    """The fingerprint of the files that a revision is made from."""
+    files = {"schema.json": source.schema, "facts.toml": source.facts}
+    if errata and source.errata is not None:
+        files["errata.toml"] = source.errata
+    return manifest.combined(files.items())
+
+
+def build(request: BuildRequest) -> dict[str, str]:
+    """The text of every file of a package by its path, the manifest included.
+
+    Raises:
+        McpgenError: A schema, its corrections or its facts are wrong.
+    """
+    from mcpgen import render, spec
+
+    texts = docs.load()
+    specs: list[spec.RevisionSpec] = []
+    origins: dict[str, manifest.Origin] = {}
+    for source in request.sources:
+        loaded = _load(source, request.errata)
+        specs.append(spec.build(loaded, facts.load_file(source.facts, source.facts_of), texts))
+        origins[source.revision] = manifest.Origin(
+            source.origin, loaded.digest, inputs(source, request.errata)
+        )
+    files = render.render_package(specs, request.package)
+    record = manifest.new(request.package, manifest.Options(request.errata), origins, files)
+    return {**files, manifest.NAME: record.text()}
+
+
+def _load(source: Source, errata: bool) -> schema.Schema:
+    if source.origin == "file":
+        return schema.load_file(source.schema, revision=source.revision, errata=errata)
+    return schema.load(source.revision, errata=errata)

@@ -1,0 +1,133 @@
+"""The plain form of a schema: every object and union of objects is a definition with a name.
+
+A property of a definition is then a reference, a scalar, a list, a map or anything at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from mcpgen.jsonvalues import Node
+from mcpgen.schema import Schema
+from mcpgen.schema.structure import unescape
+
+ANY_MAP: Node = {"type": "object", "additionalProperties": {}}
+"""A map that keeps whatever it gets."""
+
+OWN_DEFAULT = "x-own-default"
+"""Marks a default that is one type's alone, and so tells it from others."""
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A member whose value is a JSON Schema with one keyword fixed.
+
+    Attributes:
+        wire: The member.
+        keyword: The keyword.
+        value: What it must be.
+    """
+
+    wire: str
+    keyword: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Range:
+    """A member that is a number between two bounds, both included.
+
+    Attributes:
+        wire: The member.
+        least: The lower bound.
+        most: The upper one.
+    """
+
+    wire: str
+    least: float
+    most: float
+
+
+Check: TypeAlias = Fixed | Range
+"""What the type of a member cannot say about it."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One named type.
+
+    Attributes:
+        name: Its name.
+        node: Its schema; below `properties` nothing has a structure of its own.
+        pointer: Where the source has it; properties lie below.
+        tag: Property and value that tell it from the other members of a union.
+        checks: What else its values must hold.
+    """
+
+    name: str
+    node: Node
+    pointer: str
+    tag: tuple[str, str] | None = None
+    checks: tuple[Check, ...] = ()
+
+    @property
+    def is_object(self) -> bool:
+        """Whether it is a type of its own, with properties."""
+        return "properties" in self.node
+
+    @property
+    def properties(self) -> Mapping[str, Node]:
+        """The properties of an object; empty for anything else."""
+        properties: Mapping[str, Node] = self.node.get("properties", {})
+        return properties
+
+    @property
+    def required(self) -> Sequence[str]:
+        """The properties that must be there."""
+        required: Sequence[str] = self.node.get("required", ())
+        return required
+
+    @property
+    def members(self) -> Sequence[Node]:
+        """The variants of a union, as they stand; empty for anything else."""
+        members: Sequence[Node] = self.node.get("anyOf", ())
+        return members
+
+
+@dataclass(frozen=True)
+class Normal:
+    """A schema in plain form.
+
+    Attributes:
+        schema: What it was made from.
+        definitions: All types by name: the source's in its order, each followed by the inline
+            ones it holds.
+    """
+
+    schema: Schema
+    definitions: Mapping[str, Definition]
+
+    def resolve(self, node: Node) -> Definition | None:
+        """The definition that a node refers to, through references to references."""
+        seen: Definition | None = None
+        while "$ref" in node:
+            seen = self.definitions[target(node)]
+            node = seen.node
+        return seen
+
+    def named(self, name: str | None) -> Definition | None:
+        """The definition under a name, through references; `None` for no name."""
+        return None if name is None else self.resolve(reference(name))
+
+
+def target(node: Node) -> str:
+    """The name that a reference refers to, in either dialect."""
+    where: str = node["$ref"]
+    return unescape(where.rpartition("/")[2])
+
+
+def reference(name: str) -> Node:
+    """A reference to a definition."""
+    return {"$ref": f"#/$defs/{name}"}

@@ -1,0 +1,33 @@
+"""Schemas of the protocol: loading, checking, correcting, comparing.
+
+`load` reads a revision that mcpgen has, `load_file` any schema file of the protocol's shape.
+`digest` is the fingerprint that tells whether two schemas have the same structure.
+"""
+
+from __future__ import annotations
+
+from mcpgen.schema.errata import Erratum, read_errata
+from mcpgen.schema.load import Schema, load, load_file, read_digest, revision_of
+from mcpgen.schema.revisions import RevisionEntry, entry, latest, revisions
+from mcpgen.schema.structure import canonical, difference, digest, structure
+from mcpgen.schema.verify import Verdict, verify
+
+__all__ = [
+    "Erratum",
+    "RevisionEntry",
+    "Schema",
+    "Verdict",
+    "canonical",
+    "difference",
+    "digest",
+    "entry",
+    "latest",
+    "load",
+    "load_file",
+    "read_digest",
+    "read_errata",
+    "revision_of",
+    "revisions",
+    "structure",
+    "verify",
+]

@@ -1,0 +1,76 @@
+"""Corrections of published schemas (`errata.toml`), each with its reason and source.
+
+An entry names a place, the value found there and the right one. The value found must match: an
+entry that has nothing to correct any more is an error, so the list never outlives its reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcpgen.errors import ErrataError, shown
+from mcpgen.jsonvalues import Json
+from mcpgen.schema.structure import canonical, replaced, resolve
+from mcpgen.tables import convert, read_toml
+
+
+@dataclass(frozen=True)
+class Erratum:
+    """One correction.
+
+    Attributes:
+        pointer: JSON pointer into the published schema.
+        old: What is published there.
+        new: What should stand there.
+        reason: Why, in one sentence.
+        source: What shows it.
+    """
+
+    pointer: str
+    old: Json
+    new: Json
+    reason: str
+    source: str
+
+
+@dataclass(frozen=True)
+class _Table:
+    erratum: tuple[Erratum, ...]
+
+
+def read_errata(path: Path) -> tuple[Erratum, ...]:
+    """The corrections in a file, in its order; none if the file is empty.
+
+    Raises:
+        ErrataError: The file is malformed.
+    """
+    table, place = read_toml(path, ErrataError)
+    entries = convert(table or {"erratum": []}, _Table, place).erratum
+    for index, entry in enumerate(entries):
+        at = place.at("erratum").at(index)
+        if canonical(entry.old) == canonical(entry.new):
+            raise at.at("new").error("a value other than old", entry.new)
+        for key in ("reason", "source"):
+            if not getattr(entry, key).strip():
+                raise at.at(key).error("a text", "")
+    return entries
+
+
+def apply(document: Json, errata: Iterable[Erratum], source: str) -> Json:
+    """A copy of a schema with corrections applied, in order.
+
+    Raises:
+        ErrataError: The value at an entry's place is not the old value it names.
+    """
+    for erratum in errata:
+        expected = f"{shown(erratum.old)} (the old value of an entry in errata.toml)"
+        try:
+            found = resolve(document, erratum.pointer)
+        except LookupError as error:
+            raise ErrataError(source, erratum.pointer, expected, "nothing") from error
+        if canonical(found) != canonical(erratum.old):
+            raise ErrataError(source, erratum.pointer, expected, shown(found))
+        document = replaced(document, erratum.pointer, erratum.new)
+    return document

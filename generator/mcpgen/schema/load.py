@@ -1,0 +1,246 @@
+"""Reading a schema: JSON text in, a checked and corrected `Schema` out.
+
+A file is held against its dialect's meta-schema first, then against the shape that all schemas of
+the protocol have: named definitions, local references, and unions that say who sends what.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mcpgen import paths
+from mcpgen.errors import SchemaError, shown
+from mcpgen.jsonvalues import Json, Node, is_array, is_object
+from mcpgen.schema import errata as corrections
+from mcpgen.schema.revisions import entry, revisions
+from mcpgen.schema.structure import (
+    digest,
+    escape,
+    prose,
+    structure,
+    subschemas,
+    unescape,
+)
+
+DRAFT_07 = "http://json-schema.org/draft-07/schema#"
+DRAFT_2020_12 = "https://json-schema.org/draft/2020-12/schema"
+
+_CONTAINERS = {"$defs": DRAFT_2020_12, "definitions": DRAFT_07}
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The structure of one revision, with references of one form.
+
+    Attributes:
+        revision: The revision it describes.
+        dialect: URI of its JSON Schema dialect.
+        definitions: All definitions in the file's order, without prose; every `$ref` reads
+            `#/$defs/<name>` whatever the dialect. Not to be changed in place.
+        digest: Digest of the structure as it was published, before corrections.
+        errata: The corrections that were applied.
+        prose: Descriptions from the file by normalised pointer (`/$defs/Tool/properties/name`);
+            empty for the files of mcpgen, which have none.
+        source: The file, for messages.
+        container: The key that holds the definitions in the file.
+    """
+
+    revision: str
+    dialect: str
+    definitions: Mapping[str, Node]
+    digest: str
+    errata: tuple[corrections.Erratum, ...] = ()
+    prose: Mapping[str, str] = field(default_factory=dict[str, str])
+    source: str = ""
+    container: str = "$defs"
+
+    def pointer(self, normalised: str) -> str:
+        """The pointer into the file for a pointer that begins with `/$defs/`."""
+        return f"/{self.container}/{normalised.removeprefix('/$defs/')}"
+
+    def error(self, normalised: str, expected: str, came: str) -> SchemaError:
+        """The error for a place in this schema, given by its normalised pointer."""
+        return SchemaError(self.source, self.pointer(normalised), expected, came)
+
+
+def load(revision: str, *, errata: bool = True) -> Schema:
+    """The schema of a revision that mcpgen has.
+
+    Args:
+        revision: Its name.
+        errata: Whether the known defects of the published schema are corrected.
+
+    Raises:
+        UsageError: There is no such revision.
+        SchemaError: The file is damaged, or does not have the digest on record.
+        ErrataError: A correction does not fit.
+    """
+    row = entry(revision)
+    path = row.folder / "schema.json"
+    document = _read(path)
+    found = digest(document)
+    if found != row.digest:
+        raise SchemaError(
+            paths.shown_path(path), "", f"the digest {row.digest} of revisions.toml", found
+        )
+    entries = corrections.read_errata(row.folder / "errata.toml") if errata else ()
+    return _schema(document, revision, path, entries)
+
+
+def load_file(path: Path, *, revision: str | None = None, errata: bool = True) -> Schema:
+    """The schema in any file of the protocol's shape.
+
+    Args:
+        path: The file: draft-07 with `definitions`, or 2020-12 with `$defs`.
+        revision: Its name; `revision_of(path)` unless given.
+        errata: Whether a file with the structure of a known revision gets its corrections.
+
+    Raises:
+        SchemaError: The file cannot be read, or is not a schema of the protocol.
+    """
+    document = _read(path)
+    entries: tuple[corrections.Erratum, ...] = ()
+    for row in revisions() if errata else ():
+        if row.digest == digest(document):
+            entries = corrections.read_errata(row.folder / "errata.toml")
+    return _schema(document, revision or revision_of(path), path, entries)
+
+
+def read_digest(path: Path) -> str:
+    """The digest of the schema in a file.
+
+    Raises:
+        SchemaError: The file cannot be read as a JSON object.
+    """
+    return digest(_read(path))
+
+
+def revision_of(path: Path) -> str:
+    """The revision a file is about.
+
+    It is the date in the name of the file or of its folder, else the known revision that has the
+    same structure, else `draft`.
+
+    Raises:
+        SchemaError: The file cannot be read as a JSON object.
+    """
+    for part in (path.stem, path.resolve().parent.name):
+        if dated := _DATE.search(part):
+            return dated.group()
+    found = read_digest(path)
+    return next((row.name for row in revisions() if row.digest == found), "draft")
+
+
+def _schema(
+    document: Node, revision: str, path: Path, entries: tuple[corrections.Erratum, ...]
+) -> Schema:
+    source = paths.shown_path(path)
+    container = _container(document, source)
+    dialect = _dialect(document, container, source)
+    _check_against_meta_schema(document, dialect, source)
+    corrected: Node = corrections.apply(document, entries, source)
+    _check_references(corrected, container, source)
+    _check_shape(corrected[container], container, source)
+    normal = _normalise(corrected, container)
+    return Schema(
+        revision=revision,
+        dialect=dialect,
+        definitions=structure(normal)["$defs"],
+        digest=digest(document),
+        errata=entries,
+        prose=prose(normal),
+        source=source,
+        container=container,
+    )
+
+
+def _read(path: Path) -> Node:
+    source = paths.shown_path(path)
+    try:
+        document: Json = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SchemaError(source, "", "a readable file", error.strerror or str(error)) from error
+    except ValueError as error:
+        raise SchemaError(source, "", "JSON text", str(error)) from error
+    if not is_object(document):
+        raise SchemaError(source, "", "a schema that is an object", shown(document))
+    return document
+
+
+def _container(document: Node, source: str) -> str:
+    for name in _CONTAINERS:
+        if is_object(document.get(name)) and document[name]:
+            return name
+    raise SchemaError(source, "", "definitions under $defs or definitions", shown(list(document)))
+
+
+def _dialect(document: Node, container: str, source: str) -> str:
+    named: Json = document.get("$schema", _CONTAINERS[container])
+    for dialect in (DRAFT_07, DRAFT_2020_12):
+        if isinstance(named, str) and named.rstrip("#") == dialect.rstrip("#"):
+            return dialect
+    raise SchemaError(source, "/$schema", f"{DRAFT_07} or {DRAFT_2020_12}", shown(named))
+
+
+def _check_against_meta_schema(document: Node, dialect: str, source: str) -> None:
+    from jsonschema import Draft7Validator, Draft202012Validator
+    from jsonschema.exceptions import SchemaError as NotASchema
+
+    validator = Draft7Validator if dialect == DRAFT_07 else Draft202012Validator
+    try:
+        validator.check_schema(document)
+    except NotASchema as error:
+        wrong: Any = error
+        pointer = "".join(f"/{escape(str(token))}" for token in wrong.absolute_path)
+        expected = f"a schema of {dialect} ({wrong.validator}: {shown(wrong.validator_value)})"
+        raise SchemaError(source, pointer, expected, shown(wrong.instance)) from error
+
+
+def _check_references(document: Node, container: str, source: str) -> None:
+    prefix = f"#/{container}/"
+    for pointer, node in subschemas(document):
+        if "$ref" not in node:
+            continue
+        target: str = node["$ref"]
+        name = unescape(target.removeprefix(prefix))
+        if not target.startswith(prefix) or name not in document[container]:
+            expected = f"a reference to a definition, {prefix}<name>"
+            raise SchemaError(source, f"{pointer}/$ref", expected, shown(target))
+
+
+def _check_shape(definitions: Mapping[str, Json], container: str, source: str) -> None:
+    for name in ("ClientRequest", "ServerResult"):
+        if name not in definitions:
+            expected = f"{name}, a union that every schema of the protocol defines"
+            came = f"{len(definitions)} definitions without it"
+            raise SchemaError(source, f"/{container}", expected, came)
+    for name, definition in definitions.items():
+        if not is_object(definition):
+            raise SchemaError(
+                source, f"/{container}/{escape(name)}", "an object", shown(definition)
+            )
+
+
+def _normalise(document: Node, container: str) -> Node:
+    """The document with `$defs` as container, and references that say so."""
+    prefix = f"#/{container}/"
+
+    def normal(value: Json) -> Json:
+        if is_array(value):
+            return [normal(item) for item in value]
+        if not is_object(value):
+            return value
+        return {key: normal_member(key, child) for key, child in value.items()}
+
+    def normal_member(key: str, value: Json) -> Json:
+        if key == "$ref" and isinstance(value, str):
+            return f"#/$defs/{value.removeprefix(prefix)}"
+        return normal(value)
+
+    return {"$defs": normal(document[container])}

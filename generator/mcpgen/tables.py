@@ -1,0 +1,119 @@
+"""TOML files as typed values: what a data class asks for is there, and nothing else.
+
+TOML has no null, so `false` stands for "there is none" wherever a type allows `None`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from mcpgen import paths
+from mcpgen.errors import InputError, shown
+from mcpgen.jsonvalues import is_array, is_object
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a value stands, and the error to raise if it is wrong.
+
+    Attributes:
+        source: The file, for messages.
+        kind: Class of the error.
+        pointer: JSON pointer of the value in the file.
+    """
+
+    source: str
+    kind: type[InputError]
+    pointer: str = ""
+
+    def at(self, key: object) -> Place:
+        """The place of a member of this value."""
+        token = str(key).replace("~", "~0").replace("/", "~1")
+        return Place(self.source, self.kind, f"{self.pointer}/{token}")
+
+    def error(self, expected: str, came: object) -> InputError:
+        """The error for a wrong value here."""
+        return self.kind(self.source, self.pointer, expected, shown(came))
+
+    def table(self, value: Any) -> dict[str, Any]:
+        """The value here, which must be a table."""
+        if not is_object(value):
+            raise self.error("a table", value)
+        return value
+
+
+def read_toml(path: Path, kind: type[InputError]) -> tuple[dict[str, Any], Place]:
+    """The table in a TOML file, and its place.
+
+    Raises:
+        InputError: The file cannot be read or is not TOML; of the class `kind`.
+    """
+    source = paths.shown_path(path)
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8")), Place(source, kind)
+    except OSError as error:
+        raise kind(source, "", "a readable file", error.strerror or str(error)) from error
+    except ValueError as error:
+        raise kind(source, "", "TOML text", str(error)) from error
+
+
+def convert(value: Any, kind: type[T], place: Place) -> T:
+    """A value as an instance of a data class, every field checked.
+
+    Fields may be `bool`, `int`, `str`, `Any`, a `Literal`, a data class, `tuple[X, ...]`,
+    `Mapping[str, X]`, or one of these `| None`.
+
+    Raises:
+        InputError: A key is unknown or missing, or a value has another type.
+    """
+    result: T = _convert(value, kind, place)
+    return result
+
+
+def _convert(value: Any, kind: Any, place: Place) -> Any:
+    origin, args = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return value
+    if origin in (Union, types.UnionType):
+        inner = next(arg for arg in args if arg is not types.NoneType)
+        return None if value is False else _convert(value, inner, place)
+    if origin is Literal:
+        if value not in args or type(value) is not type(args[0]):
+            raise place.error(f"one of {shown(list(args))}", value)
+        return value
+    if origin is tuple:
+        if not is_array(value):
+            raise place.error("an array", value)
+        return tuple(_convert(item, args[0], place.at(i)) for i, item in enumerate(value))
+    if origin is Mapping:
+        table = place.table(value)
+        return {key: _convert(item, args[1], place.at(key)) for key, item in table.items()}
+    if is_dataclass(kind):
+        return _record(place.table(value), kind, place)
+    if type(value) is not kind:
+        raise place.error(_NAMES[kind], value)
+    return value
+
+
+_NAMES: dict[Any, str] = {bool: "true or false", int: "an integer", str: "a string"}
+
+
+def _record(table: dict[str, Any], kind: Any, place: Place) -> Any:
+    hints = get_type_hints(kind)
+    names = [field.name for field in fields(kind)]
+    for name in table:
+        if name not in names:
+            raise place.at(name).error(f"one of the keys {', '.join(names)}", name)
+    for name in names:
+        if name not in table:
+            raise place.kind(
+                place.source, place.pointer, f"the key {name}", shown(sorted(table)) + " without it"
+            )
+    return kind(**{name: _convert(table[name], hints[name], place.at(name)) for name in names})

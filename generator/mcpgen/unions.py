@@ -1,0 +1,237 @@
+"""How a value of a union is told apart: natively by a tag, or by what its members require.
+
+msgspec picks a member itself when at most one of them is an object, or when all objects carry
+different tags under one name. Any other union gets tests, in an order in which the first member
+whose tests hold is the right one. Two members that no test can tell apart are refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from mcpgen.errors import SchemaError, shown
+from mcpgen.jsonvalues import Json, is_array, is_object
+from mcpgen.plain import OWN_DEFAULT, Definition, Normal, reference, target
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One member of an untagged union, with the tests that its values pass.
+
+    Attributes:
+        type: Name of the definition.
+        required: Members that must be there.
+        consts: Member to the values it may have.
+        inner: Member to names that the object under it must hold.
+    """
+
+    type: str
+    required: tuple[str, ...] = ()
+    consts: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    inner: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+def untagged(normal: Normal) -> Mapping[str, tuple[Variant, ...]]:
+    """The unions that need tests, by name, each with its members in the order to try.
+
+    A union that nothing refers to is decoded by nobody, so it may stay undecided: the unions of
+    all results of one side, whose member the request decides, are of that kind.
+
+    Raises:
+        SchemaError: Two members of a union in use cannot be told apart.
+    """
+    used = _referred(normal)
+    found: dict[str, tuple[Variant, ...]] = {}
+    for name, definition in normal.definitions.items():
+        if not definition.members:
+            continue
+        try:
+            variants = _decide(normal, definition)
+        except SchemaError:
+            if name in used:
+                raise
+            continue
+        if variants:
+            found[name] = variants
+    return found
+
+
+def decide(normal: Normal, names: Sequence[str], pointer: str) -> tuple[Variant, ...]:
+    """The tests for a union of named objects, empty if tags tell them apart.
+
+    Raises:
+        SchemaError: Two of them cannot be told apart; `pointer` says where they meet.
+    """
+    objects = [definition for name in names for definition in _objects(normal, name)]
+    if len(objects) < 2 or _have_tags(objects):
+        return ()
+    return _ordered(normal, _distinct(objects), pointer)
+
+
+def member_names(normal: Normal, definition: Definition) -> tuple[str, ...]:
+    """The named members of a union, those of unions within it included."""
+    found: list[str] = []
+    for member in definition.members:
+        if "$ref" in member:
+            found += [inner.name for inner in _objects(normal, target(member))] or [target(member)]
+    return tuple(dict.fromkeys(found))
+
+
+def _decide(normal: Normal, definition: Definition) -> tuple[Variant, ...]:
+    named = [target(member) for member in definition.members if "$ref" in member]
+    variants = decide(normal, named, definition.pointer)
+    if variants and not all(
+        "$ref" in m and _objects(normal, target(m)) for m in definition.members
+    ):
+        raise normal.schema.error(
+            definition.pointer, "objects only, in a union without tags", shown(named)
+        )
+    return variants
+
+
+def _objects(normal: Normal, name: str) -> list[Definition]:
+    """The objects that a name may stand for, through references and unions."""
+    definition = normal.resolve(reference(name))
+    if definition is None or not definition.members:
+        return [definition] if definition is not None and definition.is_object else []
+    inner = [target(member) for member in definition.members if "$ref" in member]
+    return [found for member in inner for found in _objects(normal, member)]
+
+
+def _have_tags(objects: Sequence[Definition]) -> bool:
+    tags = [definition.tag for definition in objects]
+    fields = {tag[0] for tag in tags if tag}
+    return None not in tags and len(fields) == 1 and len(set(tags)) == len(tags)
+
+
+def _distinct(objects: Sequence[Definition]) -> list[Definition]:
+    """The objects without those of the very same shape as an earlier one."""
+    shapes: dict[str, Definition] = {}
+    for definition in objects:
+        shapes.setdefault(str(definition.node), definition)
+    return list(shapes.values())
+
+
+def _ordered(normal: Normal, objects: Sequence[Definition], pointer: str) -> tuple[Variant, ...]:
+    """Members in an order in which none takes what belongs to a later one."""
+    tests = {
+        (one.name, other.name): _tests(normal, one, other)
+        for one in objects
+        for other in objects
+        if one is not other
+    }
+    left = [definition.name for definition in objects]
+    ordered: list[str] = []
+    while left:
+        ready = (one for one in left if all(one == other or tests[one, other] for other in left))
+        first = next(ready, None)
+        if first is None:
+            one, other = _undecided(left, tests)
+            raise normal.schema.error(
+                pointer,
+                "members that a const or a required property tells apart",
+                f"{one} and {other}",
+            )
+        left.remove(first)
+        ordered.append(first)
+    return tuple(
+        _variant(one, [found for other in ordered if (found := tests.get((one, other)))])
+        for one in ordered
+    )
+
+
+_Test: TypeAlias = tuple[str, str, Any]
+"""A kind of test (`consts`, `required`, `inner`), the member it looks at, and what it wants."""
+
+
+def _undecided(
+    left: Sequence[str], tests: Mapping[tuple[str, str], Sequence[_Test]]
+) -> tuple[str, str]:
+    pairs = [(one, other) for one in left for other in left if one != other]
+    stuck = (pair for pair in pairs if not tests[pair] and not tests[pair[1], pair[0]])
+    return next(stuck, pairs[0])
+
+
+def _tests(normal: Normal, one: Definition, other: Definition) -> list[_Test]:
+    """Every test that the values of `one` pass and those of `other` do not."""
+    mine, theirs = one.properties, other.properties
+    found: list[_Test] = []
+    for wire, values in _fixed(one).items():
+        if wire in _allowed(other) and not set(values) & set(_allowed(other)[wire]):
+            found.append(("consts", wire, values))
+    found += [("required", wire, None) for wire in one.required if wire not in theirs]
+    for wire in one.required:
+        inner, outer = normal.resolve(mine[wire]), normal.resolve(theirs.get(wire, {}))
+        if inner is not None and outer is not None and inner.is_object and outer.is_object:
+            names = [name for name in inner.required if name not in outer.properties]
+            found += [("inner", wire, name) for name in names]
+    return found or [("required", wire, None) for wire in _beyond(one, other)]
+
+
+def _beyond(one: Definition, other: Definition) -> list[str]:
+    """The one optional member that `one` knows beyond `other`, if all else is the same."""
+    mine, theirs = one.properties, other.properties
+    same = set(one.required) == set(other.required) and all(
+        mine.get(wire) == node for wire, node in theirs.items()
+    )
+    extra = [wire for wire in mine if wire not in theirs]
+    return extra if same and len(extra) == 1 else []
+
+
+def _variant(name: str, others: Sequence[Sequence[_Test]]) -> Variant:
+    """A member with the fewest tests that tell it from each of the others."""
+    chosen: list[_Test] = []
+    left: list[Sequence[_Test]] = list(others)
+    while left:
+        counted = Counter(test for tests in left for test in tests)
+        best = max(counted, key=counted.__getitem__)
+        chosen.append(best)
+        left = [tests for tests in left if best not in tests]
+    return Variant(
+        name,
+        required=tuple(wire for kind, wire, _ in chosen if kind == "required"),
+        consts=tuple((wire, want) for kind, wire, want in chosen if kind == "consts"),
+        inner=tuple((wire, (want,)) for kind, wire, want in chosen if kind == "inner"),
+    )
+
+
+def _fixed(definition: Definition) -> dict[str, tuple[Any, ...]]:
+    """The values of members that are always there, where they can be counted."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for wire, node in definition.properties.items():
+        if wire in definition.required and "const" in node:
+            found[wire] = (node["const"],)
+        elif wire in definition.required and "enum" in node:
+            found[wire] = tuple(node["enum"])
+        elif OWN_DEFAULT in node:
+            found[wire] = (node["default"],)
+    return found
+
+
+def _allowed(definition: Definition) -> dict[str, tuple[Any, ...]]:
+    """The same, with those that a peer may leave out and that are then understood."""
+    defaults = {
+        wire: (node["default"],)
+        for wire, node in definition.properties.items()
+        if "default" in node
+    }
+    return defaults | _fixed(definition)
+
+
+def _referred(normal: Normal) -> frozenset[str]:
+    """Every name that some definition refers to."""
+    return frozenset(name for d in normal.definitions.values() for name in _targets(d.node))
+
+
+def _targets(node: Json) -> Iterator[str]:
+    if is_object(node):
+        if "$ref" in node:
+            yield target(node)
+        for child in node.values():
+            yield from _targets(child)
+    elif is_array(node):
+        for child in node:
+            yield from _targets(child)

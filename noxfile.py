@@ -1,0 +1,92 @@
+"""What can be run here. `nox` runs what CI runs; `nox --list` shows all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2024.10.9"
+nox.options.default_venv_backend = "venv"
+nox.options.sessions = ["lint", "tests", "check", "package-single", "interop"]
+nox.options.reuse_venv = "yes"
+
+ROOT = Path(__file__).parent
+PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
+GOLDEN = "generated/mcp_protocol"
+CODE = ("generator", "generated", "templates", "tests", "noxfile.py")
+EVERYTHING_SERVER = "@modelcontextprotocol/server-everything@2026.8.31"
+
+
+def needs(session: nox.Session, group: str) -> None:
+    """Install mcpgen in place, so that child processes are measured too, and a group."""
+    session.install("-e", ".", *nox.project.dependency_groups(PROJECT, group))
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Unit, package, house and requirement tests, with branch coverage."""
+    needs(session, "test")
+    arguments = session.posargs or ["--cov", "--cov-report=term", "-n", "logical"]
+    session.run("python", "-m", "tests.requirements.coverage")
+    session.run("pytest", *arguments)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Format, lint, and both type checkers, also over right and wrong snippets of user code."""
+    needs(session, "lint")
+    session.run("black", "--check", "--quiet", *CODE)
+    session.run("ruff", "check", *CODE)
+    session.run("mypy", "generator/mcpgen", GOLDEN, "noxfile.py")
+    session.run("mypy", "tests", "--exclude", "tests/typing/", env={"MYPYPATH": "tests"})
+    session.run("pyright")
+    session.run("pytest", "-m", "typing", "tests/typing")
+
+
+@nox.session
+def check(session: nox.Session) -> None:
+    """The committed package is what the generator writes today."""
+    session.install(".")
+    session.run("mcpgen", "check", GOLDEN)
+
+
+@nox.session(name="package-single")
+def package_single(session: nox.Session) -> None:
+    """The README as a user meets it: the tool generates, another environment runs the result."""
+    work = Path(session.create_tmp()).resolve()
+    wheels = work / "wheels"
+    tool = work / "tool"
+    session.run("python", "-m", "pip", "wheel", "-q", "--no-deps", "-w", f"{wheels}", ".")
+    session.run("python", "-m", "venv", "--clear", f"{tool}")
+    scripts = tool / ("Scripts" if os.name == "nt" else "bin")
+    wheel = max(wheels.glob("mcpgen-*.whl"), key=lambda path: path.stat().st_mtime)
+    session.run(f"{scripts / 'python'}", "-m", "pip", "install", "-q", f"{wheel}", external=True)
+    session.install("anyio", "msgspec", "uritemplate")
+    session.run(
+        "python",
+        "tests/package_single.py",
+        f"{scripts / 'mcpgen'}",
+        f"{work}",
+        *(session.posargs or ["2024-11-05", "2025-06-18", "2026-07-28"]),
+    )
+
+
+@nox.session
+def interop(session: nox.Session) -> None:
+    """Real peers over real pipes: the official SDK and the npm server that shows everything."""
+    needs(session, "interop")
+    peers = Path(session.create_tmp()).resolve() / "npm"
+    peers.mkdir(exist_ok=True)
+    flags = ("--no-audit", "--no-fund", "--no-package-lock", "--silent")
+    session.run("npm", "install", "--prefix", f"{peers}", *flags, EVERYTHING_SERVER, external=True)
+    environment = {"MCP_NPM_PEERS": f"{peers}"}
+    session.run("pytest", "-m", "interop", "tests/interop", *session.posargs, env=environment)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Ratios against the official SDK and against floors, from one run; fails below a target."""
+    needs(session, "bench")
+    session.run("python", "-m", "tests.benchmarks", *session.posargs)

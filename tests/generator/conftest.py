@@ -1,0 +1,26 @@
+"""A package built once, for the tests that need a real one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from mcpgen import output, pipeline, schema
+
+REVISION = schema.revisions()[0].name
+
+
+@pytest.fixture(scope="session")
+def built() -> Mapping[str, str]:
+    """The files of a package with the smallest revision."""
+    return pipeline.build(pipeline.BuildRequest("pkg", pipeline.named_sources((REVISION,))))
+
+
+@pytest.fixture
+def package(built: Mapping[str, str], tmp_path: Path) -> Path:
+    """The directory of that package, just written."""
+    directory = tmp_path / "pkg"
+    output.write(directory, built)
+    return directory

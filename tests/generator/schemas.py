@@ -1,0 +1,75 @@
+"""Small schemas and facts for the tests of what is made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from mcpgen import facts, schema
+from mcpgen.facts import Facts, Results
+from mcpgen.normalize import normalize
+from mcpgen.plain import Normal
+from mcpgen.schema import Schema
+
+REVISION = "2030-01-01"
+
+
+def ref(name: str) -> dict[str, Any]:
+    """A reference to a definition."""
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def obj(required: str = "", **properties: Any) -> dict[str, Any]:
+    """An object with properties; those named in `required`, by spaces, must be there."""
+    return {"type": "object", "properties": properties, "required": required.split()}
+
+
+def const(value: Any) -> dict[str, Any]:
+    """One fixed value."""
+    return {"const": value, "type": "string" if isinstance(value, str) else "integer"}
+
+
+def any_of(*names: str) -> dict[str, Any]:
+    """A union of definitions."""
+    return {"anyOf": [ref(name) for name in names]}
+
+
+TEXT: dict[str, Any] = {"type": "string"}
+COUNT: dict[str, Any] = {"type": "integer"}
+OPEN: dict[str, Any] = {"type": "object", "additionalProperties": {}}
+
+
+def schema_of(**definitions: Any) -> Schema:
+    """A schema of these definitions."""
+    return Schema(
+        revision=REVISION, dialect="", definitions=definitions, digest="", source="schema.json"
+    )
+
+
+def facts_of(
+    *,
+    client: Mapping[str, tuple[str, ...]] | None = None,
+    defaults: Mapping[str, Mapping[str, Any]] | None = None,
+    renamed: Mapping[str, str] | None = None,
+) -> Facts:
+    """Facts of a revision about which nothing is known beyond what is given."""
+    return replace(
+        facts.load(schema.revisions()[0].name),
+        capabilities={},
+        results=Results(client=client or {}, server={}),
+        defaults=defaults or {},
+        renamed=renamed or {},
+    )
+
+
+def normal_of(
+    later: tuple[Mapping[str, Any], ...] = (), facts: Facts | None = None, **definitions: Any
+) -> Normal:
+    """The plain form of these definitions."""
+    return normalize(schema_of(**definitions), facts or facts_of(), later)
+
+
+def plain(node: Any) -> Any:
+    """The plain form of a property with this schema."""
+    return normal_of(Thing=obj(value=node)).definitions["Thing"].properties["value"]

@@ -1,0 +1,137 @@
+"""Checking a package: up to date or not, and which of three reasons it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpgen import __version__, manifest, output, pipeline, schema
+from mcpgen.check import Report, check
+from mcpgen.errors import OutputError, UsageError
+
+REVISION = schema.revisions()[0].name
+
+
+def record_changed(directory: Path, change: Callable[[Any], None]) -> None:
+    """Change the manifest, as if the package had been made from other things."""
+    path = directory / manifest.NAME
+    record = json.loads(path.read_text())
+    change(record)
+    path.write_text(json.dumps(record))
+
+
+def text_changed(directory: Path, path: str, text: str) -> None:
+    """Change a file together with its fingerprint, as if it had been generated so."""
+    (directory / path).write_text(text)
+    record_changed(
+        directory, lambda record: record["files"].update({path: manifest.fingerprint(text)})
+    )
+
+
+def reasons(report: Report) -> list[str]:
+    """Which of the three reasons a report gives."""
+    given = {
+        "schema": report.schema_changed,
+        "generator": report.generator_changed,
+        "edited": report.edited,
+    }
+    return [name for name, value in given.items() if value]
+
+
+def test_a_package_just_written_is_up_to_date_without_rendering(
+    package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "build", None)
+    report = check(package)
+    assert report.current
+    assert reasons(report) == []
+
+
+def test_files_of_the_user_do_not_count(package: Path) -> None:
+    (package / "mine.py").write_text("x = 1\n")
+    assert check(package).current
+
+
+def test_an_edit_by_hand_is_named_and_shown(package: Path) -> None:
+    with (package / "errors.py").open("a") as file:
+        file.write("mine = 1\n")
+    report = check(package)
+    assert report.edited == report.differing == ("errors.py",)
+    assert report.diff.startswith("--- a/errors.py\n+++ b/errors.py\n@@ ")
+    assert report.diff.endswith("\n-mine = 1\n")
+    assert reasons(report) == ["edited"]
+    assert not report.current
+
+
+def test_a_deleted_file_counts_as_edited(package: Path) -> None:
+    (package / "errors.py").unlink()
+    report = check(package)
+    assert report.edited == ("errors.py",)
+    assert report.diff.startswith("--- /dev/null\n+++ b/errors.py\n@@ ")
+
+
+def test_another_generator_is_told_from_an_edit(package: Path) -> None:
+    text_changed(package, "errors.py", "as it was")
+    record_changed(package, lambda record: record.update(generator="x", mcpgen="0.0.1"))
+    report = check(package)
+    assert report.generator_changed == f"made by mcpgen 0.0.1, this is {__version__}"
+    assert report.differing == ("errors.py",)
+    assert "-as it was\n\\ No newline at end of file\n" in report.diff
+    assert reasons(report) == ["generator"]
+
+
+def test_another_generator_that_writes_the_same_is_no_difference(package: Path) -> None:
+    record_changed(package, lambda record: record.update(generator="x"))
+    report = check(package)
+    assert report.generator_changed == f"another build of mcpgen {__version__}"
+    assert report.current
+
+
+def test_a_file_that_would_not_be_written_any_more_differs(package: Path) -> None:
+    text_changed(package, "old.py", "x = 1\n")
+    record_changed(package, lambda record: record.update(generator="x"))
+    assert check(package).diff == "--- a/old.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-x = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("keys", "what"),
+    [
+        (["inputs"], "its prose, corrections or facts"),
+        (["inputs", "structure"], "the structure of its messages"),
+    ],
+)
+def test_another_schema_is_told_from_an_edit(package: Path, keys: list[str], what: str) -> None:
+    record_changed(
+        package, lambda record: record["revisions"][REVISION].update(dict.fromkeys(keys, "x"))
+    )
+    report = check(package)
+    assert report.schema_changed == {REVISION: what}
+    assert reasons(report) == ["schema"]
+
+
+def test_options_are_those_of_the_manifest(tmp_path: Path) -> None:
+    sources = pipeline.named_sources((REVISION,))
+    request = pipeline.BuildRequest("pkg", sources, errata=False)
+    output.write(tmp_path / "pkg", pipeline.build(request))
+    (tmp_path / "pkg" / "errors.py").write_text("mine")
+    assert check(tmp_path / "pkg").differing == ("errors.py",)
+
+
+def test_a_package_from_a_file_is_checked_against_that_file(tmp_path: Path) -> None:
+    path = tmp_path / REVISION / "schema.json"
+    path.parent.mkdir()
+    path.write_bytes((schema.entry(REVISION).folder / "schema.json").read_bytes())
+    source = pipeline.file_source(path)
+    output.write(tmp_path / "pkg", pipeline.build(pipeline.BuildRequest("pkg", (source,))))
+    assert check(tmp_path / "pkg", source).current
+    with pytest.raises(UsageError, match=f"revision {REVISION} was made from a schema file"):
+        check(tmp_path / "pkg")
+
+
+def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match=r"expected a package of mcpgen's, got no mcpgen\.json"):
+        check(tmp_path)

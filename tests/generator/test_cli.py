@@ -1,0 +1,327 @@
+"""The command line: what it says, what it writes, how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from syrupy.assertion import SnapshotAssertion
+
+from mcpgen import __version__, cli, manifest, schema
+
+OLDEST, NEWEST = schema.revisions()[0].name, schema.revisions()[-1].name
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+def run(root: Path, *words: object, cwd: Path | None = None) -> Ended:
+    """Run mcpgen as a process of its own, its output in pipes."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mcpgen", *map(str, words)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(root / "generator"), "COLUMNS": "100"},
+        capture_output=True,
+        check=False,
+        encoding="utf-8",
+    )
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def run_on_terminal(root: Path, *words: object) -> str:
+    """Run mcpgen on a terminal; everything it shows there."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mcpgen", *map(str, words)],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(root / "generator"),
+            "TERM": "xterm",
+            "COLUMNS": "200",
+        },
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        shown += part
+    os.close(ours)
+    process.wait()
+    return shown.decode()
+
+
+def failed(words: list[object], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """Exit code and error text of a command line that fails."""
+    with pytest.raises(SystemExit) as raised:
+        cli.main([str(word) for word in words])
+    code = raised.value.code
+    assert isinstance(code, int)
+    return code, capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["check", "--help"], ["list", "--help"], ["schema", "verify", "--help"]]
+)
+def test_help_shows_the_common_calls_first(words: list[str], snapshot: SnapshotAssertion) -> None:
+    assert CliRunner().invoke(cli.cli, words, prog_name="mcpgen").output == snapshot
+
+
+def test_without_words_it_shows_help() -> None:
+    result = CliRunner().invoke(cli.cli, [], prog_name="mcpgen")
+    assert result.output.startswith("Usage: mcpgen [OPTIONS]")
+    assert result.exit_code == 0
+
+
+def test_list_shows_what_each_revision_has(snapshot: SnapshotAssertion) -> None:
+    assert CliRunner().invoke(cli.cli, ["list"]).output == snapshot
+
+
+def test_the_version_is_shown() -> None:
+    assert CliRunner().invoke(cli.cli, ["--version"]).output == f"mcpgen {__version__}\n"
+
+
+USAGE = {
+    "an unknown revision": ["--revision", "2025-06-1", "-o", "pkg"],
+    "no directory": ["--revision", "latest"],
+    "no revision": ["-o", "pkg"],
+    "facts without a schema": ["--revision", "latest", "--facts", __file__, "-o", "pkg"],
+    "a name that cannot be imported": ["--revision", "latest", "-o", "my-pkg"],
+    "options for generating with a command": ["--revision", "latest", "list"],
+    "half a command": ["schema"],
+}
+
+
+@pytest.mark.parametrize("case", USAGE)
+def test_what_is_asked_wrongly_is_said_in_one_line_with_code_2(
+    case: str, capsys: pytest.CaptureFixture[str], snapshot: SnapshotAssertion
+) -> None:
+    words = ["FILE" if word == __file__ else word for word in USAGE[case]]
+    code, text = failed(list(USAGE[case]), capsys)
+    assert code == 2
+    assert text.count("\n") == 1
+    assert (" ".join(words), text.replace(__file__, "FILE")) == snapshot
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--bogus"],
+        ["generate"],
+        ["check"],
+        ["schema", "verify", "--against", "nowhere"],
+        ["--schema", "nowhere", "-o", "pkg"],
+    ],
+)
+def test_what_the_command_line_does_not_know_is_one_line_with_code_2(
+    words: list[object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, text = failed(words, capsys)
+    assert code == 2
+    assert text.startswith("mcpgen: error: ")
+    assert text.count("\n") == 1
+
+
+def test_the_current_directory_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, text = failed(["--revision", "latest", "-o", "."], capsys)
+    assert code == 2
+    assert "holds the current directory" in text
+
+
+def test_a_revision_may_not_come_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / OLDEST / "schema.json"
+    path.parent.mkdir()
+    path.write_text("{}")
+    words: list[object] = ["--revision", "all", "--schema", path, "-o", tmp_path / "pkg"]
+    code, text = failed(words, capsys)
+    assert code == 2
+    assert f"revision {OLDEST} comes twice" in text
+
+
+def test_a_wrong_schema_is_one_line_with_file_pointer_and_code_1(
+    root: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "schema.json"
+    path.write_text(json.dumps({"$defs": {"X": {"$ref": "#/$defs/Y"}}}))
+    ended = run(root, "-q", "--schema", path, "-o", tmp_path / "pkg")
+    expected = 'expected a reference to a definition, #/$defs/<name>, got "#/$defs/Y"'
+    assert ended == Ended(1, "", f"mcpgen: error: {path}#/$defs/X/$ref: {expected}\n")
+    assert not (tmp_path / "pkg").exists()
+
+
+def test_debug_shows_the_traceback_too(root: Path, tmp_path: Path) -> None:
+    ended = run(root, "--debug", "check", tmp_path)
+    assert ended.code == 1
+    assert ended.err.startswith("Traceback (most recent call last):\n")
+    assert ended.err.splitlines()[-1].startswith("mcpgen: error: ")
+
+
+def test_a_fault_of_our_own_is_one_line_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("mcpgen.schema.revisions", None)
+    code, text = failed(["list"], capsys)
+    assert code == 1
+    assert text.startswith("mcpgen: error: unexpected TypeError: ")
+    assert text.count("\n") == 1
+
+
+def test_an_interrupt_is_one_line_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mcpgen.schema.revisions", interrupted)
+    assert failed(["list"], capsys) == (1, "\nmcpgen: error: interrupted\n")
+
+
+def test_a_pipe_that_closes_early_is_no_fault(root: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mcpgen", "--help"],
+        env={**os.environ, "PYTHONPATH": str(root / "generator")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    process.wait()
+
+
+def test_generating_says_what_was_written_and_what_to_do_next(root: Path, tmp_path: Path) -> None:
+    first = run(root, "--revision", OLDEST, "-o", "out/pkg", cwd=tmp_path)
+    record = json.loads((tmp_path / "out" / "pkg" / manifest.NAME).read_text())
+    files = len(record["files"]) + 1
+    assert first.code == 0
+    assert first.out == (
+        f"out/pkg: {files} files created ({OLDEST})\nnext: cd out && python -m pkg --help\n"
+    )
+    assert first.err == f"generating pkg ({OLDEST}) ...\n"
+    again = run(root, "--revision", OLDEST, "-o", "out/pkg", cwd=tmp_path)
+    assert again.out == f"out/pkg: unchanged, {files} files ({OLDEST})\n"
+
+
+def test_quiet_says_nothing(root: Path, tmp_path: Path) -> None:
+    assert run(root, "-q", "-r", OLDEST, "-o", "pkg", cwd=tmp_path) == Ended(0, "", "")
+    assert run(root, "check", "-q", "pkg", cwd=tmp_path) == Ended(0, "", "")
+
+
+def test_a_schema_file_says_whose_facts_it_got(root: Path, tmp_path: Path) -> None:
+    document = json.loads((schema.entry(NEWEST).folder / "schema.json").read_text())
+    document["$defs"]["Tool"]["properties"]["colour"] = {"type": "string"}
+    (tmp_path / "next.json").write_text(json.dumps(document))
+    ended = run(root, "--schema", "next.json", "-o", "pkg", cwd=tmp_path)
+    assert ended.code == 0
+    said = f"next.json: taken as revision draft, with the facts of {NEWEST}"
+    assert ended.out.splitlines()[0] == said
+    checked = run(root, "check", "pkg", "--schema", "next.json", cwd=tmp_path)
+    assert checked == Ended(0, "pkg: up to date\n", "")
+
+
+def test_a_foreign_directory_is_refused_before_any_work(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("x")
+    ended = run(root, "-r", OLDEST, "-o", tmp_path)
+    assert ended.code == 1
+    assert ended.err.startswith(f"mcpgen: error: {tmp_path}: expected an empty directory or a")
+
+
+def test_check_prints_reasons_and_a_diff_and_exits_with_1(root: Path, package: Path) -> None:
+    with (package / "errors.py").open("a") as file:
+        file.write("mine = 1\n")
+    ended = run(root, "check", package)
+    assert ended.code == 1
+    lines = ended.out.splitlines()
+    assert lines[:3] == ["edited by hand: errors.py", "--- a/errors.py", "+++ b/errors.py"]
+    assert lines[-2:] == ["-mine = 1", f"{package}: 1 file differs"]
+
+
+def test_check_names_the_other_reasons(root: Path, package: Path) -> None:
+    path = package / manifest.NAME
+    record = json.loads(path.read_text())
+    record["generator"] = record["revisions"][OLDEST]["inputs"] = "x"
+    path.write_text(json.dumps(record))
+    ended = run(root, "check", package)
+    assert ended.code == 0
+    assert ended.out.splitlines() == [
+        f"the schema changed: {OLDEST}: its prose, corrections or facts",
+        f"the generator changed: another build of mcpgen {__version__}",
+        f"{package}: up to date",
+    ]
+
+
+def test_an_unchanged_check_takes_a_second_at_most(root: Path, package: Path) -> None:
+    def seconds() -> float:
+        start = time.perf_counter()
+        assert run(root, "check", package).code == 0
+        return time.perf_counter() - start
+
+    assert min(seconds() for _ in range(3)) <= 1
+
+
+def test_verify_names_every_difference(root: Path, tmp_path: Path) -> None:
+    for row in schema.revisions():
+        place = tmp_path / "schema" / row.name
+        place.mkdir(parents=True)
+        document = json.loads((row.folder / "schema.json").read_text())
+        if row.name == NEWEST:
+            document["$defs"]["Tool"]["required"] = ["name"]
+        (place / "schema.json").write_text(json.dumps(document))
+    ended = run(root, "schema", "verify", "--against", tmp_path)
+    assert ended.code == 1
+    path = tmp_path / "schema" / NEWEST / "schema.json"
+    assert (
+        f'{path}#/$defs/Tool/required: ["inputSchema", "name"] here, ["name"] there\n' in ended.out
+    )
+    assert f"{NEWEST}: 1 difference, another file than the one on record\n" in ended.out
+    assert f"{OLDEST}: same structure, another file than the one on record\n" in ended.out
+
+
+def test_verify_finds_our_schemas_to_be_the_official_ones(root: Path, spec: Path) -> None:
+    ended = run(root, "schema", "verify", "--against", spec)
+    lines = [f"{row.name}: same structure\n" for row in schema.revisions()]
+    assert ended == Ended(0, "".join(lines), "")
+
+
+def test_a_terminal_gets_rich_output(root: Path, package: Path) -> None:
+    listed = run_on_terminal(root, "list")
+    assert "\x1b[1mrevision" in listed
+    assert all(row.name in listed for row in schema.revisions())
+    (package / "errors.py").write_text("mine\n")
+    checked = run_on_terminal(root, "check", package)
+    assert "\x1b[" in checked
+    assert "edited" in checked
+    assert "1 file differs" in checked
+
+
+def test_a_terminal_sees_progress(root: Path, tmp_path: Path, built: Mapping[str, str]) -> None:
+    shown = run_on_terminal(root, "-r", OLDEST, "-o", tmp_path / "pkg")
+    assert "generating pkg" in shown
+    assert f"{len(built)} files created" in shown

@@ -1,0 +1,112 @@
+"""Documentation: one entry per type for all revisions, and what some say instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mcpgen import docs, schema
+from mcpgen.errors import DocsError
+
+TEXT = """
+[pages]
+tools = "server/tools"
+messages = { default = "basic/index", "1" = "basic/messages" }
+
+[types.Tool]
+doc = "A tool."
+page = "tools"
+fields = { name = "Its name.", title = "Its title." }
+
+[types.Tool.revisions."1"]
+doc = "An old tool."
+fields = { name = "Its only name." }
+
+[types.Request]
+doc = "A request."
+page = "messages"
+
+[types.Bare]
+doc = "Nothing more."
+"""
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> docs.Docs:
+    path = tmp_path / "docs.toml"
+    path.write_text(TEXT)
+    return docs.load_file(path)
+
+
+@pytest.mark.parametrize(
+    ("revision", "name", "text"),
+    [("1", "Tool", "An old tool."), ("2", "Tool", "A tool."), ("1", "Cat", "")],
+)
+def test_a_revision_may_say_something_else_of_a_type(
+    found: docs.Docs, revision: str, name: str, text: str
+) -> None:
+    assert found.type_doc(revision, name) == text
+
+
+@pytest.mark.parametrize(
+    ("revision", "field", "text"),
+    [
+        ("1", "name", "Its only name."),
+        ("2", "name", "Its name."),
+        ("1", "title", "Its title."),
+        ("1", "x", ""),
+    ],
+)
+def test_what_a_revision_does_not_say_of_a_field_is_what_all_say(
+    found: docs.Docs, revision: str, field: str, text: str
+) -> None:
+    assert found.field_doc(revision, "Tool", field) == text
+
+
+@pytest.mark.parametrize(
+    ("revision", "name", "page"),
+    [
+        ("1", "Tool", "server/tools"),
+        ("1", "Request", "basic/messages"),
+        ("2", "Request", "basic/index"),
+        ("1", "Bare", ""),
+        ("1", "Cat", ""),
+    ],
+)
+def test_a_topic_leads_to_the_page_of_the_revision(
+    found: docs.Docs, revision: str, name: str, page: str
+) -> None:
+    assert found.page(revision, name) == page
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("types = 1", "#/types: expected a table, got 1"),
+        ("[types.X]\ndoc = 1", "#/types/X/doc: expected a string, got 1"),
+        ("[types.X]\ndocs = ''", "#/types/X/docs: expected one of the keys doc, page, fields, got"),
+        ("[types.X.fields]\na = 1", "#/types/X/fields/a: expected a string, got 1"),
+        ("[types.X.revisions.'1']\nx = 1", "#/types/X/revisions/1/x: expected one of the keys"),
+        ("[pages]\na = 1", "#/pages/a: expected a table, got 1"),
+        ("[pages]\na = { default = 1 }", "#/pages/a/default: expected a path, got 1"),
+        ("[other]", "#/other: expected one of the tables pages, types, got "),
+        ("[types.X]\npage = 'cats'", "#/types/X/page: expected a topic of [pages], got "),
+    ],
+)
+def test_a_malformed_file_is_refused(tmp_path: Path, text: str, expected: str) -> None:
+    path = tmp_path / "docs.toml"
+    path.write_text(text)
+    with pytest.raises(DocsError) as raised:
+        docs.load_file(path)
+    assert str(raised.value).startswith(f"{path}{expected}")
+
+
+@pytest.mark.parametrize("row", schema.revisions(), ids=lambda row: row.name)
+def test_every_definition_of_every_revision_is_documented(row: schema.RevisionEntry) -> None:
+    texts = docs.load()
+    assert [
+        name
+        for name in schema.load(row.name).definitions
+        if not (texts.type_doc(row.name, name) and texts.page(row.name, name))
+    ] == []

@@ -1,0 +1,151 @@
+"""Methods: who sends them, their params, their results, and what depends on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from generator.schemas import TEXT, any_of, const, facts_of, normal_of, obj, ref
+from mcpgen import facts, methods, schema
+from mcpgen.errors import SchemaError
+from mcpgen.facts import Facts
+from mcpgen.methods import Methods
+from mcpgen.normalize import normalize
+
+NAMES = [row.name for row in schema.revisions()]
+
+
+def request(method: str, **more: Any) -> dict[str, Any]:
+    """A request or notification."""
+    return obj("method", method=const(method), **more)
+
+
+def derived(known: Facts | None = None, **definitions: Any) -> Methods:
+    """The methods of these definitions."""
+    known = known or facts_of()
+    return methods.derive(normal_of(facts=known, **definitions), known)
+
+
+def derived_from(revision: str) -> Methods:
+    """The methods of a revision that mcpgen has."""
+    loaded = schema.load(revision)
+    return methods.derive(normalize(loaded, facts.load(revision)), facts.load(revision))
+
+
+def test_the_unions_by_direction_say_who_sends_what() -> None:
+    found = derived(
+        PingRequest=request("ping"),
+        DoneNotification=request("done"),
+        PingResult=obj(x=TEXT),
+        ClientRequest=any_of("PingRequest"),
+        ServerRequest=any_of("PingRequest"),
+        ServerNotification=ref("DoneNotification"),
+    )
+    rows = [(row.sender, row.kind, row.name, row.python_name) for row in found.all]
+    assert rows == [
+        ("client", "request", "ping", "ping"),
+        ("server", "request", "ping", "ping"),
+        ("server", "notification", "done", "done"),
+    ]
+
+
+def test_a_result_is_named_like_its_request() -> None:
+    found = derived(
+        AskRequest=request("ask"), AskResult=obj(a=TEXT), ClientRequest=any_of("AskRequest")
+    )
+    assert found.all[0].result == "AskResult"
+    assert found.all[0].results == ("AskResult",)
+
+
+def test_a_response_says_what_the_result_is() -> None:
+    found = derived(
+        AskRequest=request("ask"),
+        AskResult=obj("a", a=TEXT),
+        MoreResult=obj("b", b=TEXT),
+        AskResultResponse=obj(result=any_of("MoreResult", "AskResult")),
+        ClientRequest=any_of("AskRequest"),
+    )
+    assert found.all[0].result == "AskResultResponseResult"
+    assert found.all[0].results == ("MoreResult", "AskResult")
+
+
+def test_facts_say_what_the_result_is_before_any_rule() -> None:
+    found = derived(
+        facts_of(client={"ask": ("AskResult", "TaskResult")}),
+        AskRequest=request("ask"),
+        AskResult=obj("a", a=TEXT),
+        TaskResult=obj("t", t=TEXT),
+        ClientRequest=any_of("AskRequest"),
+    )
+    assert found.all[0].results == ("AskResult", "TaskResult")
+    added = found.normal.definitions["AskResultResponseResult"]
+    assert added.node == any_of("AskResult", "TaskResult")
+
+
+def test_a_request_without_a_result_is_refused() -> None:
+    with pytest.raises(SchemaError, match="a result type for ask, such as AskResult") as caught:
+        derived(AskRequest=request("ask"), ClientRequest=any_of("AskRequest"))
+    assert caught.value.pointer == "/$defs/AskRequest"
+
+
+def test_a_message_without_a_method_is_refused() -> None:
+    with pytest.raises(SchemaError, match="a method with a const"):
+        derived(AskRequest=obj(params=TEXT), ClientRequest=any_of("AskRequest"))
+
+
+def test_params_are_required_where_the_message_requires_them() -> None:
+    found = derived(
+        A=obj("method params", method=const("a"), params=obj(x=TEXT)),
+        B=obj("method", method=const("b"), params=obj(x=TEXT)),
+        C=obj("method", method=const("c")),
+        ClientNotification=any_of("A", "B", "C"),
+    )
+    rows = [(row.params, row.has_params, row.params_required) for row in found.all]
+    assert rows == [("AParams", True, True), ("BParams", True, False), (None, False, False)]
+
+
+def test_a_list_in_pages_is_told_by_its_cursors() -> None:
+    pages = obj(nextCursor=TEXT, names={"type": "array", "items": TEXT})
+    items = obj(nextCursor=TEXT, tools={"type": "array", "items": obj(name=TEXT)})
+    found = derived(
+        ListToolsRequest=request("tools/list", params=obj(cursor=TEXT)),
+        ListToolsResult=items,
+        ListNamesRequest=request("names/list", params=obj(cursor=TEXT)),
+        ListNamesResult=pages,
+        ClientRequest=any_of("ListToolsRequest", "ListNamesRequest"),
+    )
+    assert [(row.items, row.item) for row in found.all] == [
+        ("tools", "ListToolsResultTools"),
+        (None, None),
+    ]
+
+
+@pytest.mark.parametrize("revision", NAMES)
+def test_every_request_has_params_and_a_result_that_exist(revision: str) -> None:
+    found = derived_from(revision)
+    for row in (*found.all, *found.inputs):
+        assert row.params is None or row.params in found.normal.definitions, row.name
+        assert (row.result in found.normal.definitions) is (row.kind == "request"), row.name
+
+
+@pytest.mark.parametrize("revision", NAMES)
+def test_a_handshake_is_where_initialize_is(revision: str) -> None:
+    found = derived_from(revision)
+    names = {row.name for row in found.of("client", "request")}
+    assert found.handshake is ("initialize" in names)
+    assert found.handshake is not ("server/discover" in names)
+
+
+def test_batches_are_where_the_schema_has_them() -> None:
+    assert [derived_from(name).batching for name in NAMES].count(True) == 1
+
+
+def test_what_a_result_may_ask_is_known_apart_from_requests() -> None:
+    newest = derived_from(NAMES[-1])
+    assert not newest.of("server", "request")
+    assert {row.python_name for row in newest.inputs} == {
+        "create_message",
+        "list_roots",
+        "elicit",
+    }

@@ -1,0 +1,82 @@
+"""Names of the schema as names of Python."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcpgen import names
+
+
+@pytest.mark.parametrize(
+    ("wire", "python"),
+    [
+        ("name", "name"),
+        ("mimeType", "mime_type"),
+        ("_meta", "meta"),
+        ("$schema", "schema"),
+        ("io.modelcontextprotocol/logLevel", "log_level"),
+        ("websiteURL", "website_url"),
+        ("URLParams", "url_params"),
+        ("class", "class_"),
+        ("list", "list_"),
+        ("2fa", "n2fa"),
+        ("a-b c", "a_b_c"),
+        ("$", "empty"),
+    ],
+)
+def test_members_are_snake_case_and_no_keyword(wire: str, python: str) -> None:
+    assert names.snake(wire) == python
+
+
+def test_members_that_would_have_one_name_are_kept_apart() -> None:
+    assert names.members(["meta", "_meta", "$meta"]) == {
+        "meta": "meta",
+        "_meta": "meta_",
+        "$meta": "meta__",
+    }
+
+
+@pytest.mark.parametrize(
+    ("wire", "part"),
+    [
+        ("params", "Params"),
+        ("requestedSchema", "RequestedSchema"),
+        ("_meta", "Meta"),
+        ("a-b", "AB"),
+    ],
+)
+def test_a_property_becomes_a_part_of_a_type_name(wire: str, part: str) -> None:
+    assert names.pascal(wire) == part
+
+
+@pytest.mark.parametrize(
+    ("type_name", "python"),
+    [
+        ("CallToolRequest", "call_tool"),
+        ("ToolListChangedNotification", "tool_list_changed"),
+        ("PingRequest", "ping"),
+        ("Request", "request"),
+        ("Ask", "ask"),
+    ],
+)
+def test_a_message_is_named_after_its_type(type_name: str, python: str) -> None:
+    assert names.message_name(type_name) == python
+
+
+def test_a_constant_is_upper_case() -> None:
+    assert names.constant("call_tool") == "CALL_TOOL"
+
+
+@pytest.mark.parametrize(
+    ("revision", "folder"), [("2025-06-18", "r2025_06_18"), ("draft", "rdraft")]
+)
+def test_a_revision_has_a_folder_that_python_can_import(revision: str, folder: str) -> None:
+    assert names.folder(revision) == folder
+
+
+@pytest.mark.parametrize(
+    ("name", "usable"),
+    [("Tool", True), ("ValueError", False), ("None", False), ("a b", False), ("A-B", False)],
+)
+def test_a_class_name_is_an_identifier_that_hides_no_builtin(name: str, usable: bool) -> None:
+    assert names.is_class_name(name) is usable

@@ -1,0 +1,233 @@
+"""The plain form: names for all that has none, maps for what is open, tags, and checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from generator.schemas import (
+    COUNT,
+    OPEN,
+    TEXT,
+    any_of,
+    const,
+    facts_of,
+    normal_of,
+    obj,
+    plain,
+    ref,
+)
+from mcpgen.errors import SchemaError
+from mcpgen.plain import ANY_MAP, Fixed, Range
+
+INTEGER = {"type": "integer"}
+NUMBER = {"type": "number"}
+
+
+@pytest.mark.parametrize(
+    ("published", "expected"),
+    [
+        ({"type": "string", "format": "uri"}, {"type": "string"}),
+        ({"type": "integer", "minimum": 0, "default": 3}, {"type": "integer", "minimum": 0}),
+        ({"type": "number"}, {"anyOf": [INTEGER, NUMBER]}),
+        ({"type": ["string", "null"]}, {"anyOf": [TEXT, {"type": "null"}]}),
+        ({"type": ["integer", "number"]}, {"anyOf": [INTEGER, NUMBER]}),
+        ({"enum": ["a", "b"], "type": "string"}, {"type": "string", "enum": ["a", "b"]}),
+        ({"const": 3, "type": "integer"}, {"const": 3}),
+        (
+            {"type": "array", "items": TEXT, "maxItems": 3},
+            {"type": "array", "items": TEXT, "maxItems": 3},
+        ),
+        ({"type": "array"}, {"type": "array", "items": {}}),
+        ({"type": "object"}, ANY_MAP),
+        ({"type": "object", "properties": {}, "additionalProperties": True}, ANY_MAP),
+        (
+            {"type": "object", "additionalProperties": COUNT},
+            {"type": "object", "additionalProperties": COUNT},
+        ),
+        ({}, {}),
+        (True, {}),
+    ],
+)
+def test_a_property_keeps_what_binds_and_loses_what_only_tells(
+    published: Any, expected: Any
+) -> None:
+    assert plain(published) == expected
+
+
+def test_an_inline_object_is_named_after_the_way_to_it() -> None:
+    normal = normal_of(Tool=obj(box=obj(lid=obj(color=TEXT))))
+    assert list(normal.definitions) == ["Tool", "ToolBox", "ToolBoxLid"]
+    assert normal.definitions["Tool"].properties["box"] == ref("ToolBox")
+    assert normal.definitions["ToolBoxLid"].pointer == "/$defs/Tool/properties/box/properties/lid"
+
+
+def test_lists_and_maps_add_nothing_to_a_name() -> None:
+    each = {"type": "array", "items": obj(a=TEXT)}
+    some = {"type": "object", "additionalProperties": obj(b=TEXT)}
+    assert list(normal_of(Tool=obj(parts=each, marks=some)).definitions) == [
+        "Tool",
+        "ToolParts",
+        "ToolMarks",
+    ]
+
+
+def test_the_nearest_later_revision_names_what_this_one_leaves_unnamed() -> None:
+    near = {"CallRequest": obj(params=ref("CallParams")), "CallParams": obj(to=TEXT)}
+    far = {"CallRequest": obj(params=ref("Other")), "Other": obj(to=TEXT)}
+    normal = normal_of(later=(near, far), CallRequest=obj(params=obj(to=obj(name=TEXT))))
+    assert list(normal.definitions) == ["CallRequest", "CallParams", "CallParamsTo"]
+
+
+def test_a_definition_that_is_renamed_later_still_takes_names_from_there() -> None:
+    later = {"ErrorResponse": obj(error=ref("Error")), "Error": obj(code=COUNT)}
+    normal = normal_of(
+        later=(later,),
+        facts=facts_of(renamed={"ErrorReply": "ErrorResponse"}),
+        ErrorReply=obj(error=obj(code=COUNT)),
+    )
+    assert "Error" in normal.definitions
+
+
+def test_two_structures_never_share_a_name() -> None:
+    later = {name: obj(params=ref("Params")) for name in ("A", "B")} | {"Params": obj(x=TEXT)}
+    normal = normal_of(later=(later,), A=obj(params=obj(x=TEXT)), B=obj(params=obj(y=TEXT)))
+    assert normal.definitions["A"].properties["params"] == ref("Params")
+    assert normal.definitions["B"].properties["params"] == ref("BParams")
+
+
+def test_a_name_that_is_taken_by_something_else_is_refused() -> None:
+    with pytest.raises(SchemaError, match="no other definition under the name ToolBox") as caught:
+        normal_of(ToolBox=obj(a=TEXT), Tool=obj(box=obj(b=TEXT)))
+    assert caught.value.pointer == "/$defs/Tool/properties/box"
+
+
+def test_an_inline_object_like_an_official_one_shares_its_name() -> None:
+    later = {"New": obj(notes=ref("Notes")), "Notes": obj(a=TEXT)}
+    normal = normal_of(later=(later,), New=obj(notes=obj(a=TEXT)), Old=obj(notes=obj(a=TEXT)))
+    assert normal.definitions["Old"].properties["notes"] == ref("Notes")
+
+
+def test_a_union_within_a_definition_gets_a_name_and_one_that_is_official_keeps_it() -> None:
+    normal = normal_of(
+        Text=obj(text=TEXT),
+        Blob=obj(blob=TEXT),
+        Block=any_of("Text", "Blob"),
+        Message=obj(content=any_of("Text", "Blob"), extra=any_of("Blob", "Text")),
+    )
+    message = normal.definitions["Message"]
+    assert message.properties["content"] == ref("Block")
+    assert message.properties["extra"] == ref("MessageExtra")
+
+
+def test_an_inline_variant_is_named_after_what_it_says_or_requires() -> None:
+    union = {"oneOf": [obj(kind=const("far")), obj("near", near=TEXT), TEXT]}
+    assert list(normal_of(Place=union).definitions) == ["Place", "PlaceFar", "PlaceNear"]
+
+
+def test_an_inline_variant_that_says_nothing_is_refused() -> None:
+    with pytest.raises(SchemaError, match="a variant with a const or a required property"):
+        normal_of(Place={"anyOf": [TEXT, obj(near=TEXT)]})
+
+
+def test_all_parts_of_an_all_of_become_one_object() -> None:
+    normal = normal_of(
+        Base=obj("id", id=TEXT, kind=TEXT),
+        Task={"allOf": [ref("Base"), obj("kind", kind=const("task"))]},
+    )
+    assert normal.definitions["Task"].properties == {"id": TEXT, "kind": {"const": "task"}}
+    assert list(normal.definitions["Task"].required) == ["id", "kind"]
+
+
+def test_an_all_of_with_more_than_properties_is_refused() -> None:
+    with pytest.raises(SchemaError) as caught:
+        normal_of(A={"anyOf": [TEXT]}, Task={"allOf": [obj(x=TEXT), ref("A")]})
+    assert caught.value.pointer == "/$defs/Task/allOf/1"
+
+
+@pytest.mark.parametrize(
+    "meta", [OPEN, obj(token=TEXT), {**obj(token=TEXT), "additionalProperties": {}}]
+)
+def test_meta_is_always_a_map(meta: Any) -> None:
+    assert normal_of(Call=obj(_meta=meta)).definitions["Call"].properties["_meta"] == ANY_MAP
+
+
+def test_the_known_keys_of_meta_keep_their_type_under_its_official_name() -> None:
+    later = {"Call": obj(_meta=ref("CallMeta")), "CallMeta": obj(token=TEXT)}
+    normal = normal_of(later=(later,), Call=obj(_meta=obj(token=TEXT)))
+    assert normal.definitions["CallMeta"].properties == {"token": TEXT}
+
+
+def test_what_is_open_and_knows_only_meta_is_a_map() -> None:
+    empty = {**obj(_meta=OPEN), "additionalProperties": {}}
+    normal = normal_of(Result=empty, Request=obj(params=empty), Reply=obj(result=ref("Result")))
+    assert normal.definitions["Result"].node == ANY_MAP
+    assert normal.definitions["Request"].properties["params"] == ANY_MAP
+    assert normal.definitions["Reply"].properties["result"] == ANY_MAP
+
+
+def test_a_json_schema_as_value_is_a_map_whose_fixed_type_is_checked() -> None:
+    schema = obj("type", type=const("object"), properties={"type": "object"})
+    tool = normal_of(Tool=obj("input", input=schema)).definitions["Tool"]
+    assert tool.properties["input"] == ANY_MAP
+    assert tool.checks == (Fixed("input", "type", "object"),)
+
+
+def test_a_schema_with_types_of_its_own_is_an_object() -> None:
+    form = obj("type", type=const("object"), properties={"additionalProperties": ref("Field")})
+    normal = normal_of(Field=obj(a=TEXT), Ask=obj(form=form))
+    assert normal.definitions["AskForm"].tag == ("type", "object")
+
+
+def test_bounds_of_a_number_are_checked_beside_its_type() -> None:
+    share = {"type": "number", "minimum": 0, "maximum": 1}
+    thing = normal_of(Thing=obj(share=share)).definitions["Thing"]
+    assert thing.properties["share"] == {"anyOf": [INTEGER, NUMBER]}
+    assert thing.checks == (Range("share", 0, 1),)
+
+
+def test_a_union_of_itself_in_lists_and_maps_is_anything() -> None:
+    normal = normal_of(
+        Value={"anyOf": [ref("Object"), {"type": "array", "items": ref("Value")}, TEXT]},
+        Object={"type": "object", "additionalProperties": ref("Value")},
+    )
+    assert normal.definitions["Value"].node == {}
+    assert normal.definitions["Object"].node == ANY_MAP
+
+
+def test_a_direction_that_repeats_a_message_refers_to_it() -> None:
+    message = obj("method", method=const("stop"))
+    normal = normal_of(StopNotification=message, ClientNotification=message)
+    assert normal.definitions["ClientNotification"].node == ref("StopNotification")
+
+
+def test_the_const_that_differs_most_is_the_tag() -> None:
+    normal = normal_of(
+        A=obj("rpc method", rpc=const("2.0"), method=const("a")),
+        B=obj("rpc method", rpc=const("2.0"), method=const("b")),
+        C=obj("rpc", rpc=const("2.0"), mode=const("c")),
+        D=obj(x=TEXT),
+    )
+    tags = [definition.tag for definition in normal.definitions.values()]
+    assert tags == [("method", "a"), ("method", "b"), ("rpc", "2.0"), None]
+
+
+def test_a_default_takes_the_place_of_required() -> None:
+    facts = facts_of(defaults={"*": {"kind": "done"}, "Asking": {"kind": "asking"}})
+    result = obj("kind", kind=TEXT)
+    normal = normal_of(facts=facts, Done=result, Asking=result)
+    assert normal.definitions["Done"].required == []
+    assert normal.definitions["Done"].properties["kind"]["default"] == "done"
+    assert normal.definitions["Asking"].properties["kind"]["default"] == "asking"
+
+
+@pytest.mark.parametrize("name", ["my-type", "ValueError", "class"])
+def test_a_name_that_python_cannot_use_is_refused(name: str) -> None:
+    with pytest.raises(SchemaError, match="a name that Python can use"):
+        normal_of(**{name: obj(a=TEXT)})
+
+
+def test_a_property_that_is_no_object_is_refused() -> None:
+    with pytest.raises(SchemaError, match="a schema that is an object, got false"):
+        plain(False)

@@ -1,0 +1,221 @@
+"""Writing a package: all or nothing, nothing of the user's lost."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from mcpgen import manifest, output
+from mcpgen.errors import ManifestError, OutputError
+
+FIRST = {"__init__.py": "one = 1\n", "r1/models.py": "class A: ...\n"}
+SECOND = {"__init__.py": "one = 2\n", "r2/models.py": "class B: ...\n"}
+
+
+def package(files: Mapping[str, str]) -> dict[str, str]:
+    """Files with the manifest that belongs to them."""
+    record = manifest.new("pkg", manifest.Options(errata=True), {}, files)
+    return {**files, manifest.NAME: record.text()}
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """All files below a folder, the manifest aside."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes().decode()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != manifest.NAME
+    }
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    """A place with the first package."""
+    place = tmp_path / "pkg"
+    output.write(place, package(FIRST))
+    return place
+
+
+def test_a_package_is_written_where_nothing_was(tmp_path: Path) -> None:
+    place = tmp_path / "not" / "yet" / "pkg"
+    written = output.write(place, package(FIRST))
+    assert tree(place) == FIRST
+    assert written.created == ("__init__.py", "mcpgen.json", "r1/models.py")
+    assert [path.name for path in place.parent.iterdir()] == ["pkg"]
+
+
+def test_an_empty_directory_is_taken(tmp_path: Path) -> None:
+    output.write(tmp_path, package(FIRST))
+    assert tree(tmp_path) == FIRST
+
+
+def test_lines_end_alike_on_every_system(target: Path) -> None:
+    assert (target / "__init__.py").read_bytes() == b"one = 1\n"
+
+
+def test_a_second_run_replaces_what_changed_and_leaves_nothing_stale(target: Path) -> None:
+    written = output.write(target, package(SECOND))
+    assert tree(target) == SECOND
+    assert not (target / "r1").exists()
+    assert written.created == ("r2/models.py",)
+    assert written.updated == ("__init__.py", "mcpgen.json")
+    assert written.removed == ("r1/models.py",)
+
+
+def test_the_same_package_again_touches_nothing(target: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in target.rglob("*")}
+    written = output.write(target, package(FIRST))
+    assert not written.changed
+    assert written.unchanged == 3
+    assert {path: path.stat().st_mtime_ns for path in target.rglob("*")} == before
+
+
+def test_files_of_the_user_move_along(target: Path) -> None:
+    own = {"mine.py": "x = 1\n", "r1/more.py": "y = 2\n"}
+    for path, text in own.items():
+        (target / path).write_text(text)
+    (target / "link").symlink_to("mine.py")
+    (target / "folder").symlink_to("r1")
+    (target / "__pycache__").mkdir()
+    (target / "__pycache__" / "x.pyc").write_text("")
+    output.write(target, package(SECOND))
+    assert {path: text for path, text in tree(target).items() if path in own} == own
+    assert (target / "link").readlink() == Path("mine.py")
+    assert (target / "folder").readlink() == Path("r1")
+    assert not (target / "__pycache__").exists()
+
+
+def test_the_mode_of_the_directory_stays(target: Path) -> None:
+    target.chmod(0o750)
+    output.write(target, package(SECOND))
+    assert target.stat().st_mode & 0o777 == 0o750
+
+
+def test_a_link_to_a_directory_stays_a_link(target: Path) -> None:
+    link = target.with_name("link")
+    link.symlink_to(target)
+    output.write(link, package(SECOND))
+    assert link.is_symlink()
+    assert tree(target) == SECOND
+
+
+def test_a_directory_of_something_else_is_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    for force in (False, True):
+        with pytest.raises(OutputError, match=r"got one without mcpgen\.json; it was not touched"):
+            output.write(tmp_path, package(FIRST), force=force)
+    assert tree(tmp_path) == {"thesis.txt": "years of work"}
+
+
+def test_a_file_is_no_directory(tmp_path: Path) -> None:
+    place = tmp_path / "pkg"
+    place.write_text("x")
+    with pytest.raises(OutputError, match="expected a directory, got a file"):
+        output.write(place, package(FIRST))
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"mcpgen": 1}'])
+def test_a_broken_manifest_protects_the_directory(target: Path, text: str) -> None:
+    (target / manifest.NAME).write_text(text)
+    with pytest.raises(ManifestError, match=r"mcpgen\.json#"):
+        output.write(target, package(SECOND), force=True)
+    assert tree(target) == FIRST
+
+
+@pytest.mark.parametrize("path", ["__init__.py", "r1/models.py"])
+def test_a_file_edited_by_hand_is_named_and_kept(target: Path, path: str) -> None:
+    (target / path).write_text("mine\n")
+    with pytest.raises(OutputError, match=f"edited by hand: {path};.*--force"):
+        output.write(target, package(SECOND))
+    assert tree(target) == {**FIRST, path: "mine\n"}
+
+
+def test_a_file_of_the_user_in_the_way_of_a_new_one_is_named_and_kept(target: Path) -> None:
+    (target / "r2").mkdir()
+    (target / "r2" / "models.py").write_text("mine\n")
+    with pytest.raises(OutputError, match=r"edited by hand: r2/models\.py;"):
+        output.write(target, package(SECOND))
+    assert tree(target) == {**FIRST, "r2/models.py": "mine\n"}
+
+
+def test_many_edited_files_are_counted(tmp_path: Path) -> None:
+    files = {f"m{number}.py": "\n" for number in range(8)}
+    output.write(tmp_path / "pkg", package(files))
+    for path in files:
+        (tmp_path / "pkg" / path).write_text("mine\n")
+    with pytest.raises(OutputError, match=r"m0\.py, m1\.py, m2\.py, m3\.py, m4\.py and 3 more;"):
+        output.write(tmp_path / "pkg", package(SECOND))
+
+
+def test_force_overwrites_what_was_edited(target: Path) -> None:
+    (target / "__init__.py").write_text("mine\n")
+    output.write(target, package(SECOND), force=True)
+    assert tree(target) == SECOND
+
+
+def test_an_edit_that_the_new_run_would_make_too_is_no_edit(target: Path) -> None:
+    (target / "__init__.py").write_text(SECOND["__init__.py"])
+    output.write(target, package(SECOND))
+    assert tree(target) == SECOND
+
+
+def test_line_ends_of_another_system_are_no_edit(target: Path) -> None:
+    (target / "__init__.py").write_bytes(b"one = 1\r\n")
+    output.write(target, package(SECOND))
+    assert tree(target) == SECOND
+
+
+def test_a_deleted_file_is_written_again(target: Path) -> None:
+    (target / "__init__.py").unlink()
+    written = output.write(target, package(FIRST))
+    assert written.created == ("__init__.py",)
+    assert tree(target) == FIRST
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"a": "", "a/b": ""},
+        {"x" * 300: ""},
+        {"nul\0": ""},
+        {"a.py": "\ud800"},
+    ],
+    ids=["file and folder", "name too long", "no name", "no text"],
+)
+def test_a_failure_while_writing_leaves_everything_as_it_was(
+    target: Path, files: dict[str, str]
+) -> None:
+    mine = target / "mine.py"
+    mine.write_text("x\n")
+    with pytest.raises((OutputError, ValueError)):
+        output.write(target, {**files, manifest.NAME: "{}"})
+    assert tree(target) == {**FIRST, "mine.py": "x\n"}
+    assert [path.name for path in target.parent.iterdir()] == ["pkg"]
+
+
+@pytest.mark.parametrize("failing", [1, 2])
+def test_a_failure_while_swapping_leaves_everything_as_it_was(
+    target: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    rename, calls = Path.rename, 0
+
+    def breaking(self: Path, place: Path) -> Path:
+        nonlocal calls
+        calls += 1
+        if calls == failing:
+            raise OSError(errno.EBUSY, "Device or resource busy")
+        return rename(self, place)
+
+    monkeypatch.setattr(Path, "rename", breaking)
+    with pytest.raises(OutputError, match="nothing was written: Device or resource busy"):
+        output.write(target, package(SECOND))
+    assert tree(target) == FIRST
+    assert [path.name for path in target.parent.iterdir()] == ["pkg"]
+
+
+def test_a_place_that_cannot_be_is_named(target: Path) -> None:
+    place = target / "__init__.py" / "pkg"
+    with pytest.raises(OutputError, match="nothing was written: File exists"):
+        output.write(place, package(FIRST))

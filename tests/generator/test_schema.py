@@ -1,0 +1,202 @@
+"""Loading schemas: pinned, held against their dialect and the protocol's shape, corrected."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpgen import schema
+from mcpgen.errors import SchemaError, UsageError
+from mcpgen.jsonvalues import is_object
+from mcpgen.schema.structure import subschemas
+
+NAMES = [row.name for row in schema.revisions()]
+
+DRAFT_07 = "http://json-schema.org/draft-07/schema#"
+DRAFT_2020_12 = "https://json-schema.org/draft/2020-12/schema"
+
+
+def small(container: str = "$defs", **definitions: Any) -> dict[str, Any]:
+    """A schema of the protocol's shape, with further definitions."""
+    dialect = DRAFT_2020_12 if container == "$defs" else DRAFT_07
+    request = {"properties": {"method": {"const": "ping"}}, "type": "object"}
+    common = {
+        "PingRequest": request,
+        "ClientRequest": {"anyOf": [{"$ref": f"#/{container}/PingRequest"}]},
+        "ServerResult": {"type": "object"},
+    }
+    return {"$schema": dialect, container: {**common, **definitions}}
+
+
+def saved(folder: Path, document: Any) -> Path:
+    path = folder / "schema.json"
+    path.write_text(document if isinstance(document, str) else json.dumps(document))
+    return path
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_revision_loads_and_has_no_prose(name: str) -> None:
+    loaded = schema.load(name)
+    assert loaded.revision == name
+    assert loaded.prose == {}
+    assert {"ClientRequest", "Tool", "CallToolResult"} <= loaded.definitions.keys()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_reference_has_one_form_and_a_target(name: str) -> None:
+    loaded = schema.load(name)
+    nodes = [node for _, node in subschemas({"$defs": loaded.definitions})]
+    targets = {node["$ref"] for node in nodes if "$ref" in node}
+    assert {target.removeprefix("#/$defs/") for target in targets} <= loaded.definitions.keys()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_our_files_are_the_structure_and_are_printed_to_be_read(name: str) -> None:
+    path = schema.entry(name).folder / "schema.json"
+    text = path.read_text(encoding="utf-8")
+    document = json.loads(text)
+    assert document == schema.structure(document)
+    assert text == json.dumps(document, indent=2) + "\n"
+
+
+def test_a_property_may_be_called_description() -> None:
+    tool = schema.load(NAMES[-1]).definitions["Tool"]
+    assert {"description", "title"} <= tool["properties"].keys()
+
+
+def test_an_unknown_revision_is_named_with_the_known_ones() -> None:
+    with pytest.raises(UsageError, match=f"unknown revision '1999-01-01'.*{NAMES[0]}"):
+        schema.load("1999-01-01")
+
+
+@pytest.mark.parametrize("container", ["$defs", "definitions"])
+def test_both_dialects_come_out_alike(tmp_path: Path, container: str) -> None:
+    loaded = schema.load_file(saved(tmp_path, small(container)))
+    assert loaded.definitions["ClientRequest"] == {"anyOf": [{"$ref": "#/$defs/PingRequest"}]}
+    assert loaded.container == container
+
+
+def test_prose_of_a_file_is_kept_beside_the_structure(tmp_path: Path) -> None:
+    tool = {"description": "A tool.", "properties": {"a/b": {"description": "A field."}}}
+    loaded = schema.load_file(saved(tmp_path, small("definitions", Tool=tool)))
+    assert loaded.prose == {"/$defs/Tool": "A tool.", "/$defs/Tool/properties/a~1b": "A field."}
+    assert loaded.definitions["Tool"] == {"properties": {"a/b": {}}}
+
+
+@pytest.mark.parametrize(
+    ("name", "revision"),
+    [
+        ("2031-02-03/schema.json", "2031-02-03"),
+        ("2031-02-03/work/schema.json", "draft"),
+        ("work/schema-2031-02-03.json", "2031-02-03"),
+        ("draft/schema.json", "draft"),
+    ],
+)
+def test_a_file_is_of_the_revision_that_its_name_or_folder_says(
+    tmp_path: Path, name: str, revision: str
+) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(small()))
+    assert schema.load_file(path).revision == revision
+
+
+def test_a_file_with_the_structure_of_a_known_revision_is_that_revision(tmp_path: Path) -> None:
+    document = json.loads((schema.entry(NAMES[-1]).folder / "schema.json").read_text())
+    document["$defs"]["Tool"]["description"] = "A tool."
+    loaded = schema.load_file(saved(tmp_path, document))
+    assert loaded.revision == NAMES[-1]
+    assert loaded.errata == schema.load(NAMES[-1]).errata
+
+
+WRONG = {
+    "no JSON": ("{", "#: expected JSON text, got "),
+    "no object": ([], "#: expected a schema that is an object, got []"),
+    "no definitions": ({"$defs": {}}, '#: expected definitions under $defs or definitions, got ["'),
+    "another dialect": (
+        {**small(), "$schema": "https://json-schema.org/draft/2019-09/schema"},
+        f"#/$schema: expected {DRAFT_07} or {DRAFT_2020_12}, got ",
+    ),
+    "no schema": (
+        small(Tool={"properties": {"a/b": {"type": "strin"}}}),
+        "#/$defs/Tool/properties/a~1b/type: expected a schema of",
+    ),
+    "no schema either": (
+        small("definitions", Tool={"minimum": "1"}),
+        "#/definitions/Tool/minimum: expected a schema of",
+    ),
+    "a reference into nothing": (
+        small(Tool={"items": {"$ref": "#/$defs/Nothing"}}),
+        "#/$defs/Tool/items/$ref: expected a reference to a definition, #/$defs/<name>, got",
+    ),
+    "a reference to elsewhere": (
+        small(Tool={"$ref": "other.json#/$defs/PingRequest"}),
+        '#/$defs/Tool/$ref: expected a reference to a definition, #/$defs/<name>, got "other.json',
+    ),
+    "not of the protocol": (
+        {"$defs": {"Cat": {"type": "object"}}},
+        "#/$defs: expected ClientRequest, a union that every schema of the protocol defines, got",
+    ),
+    "a definition that is no object": (
+        small(Anything=True),
+        "#/$defs/Anything: expected an object, got true",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_no_schema_of_the_protocol_is_refused_with_a_pointer(
+    tmp_path: Path, case: str
+) -> None:
+    document, expected = WRONG[case]
+    path = saved(tmp_path, document)
+    with pytest.raises(SchemaError) as raised:
+        schema.load_file(path)
+    assert str(raised.value).startswith(f"{path}{expected}")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match=r"nothing\.json#: expected a readable file, got No such"):
+        schema.load_file(tmp_path / "nothing.json")
+
+
+def test_an_error_of_a_later_step_points_into_the_file_as_it_is(tmp_path: Path) -> None:
+    loaded = schema.load_file(saved(tmp_path, small("definitions")))
+    error = loaded.error("/$defs/PingRequest/properties", "something", "nothing")
+    assert error.pointer == "/definitions/PingRequest/properties"
+
+
+def test_a_changed_file_does_not_have_the_digest_on_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = schema.entry(NAMES[0])
+    folder = tmp_path / "schema" / row.name
+    folder.mkdir(parents=True)
+    document = json.loads((row.folder / "schema.json").read_text())
+    document["definitions"]["Tool"]["properties"]["more"] = {}
+    saved(folder, document)
+    monkeypatch.setattr("mcpgen.paths.data_root", lambda: tmp_path)
+    expected = f"schema/{row.name}/schema.json#: expected the digest {row.digest}"
+    with pytest.raises(SchemaError, match=expected):
+        schema.load(row.name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_official_files_have_the_digests_on_record(spec: Path, name: str) -> None:
+    path = spec / "schema" / name / "schema.json"
+    loaded = schema.load_file(path)
+    assert loaded.digest == schema.entry(name).digest == schema.read_digest(path)
+    assert loaded.definitions == schema.load(name).definitions
+    assert len(loaded.prose) > 100
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_our_files_keep_the_order_of_the_official_ones(spec: Path, name: str) -> None:
+    official = json.loads((spec / "schema" / name / "schema.json").read_text(encoding="utf-8"))
+    ours = json.loads((schema.entry(name).folder / "schema.json").read_text())
+    assert json.dumps(ours) == json.dumps(schema.structure(official))
+    assert is_object(ours)

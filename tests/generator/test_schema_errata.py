@@ -1,0 +1,124 @@
+"""Corrections of published schemas: each matches what it corrects, and is there for a reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from mcpgen import schema
+from mcpgen.errors import ErrataError
+from mcpgen.schema.errata import Erratum, apply, read_errata
+from mcpgen.schema.structure import resolve
+
+NAMES = [row.name for row in schema.revisions()]
+NEWEST = NAMES[-1]
+
+
+def validator(revision: str, definition: str, *, errata: bool = True) -> Draft202012Validator:
+    """A validator for one definition of a revision."""
+    definitions = schema.load(revision, errata=errata).definitions
+    return Draft202012Validator({"$ref": f"#/$defs/{definition}", "$defs": definitions})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_correction_is_applied(name: str) -> None:
+    loaded = schema.load(name)
+    plain = {"$defs": schema.load(name, errata=False).definitions}
+    corrected = {"$defs": loaded.definitions}
+    for erratum in loaded.errata:
+        pointer = erratum.pointer.replace("/definitions/", "/$defs/")
+        assert resolve(plain, pointer) == erratum.old
+        assert resolve(corrected, pointer) == erratum.new
+
+
+def test_corrections_leave_the_digest_alone() -> None:
+    assert schema.load(NEWEST).digest == schema.load(NEWEST, errata=False).digest
+
+
+@pytest.mark.parametrize(
+    ("definition", "message"),
+    [
+        ("ElicitResult", {"action": "accept", "content": {"weight": 1.5}}),
+        ("JSONValue", 1.5),
+        ("JSONValue", None),
+        ("JSONObject", {"a": [1.5, None, {"b": None}]}),
+    ],
+)
+def test_messages_that_the_published_schema_forbids_by_mistake_are_valid(
+    definition: str, message: Any
+) -> None:
+    assert not validator(NEWEST, definition, errata=False).is_valid(message)
+    validator(NEWEST, definition).validate(message)
+
+
+def test_every_official_example_is_valid(spec: Path) -> None:
+    examples = sorted((spec / "schema" / NEWEST / "examples").glob("*/*.json"))
+    validators = {path.parent.name: validator(NEWEST, path.parent.name) for path in examples}
+    errors = [
+        f"{path.parent.name}/{path.name}: {error.message}"
+        for path in examples
+        for error in validators[path.parent.name].iter_errors(
+            json.loads(path.read_text(encoding="utf-8"))
+        )
+    ]
+    assert examples
+    assert errors == []
+
+
+ENTRY = {"pointer": "/a", "old": 1, "new": 2, "reason": "r", "source": "s"}
+
+
+def written(folder: Path, **changes: Any) -> Path:
+    """An errata file with one entry; a change to `None` leaves that key out."""
+    entry = {key: value for key, value in {**ENTRY, **changes}.items() if value is not None}
+    lines = [f"{key} = {json.dumps(value)}\n" for key, value in entry.items()]
+    path = folder / "errata.toml"
+    path.write_text("[[erratum]]\n" + "".join(lines))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"reason": None}, "#/erratum/0: expected the key reason, got "),
+        ({"more": 1}, "#/erratum/0/more: expected one of the keys pointer, old, new, reason, "),
+        ({"source": " "}, "#/erratum/0/source: expected a text, got "),
+        ({"pointer": 7}, "#/erratum/0/pointer: expected a string, got 7"),
+        ({"new": 1}, "#/erratum/0/new: expected a value other than old, got 1"),
+    ],
+)
+def test_a_malformed_entry_is_refused(
+    tmp_path: Path, changes: dict[str, Any], expected: str
+) -> None:
+    path = written(tmp_path, **changes)
+    with pytest.raises(ErrataError) as raised:
+        read_errata(path)
+    assert str(raised.value).startswith(f"{path}{expected}")
+
+
+@pytest.mark.parametrize(
+    ("document", "came"), [({"a": 3}, "3"), ({"b": 1}, "nothing"), ({"a": True}, "true")]
+)
+def test_an_entry_with_nothing_to_correct_any_more_says_so(document: Any, came: str) -> None:
+    erratum = Erratum(pointer="/a", old=1, new=2, reason="r", source="s")
+    with pytest.raises(ErrataError) as raised:
+        apply(document, [erratum], "schema.json")
+    assert str(raised.value) == (
+        "schema.json#/a: expected 1 (the old value of an entry in errata.toml), got " + came
+    )
+
+
+def test_entries_are_applied_in_order(tmp_path: Path) -> None:
+    first = Erratum(pointer="/a", old=1, new=[0, 1], reason="r", source="s")
+    then = Erratum(pointer="/a/1", old=1, new="x", reason="r", source="s")
+    assert apply({"a": 1}, [first, then], "schema.json") == {"a": [0, "x"]}
+
+
+def test_an_empty_file_has_no_entries(tmp_path: Path) -> None:
+    path = tmp_path / "errata.toml"
+    path.write_text("# none\n")
+    assert read_errata(path) == ()

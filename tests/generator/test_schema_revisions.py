@@ -1,0 +1,69 @@
+"""The list of revisions: in order, with status and fingerprints."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from mcpgen import schema
+from mcpgen.errors import RevisionsError
+from mcpgen.schema.revisions import read_revisions
+
+ROW = '[[revision]]\nname = "{}"\nstatus = "{}"\nofficial = "a"\ndigest = "b"\n'
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "revisions.toml"
+    path.write_text(text)
+    return path
+
+
+def test_revisions_are_listed_oldest_first() -> None:
+    names = [row.name for row in schema.revisions()]
+    assert names == sorted(names)
+    assert len(names) == 5
+
+
+def test_the_latest_revision_is_a_final_one() -> None:
+    assert schema.latest() == schema.revisions()[-1]
+    assert schema.latest().status == "final"
+
+
+@pytest.mark.parametrize("row", schema.revisions(), ids=lambda row: row.name)
+def test_the_files_of_a_revision_are_there_and_have_the_digest(row: schema.RevisionEntry) -> None:
+    names = {path.name for path in row.folder.iterdir()}
+    assert names == {"schema.json", "errata.toml", "facts.toml"}
+    assert schema.read_digest(row.folder / "schema.json") == row.digest
+
+
+@pytest.mark.parametrize("row", schema.revisions(), ids=lambda row: row.name)
+def test_the_official_file_is_the_one_on_record(spec: Path, row: schema.RevisionEntry) -> None:
+    official = (spec / "schema" / row.name / "schema.json").read_bytes()
+    assert hashlib.sha256(official).hexdigest() == row.official
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "#: expected the key revision, got [] without it"),
+        ("[[revision]]\n", "#/revision/0: expected the key name, got [] without it"),
+        (ROW.format("a", "old"), '#/revision/0/status: expected one of ["final", "draft"], got "'),
+        (
+            ROW.format("b", "final") + ROW.format("a", "draft"),
+            '#/revision/1/name: expected a revision after b, got "a"',
+        ),
+        ("x", "#: expected TOML text, got "),
+    ],
+)
+def test_a_malformed_list_is_refused(tmp_path: Path, text: str, expected: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(RevisionsError) as raised:
+        read_revisions(path)
+    assert str(raised.value).startswith(f"{path}{expected}")
+
+
+def test_a_list_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RevisionsError, match=r"revisions\.toml#: expected a readable file, got"):
+        read_revisions(tmp_path / "revisions.toml")

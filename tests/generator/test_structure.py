@@ -1,0 +1,151 @@
+"""The structure of a schema: what annotates goes, what binds stays, and one digest for it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpgen import schema
+from mcpgen.schema.structure import prose, replaced, resolve, subschemas
+
+PROSE = {"description": "says", "title": "Says", "$comment": "hm", "examples": [1]}
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        lambda inner: inner,
+        lambda inner: {"properties": {"x": inner}},
+        lambda inner: {"$defs": {"X": inner}, "definitions": {"X": inner}},
+        lambda inner: {"anyOf": [inner, {"type": "null"}]},
+        lambda inner: {"items": inner},
+        lambda inner: {"items": [inner]},
+        lambda inner: {"additionalProperties": inner},
+        lambda inner: {"allOf": [{"not": {"properties": {"a": inner}}}]},
+    ],
+)
+def test_annotations_go_wherever_a_schema_may_stand(where: Any) -> None:
+    annotated, bare = where({**PROSE, "type": "string"}), where({"type": "string"})
+    assert schema.structure(annotated) == bare
+    assert schema.digest(annotated) == schema.digest(bare)
+
+
+def test_properties_named_like_annotations_stay() -> None:
+    definition = {
+        "properties": {name: {"type": "string"} for name in PROSE},
+        "required": ["description", "title"],
+    }
+    assert schema.structure({**definition, **PROSE}) == definition
+
+
+@pytest.mark.parametrize("keyword", ["const", "default", "enum"])
+def test_values_are_not_taken_for_schemas(keyword: str) -> None:
+    value = {"description": "a value, not a schema", "properties": {"title": {"title": "x"}}}
+    held = [value] if keyword == "enum" else value
+    assert schema.structure({keyword: held}) == {keyword: held}
+
+
+def test_the_official_order_of_keys_is_kept() -> None:
+    document = {"type": "object", "description": "x", "properties": {"b": {}, "a": {}}, "anyOf": []}
+    assert list(schema.structure(document)) == ["type", "properties", "anyOf"]
+    assert list(schema.structure(document)["properties"]) == ["b", "a"]
+
+
+def test_the_digest_is_that_of_the_canonical_json() -> None:
+    document = {"type": "object", "title": "x", "properties": {"\u00e9": {"minimum": 1}, "a": True}}
+    canonical = '{"properties":{"a":true,"\u00e9":{"minimum":1}},"type":"object"}'
+    assert schema.digest(document) == hashlib.sha256(canonical.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
+        ({"required": ["a", "b"]}, {"required": ["b", "a"]}, False),
+        ({"minimum": 1}, {"minimum": 1.0}, False),
+        ({"const": True}, {"const": 1}, False),
+        ({"anyOf": [{"description": "x"}]}, {"anyOf": [{"description": "y"}]}, True),
+    ],
+)
+def test_the_digest_counts_what_binds_and_nothing_else(one: Any, other: Any, same: bool) -> None:
+    assert (schema.digest(one) == schema.digest(other)) is same
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "found"),
+    [
+        ({"a": {"b": 1}}, {"a": {"b": 2}}, [("/a/b", "1 here, 2 there")]),
+        ({"a": 1}, {"b": 1}, [("/a", "1 here, nothing there"), ("/b", "nothing here, 1 there")]),
+        ([1, 2], [1, 3], [("/1", "2 here, 3 there")]),
+        ([1], [1, 2], [("", "[1] here, [1, 2] there")]),
+        ({"a": True}, {"a": 1}, [("/a", "true here, 1 there")]),
+        ({"a/b": {"c~d": 1}}, {"a/b": {"c~d": "x"}}, [("/a~1b/c~0d", '1 here, "x" there')]),
+        ({"a": 1, "b": [2]}, {"b": [2], "a": 1}, []),
+    ],
+)
+def test_every_difference_has_a_pointer(
+    ours: Any, theirs: Any, found: list[tuple[str, str]]
+) -> None:
+    assert list(schema.difference(ours, theirs)) == found
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=8,
+)
+
+
+@given(JSON, JSON)
+def test_documents_without_a_difference_are_equal(one: Any, other: Any) -> None:
+    assert list(schema.difference(one, one)) == []
+    differences = list(schema.difference(one, other))
+    assert (schema.canonical(one) == schema.canonical(other)) is (differences == [])
+
+
+@given(JSON)
+def test_the_structure_of_a_structure_is_itself(document: Any) -> None:
+    assert schema.structure(schema.structure(document)) == schema.structure(document)
+
+
+def test_pointers_lead_to_the_schemas_they_name() -> None:
+    document = {
+        "$defs": {
+            "a/b": {"properties": {"x~y": {"items": {"type": "string"}}}},
+            "C": {"anyOf": [{"const": 1}, {"additionalProperties": {"minimum": 0}}]},
+        }
+    }
+    found = dict(subschemas(document))
+    assert set(found) == {
+        "",
+        "/$defs/a~1b",
+        "/$defs/a~1b/properties/x~0y",
+        "/$defs/a~1b/properties/x~0y/items",
+        "/$defs/C",
+        "/$defs/C/anyOf/0",
+        "/$defs/C/anyOf/1",
+        "/$defs/C/anyOf/1/additionalProperties",
+    }
+    assert all(resolve(document, pointer) is node for pointer, node in found.items())
+
+
+def test_descriptions_are_found_with_their_pointers() -> None:
+    document = {"$defs": {"A": {"description": " one ", "properties": {"b": {"description": ""}}}}}
+    assert prose(document) == {"/$defs/A": "one"}
+
+
+@pytest.mark.parametrize("pointer", ["/a/0/b", "/a/x", "/nothing", "/a/7", "/s/x"])
+def test_a_pointer_into_nothing_is_an_error(pointer: str) -> None:
+    with pytest.raises(LookupError):
+        resolve({"a": [[1]], "s": "text"}, pointer)
+
+
+def test_a_replacement_leaves_the_original_alone() -> None:
+    document = {"a": [1, {"b~c": 2}]}
+    assert replaced(document, "/a/1/b~0c", 3) == {"a": [1, {"b~c": 3}]}
+    assert replaced(document, "", 3) == 3
+    assert document == {"a": [1, {"b~c": 2}]}

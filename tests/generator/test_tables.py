@@ -1,0 +1,97 @@
+"""TOML and JSON as typed values: what a data class asks for, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from mcpgen.errors import FactsError, InputError
+from mcpgen.tables import Place, convert, read_toml
+
+
+@dataclass(frozen=True)
+class Inner:
+    name: str
+
+
+@dataclass(frozen=True)
+class Outer:
+    flag: bool
+    count: int
+    choice: Literal["a", "b"]
+    maybe: str | None
+    perhaps: Literal["x"] | None
+    many: tuple[Inner, ...]
+    table: Mapping[str, int]
+    anything: Any
+
+
+GOOD: dict[str, Any] = {
+    "flag": True,
+    "count": 1,
+    "choice": "a",
+    "maybe": False,
+    "perhaps": "x",
+    "many": [{"name": "one"}],
+    "table": {"a": 1},
+    "anything": [None],
+}
+HERE = Place("file.toml", FactsError)
+
+
+def test_a_value_of_the_right_shape_becomes_the_class() -> None:
+    assert convert(GOOD, Outer, HERE) == Outer(
+        flag=True,
+        count=1,
+        choice="a",
+        maybe=None,
+        perhaps="x",
+        many=(Inner("one"),),
+        table={"a": 1},
+        anything=[None],
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"flag": 1}, "/flag: expected true or false, got 1"),
+        ({"count": True}, "/count: expected an integer, got true"),
+        ({"choice": "c"}, '/choice: expected one of ["a", "b"], got "c"'),
+        ({"maybe": 1}, "/maybe: expected a string, got 1"),
+        ({"maybe": True}, "/maybe: expected a string, got true"),
+        ({"many": {}}, "/many: expected an array, got {}"),
+        ({"many": [{"name": 1}]}, "/many/0/name: expected a string, got 1"),
+        ({"many": [1]}, "/many/0: expected a table, got 1"),
+        ({"table": {"a/b": "x"}}, '/table/a~1b: expected an integer, got "x"'),
+        ({"more": 1}, "/more: expected one of the keys flag, count, choice, maybe, perhaps, many,"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_its_pointer(change: dict[str, Any], expected: str) -> None:
+    with pytest.raises(FactsError) as raised:
+        convert({**GOOD, **change}, Outer, HERE)
+    assert str(raised.value).startswith(f"file.toml#{expected}")
+
+
+@pytest.mark.parametrize("key", GOOD)
+def test_every_key_must_be_there(key: str) -> None:
+    with pytest.raises(FactsError, match=f"expected the key {key}, got "):
+        convert({name: value for name, value in GOOD.items() if name != key}, Outer, HERE)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [(b"a = ", "expected TOML text"), (b"\xff", "expected TOML text"), (None, "a readable file")],
+)
+def test_a_file_that_is_no_toml_is_refused(
+    tmp_path: Path, content: bytes | None, expected: str
+) -> None:
+    path = tmp_path / "facts.toml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=expected):
+        read_toml(path, FactsError)
