@@ -1,0 +1,110 @@
+"""`python -m <package> serve module:server` serves over standard input and output."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import os
+import sys
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from .toolkit.server import Server
+
+_PACKAGE = __name__.rpartition(".")[0]
+_DEFAULT_NAME = "server"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line.
+
+    Args:
+        argv: Its words; those of the process by default.
+
+    Raises:
+        SystemExit: With code 2 if there is nothing to serve; the text on standard error says why.
+    """
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {_PACKAGE}", description="Serve an MCP server over standard streams."
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    serve = commands.add_parser(
+        "serve",
+        help="serve over standard input and output",
+        description="Serve over standard input and output. The current directory is searched "
+        "for the module first.",
+    )
+    serve.add_argument(
+        "target",
+        metavar="MODULE[:NAME]",
+        help=f"module and the server in it ({_DEFAULT_NAME} by default), such as weather:server",
+    )
+    serve.add_argument(
+        "--backend", choices=("asyncio", "trio"), default="asyncio", help="event loop to run on"
+    )
+    chosen = parser.parse_args(argv)
+    load(chosen.target).run(backend=chosen.backend)
+
+
+def load(target: str) -> Server:
+    """The server that a target such as `package.module:name` names.
+
+    What the module prints while it is imported goes to standard error.
+
+    Raises:
+        SystemExit: No such module, no such name, or no server.
+    """
+    module_name, _, name = target.partition(":")
+    name = name or _DEFAULT_NAME
+    is_path = module_name.endswith(".py") or os.sep in module_name
+    if is_path or not all(part.isidentifier() for part in module_name.split(".")):
+        hint = f"; did you mean {_dotted(module_name)}:{name}?" if is_path else ""
+        _fail(f"{target!r}: expected MODULE:NAME, such as weather:server{hint}")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        with _prints_to_stderr():
+            module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise
+        _fail(f"{target!r}: there is no module {error.name!r} in {here} or on sys.path")
+    found: object = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not isinstance(found, Server):
+        servers = [key for key, value in vars(module).items() if isinstance(value, Server)]
+        known = f"; it has {', '.join(servers)}" if servers else ""
+        what = "nothing" if found is None else f"a {type(found).__name__}"
+        _fail(f"{target!r}: expected a Server named {name!r} in {module_name}, got {what}{known}")
+    return found
+
+
+@contextlib.contextmanager
+def _prints_to_stderr() -> Generator[None]:
+    """Keep standard output clean, of child processes too: it belongs to the protocol."""
+    saved = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(saved, 1)
+        os.close(saved)
+
+
+def _dotted(path: str) -> str:
+    """The module that a path to a file most likely means."""
+    return path.removesuffix(".py").strip(f".{os.sep}").replace(os.sep, ".")
+
+
+def _fail(text: str) -> NoReturn:
+    print(f"error: {text}", file=sys.stderr)
+    raise SystemExit(2)
+
+
+if __name__ == "__main__":
+    main()

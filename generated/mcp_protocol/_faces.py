@@ -1,0 +1,91 @@
+"""What the rendered faces stand on: handlers that know what was overridden, and typed params."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from . import _wire
+from ._wire import UNSET
+from .errors import InvalidParamsError, MethodNotFoundError
+from .exchange import Exchange
+from .facts import Method
+
+
+class HandlersBase:
+    """Base of the dispatch stubs: what a subclass overrides is what a side can do."""
+
+    mcp_stubs: ClassVar[bool] = True
+    """Whether the methods that a class itself defines are stubs; only rendered classes say so."""
+
+    def mcp_handler(self, method: Method) -> Callable[[Any, Exchange], Any] | None:
+        """The user's own coroutine function for a method; `None` if it was not overridden."""
+        name = method.python_name
+        for owner in type(self).__mro__:
+            if name in vars(owner):
+                found: Callable[[Any, Exchange], Any] = getattr(self, name)
+                return None if "mcp_stubs" in vars(owner) else found
+        return None
+
+
+class SessionBase:
+    """What a server says of its own accord, on behalf of the message it handles."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    async def _request(self, name: str, fields: Mapping[str, Any], timeout: float | None) -> Any:
+        """Send a request whose params are given by Python names; UNSET ones are left out."""
+        rows = self._exchange.revision.server_requests
+        params = typed_params(rows, name, fields, self._exchange.revision.name)
+        return await self._exchange.request(name, params, timeout=timeout)
+
+    async def _request_whole(self, name: str, params: Any, timeout: float | None) -> Any:
+        """Send a request whose params are given as one."""
+        return await self._exchange.request(name, params, timeout=timeout)
+
+    async def _notify(self, name: str, fields: Mapping[str, Any]) -> None:
+        """Send a notification whose params are given by Python names."""
+        rows = self._exchange.revision.server_notifications
+        await self._exchange.notify(
+            name, wire_params(rows, name, fields, self._exchange.revision.name)
+        )
+
+
+def typed_params(
+    rows: Mapping[str, Method], name: str, fields: Mapping[str, Any], revision: str
+) -> Any:
+    """The params of a message from its fields by Python name, in a revision's own shape.
+
+    Returns:
+        A Struct, or `None` for a message without params.
+
+    Raises:
+        MethodNotFoundError: The revision has no such message.
+        InvalidParamsError: The revision has no such field, or a required one is missing.
+    """
+    method = rows.get(name)
+    if method is None:
+        raise MethodNotFoundError(name)
+    given = {field: value for field, value in fields.items() if value is not UNSET}
+    known: tuple[str, ...] = () if method.params is None else method.params.__struct_fields__
+    for field in given:
+        if field not in known:
+            raise InvalidParamsError(f"{name}: {revision} has no {field!r}")
+    if method.params is None or not (given or method.params_required):
+        return None
+    try:
+        return method.params(**method.filled_in, **given)
+    except TypeError as error:
+        raise InvalidParamsError(f"{name}: {error}") from None
+
+
+def wire_params(
+    rows: Mapping[str, Method], name: str, fields: Mapping[str, Any], revision: str
+) -> dict[str, Any] | None:
+    """The same as a wire object, without an empty `_meta`."""
+    params = typed_params(rows, name, fields, revision)
+    if params is None:
+        return None
+    wire: dict[str, Any] = _wire.to_builtins(params)
+    return {key: value for key, value in wire.items() if key != "_meta" or value}

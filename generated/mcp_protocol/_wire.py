@@ -1,0 +1,144 @@
+"""JSON in and out: msgspec, with the two things that it leaves to us.
+
+A field that is absent is `UNSET`, which is not `None`. A union whose members have no tag is a
+class derived from `Untagged` at run time; it names the member by what a value contains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType, ValidationError
+
+__all__ = [
+    "UNSET",
+    "Raw",
+    "UnsetType",
+    "Untagged",
+    "ValidationError",
+    "Variant",
+    "convert",
+    "decoder",
+    "encode",
+    "to_builtins",
+]
+
+_DecodeError = msgspec.DecodeError
+
+
+class Variant(NamedTuple):
+    """One member of an untagged union, and what a JSON object must hold to be it.
+
+    Attributes:
+        type: The member.
+        required: Wire names that must be present.
+        consts: Wire name to the values it may have; an absent name fails the test.
+        inner: Wire name to what the object under it must hold.
+    """
+
+    type: Any
+    required: tuple[str, ...] = ()
+    consts: Mapping[str, tuple[Any, ...]] = {}
+    inner: Mapping[str, tuple[str, ...]] = {}
+
+    def fits(self, value: Mapping[str, Any]) -> bool:
+        """Whether the object has all that the schema requires of this member."""
+        return (
+            all(name in value for name in self.required)
+            and all(value.get(name) in allowed for name, allowed in self.consts.items())
+            and all(_holds(value.get(name), names) for name, names in self.inner.items())
+        )
+
+
+def _holds(value: Any, names: tuple[str, ...]) -> bool:
+    return isinstance(value, dict) and all(name in value for name in names)
+
+
+class _Stand(type):
+    """Makes a member an instance of its union, which msgspec asks of what a hook returns."""
+
+    variants: tuple[Variant, ...]
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return any(
+            isinstance(instance, variant.type)
+            for variant in cls.variants
+            if isinstance(variant.type, type)
+        )
+
+
+class Untagged(metaclass=_Stand):
+    """Base of the run-time stand-ins for unions without a tag.
+
+    Type checkers see the union itself; msgspec sees a type it does not know and asks `decide`.
+    """
+
+    variants: ClassVar[tuple[Variant, ...]] = ()
+
+    @classmethod
+    def decide(cls, value: Any) -> Any:
+        """Convert a decoded JSON value into the member it fits.
+
+        Raises:
+            ValidationError: It fits none, or breaks a rule of the one it fits.
+        """
+        if isinstance(value, dict):
+            for variant in cls.variants:
+                if variant.fits(value):
+                    return convert(value, variant.type)
+        raise ValidationError(f"Expected one of {cls.names()}, got {_shape(value)}")
+
+    @classmethod
+    def names(cls) -> str:
+        """The members by name, for error texts."""
+        return ", ".join(getattr(v.type, "__name__", str(v.type)) for v in cls.variants)
+
+
+def _shape(value: Any) -> str:
+    if isinstance(value, dict):
+        return "an object with " + (", ".join(sorted(value)) or "no members")
+    return f"`{type(value).__name__}`"
+
+
+def _decode_untagged(kind: type[Any], value: Any) -> Any:
+    if issubclass(kind, Untagged):
+        return value if isinstance(value, msgspec.Struct) else kind.decide(value)
+    raise NotImplementedError(f"no JSON form is known for {kind!r}")
+
+
+_encoder = msgspec.json.Encoder()
+encode: Callable[[Any], bytes] = _encoder.encode
+"""Encode to compact UTF-8 JSON without raw newlines; fields that are UNSET are left out."""
+
+
+@lru_cache(maxsize=1024)
+def decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
+    """A decoder for one type, made once.
+
+    Raises:
+        ValidationError: (from the decoder) JSON of another shape; the text has the path.
+        msgspec.DecodeError: (from the decoder) not JSON.
+    """
+    decode: Callable[[bytes | Raw], Any] = msgspec.json.Decoder(
+        kind, dec_hook=_decode_untagged
+    ).decode
+    return decode
+
+
+def convert(value: Any, kind: Any) -> Any:
+    """Turn decoded JSON (dicts, lists, scalars) into `kind`.
+
+    Members that `kind` does not have fall away.
+
+    Raises:
+        ValidationError: The value has another shape; the text has the path.
+    """
+    return msgspec.convert(value, kind, dec_hook=_decode_untagged)
+
+
+def to_builtins(value: Any) -> Any:
+    """Turn Structs into dicts with wire names, all the way down."""
+    return msgspec.to_builtins(value)

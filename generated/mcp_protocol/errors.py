@@ -1,0 +1,277 @@
+"""The errors of this package, as one small tree.
+
+    McpError                        anything this package raises on purpose
+    +-- ProtocolError               has a JSON-RPC code; raised by a handler, it is the answer
+    |   +-- LocalProtocolError      we were about to break a rule of the revision
+    |   +-- RemoteProtocolError     the peer broke a rule; `code` is what it is told
+    |   +-- ParseError              -32700
+    |   +-- InvalidRequestError     -32600
+    |   +-- MethodNotFoundError     -32601
+    |   +-- InvalidParamsError      -32602
+    |   +-- InternalError           -32603
+    |   +-- ResourceNotFoundError   code by revision
+    |   +-- MissingCapabilityError  the peer did not declare what a request needs
+    |   +-- UnsupportedRevisionError
+    +-- RemoteError                 the peer answered one of our requests with an error
+    +-- RevisionError               no revision in common
+    +-- RequestTimeoutError         no answer in time
+    +-- RequestCancelledError       we took the request back
+    +-- ToolError                   a tool's own failure, meant for the model
+    +-- MissingExtraError           an optional dependency is not installed
+    +-- TransportError
+        +-- ConnectionClosedError   the connection ended under a request
+        +-- EndOfChannel            no further message will come
+        +-- FrameError              one frame was unusable; the channel goes on
+        +-- ServerStartError        the server process ended before it spoke
+
+The class says who is to blame; attributes hold the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+
+NO_DATA: Any = object()
+"""Stands for an error without `data`, which is not the same as `data: null`."""
+
+
+class McpError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class ProtocolError(McpError):
+    """A failure with a JSON-RPC code. A handler that raises one answers its request with it.
+
+    Args:
+        message: One line for the peer; never a traceback.
+        code: JSON-RPC error code; the class default if not given.
+        data: What goes into `error.data`; left out unless given.
+
+    Source: basic/index (error responses).
+    """
+
+    default_code: ClassVar[int] = INTERNAL_ERROR
+
+    def __init__(self, message: str, *, code: int | None = None, data: Any = NO_DATA) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = self.default_code if code is None else code
+        self.data = data
+
+
+class LocalProtocolError(ProtocolError):
+    """We were about to break a rule of the revision; nothing was sent."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """The peer broke a rule of the revision; `code` is the JSON-RPC code that tells it so."""
+
+    default_code = INVALID_REQUEST
+
+
+class ParseError(ProtocolError):
+    """The text received is not JSON (-32700)."""
+
+    default_code = PARSE_ERROR
+
+
+class InvalidRequestError(ProtocolError):
+    """The JSON received is not a request (-32600)."""
+
+    default_code = INVALID_REQUEST
+
+
+class MethodNotFoundError(ProtocolError):
+    """The method is unknown here, or belongs to a capability that was not declared (-32601)."""
+
+    default_code = METHOD_NOT_FOUND
+
+    def __init__(self, method: str, *, data: Any = NO_DATA) -> None:
+        super().__init__(f"method not found: {method}", data=data)
+        self.method = method
+
+
+class InvalidParamsError(ProtocolError):
+    """The params do not fit the method (-32602)."""
+
+    default_code = INVALID_PARAMS
+
+
+class InternalError(ProtocolError):
+    """Something unexpected kept the receiver from serving the request (-32603)."""
+
+    default_code = INTERNAL_ERROR
+
+
+class ResourceNotFoundError(ProtocolError):
+    """There is no resource under `uri`. The session's revision decides the code.
+
+    Source: server/resources (error handling).
+    """
+
+    default_code = INVALID_PARAMS
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(f"resource not found: {uri}", data={"uri": uri})
+        self.uri = uri
+
+
+class MissingCapabilityError(ProtocolError):
+    """A message needs a capability that the other side did not declare.
+
+    Attributes:
+        path: The capability, from the top, such as `("elicitation", "url")`.
+    """
+
+    default_code = INVALID_REQUEST
+
+    def __init__(self, path: Sequence[str], needed_by: str) -> None:
+        required: dict[str, Any] = {}
+        inner = required
+        for name in path:
+            inner = inner.setdefault(name, {})
+        super().__init__(
+            f"{needed_by} needs the capability {'.'.join(path)}; it was not declared",
+            data={"requiredCapabilities": required},
+        )
+        self.path = tuple(path)
+
+
+class UnsupportedRevisionError(ProtocolError):
+    """A request names a revision that this side does not speak.
+
+    Source: basic/versioning (2026-07-28).
+    """
+
+    default_code = INVALID_PARAMS
+
+    def __init__(self, requested: str, supported: Sequence[str], code: int) -> None:
+        super().__init__(
+            f"unsupported protocol version {requested!r}; supported: {', '.join(supported)}",
+            code=code,
+            data={"supported": list(supported), "requested": requested},
+        )
+        self.requested = requested
+        self.supported = tuple(supported)
+
+
+class RemoteError(McpError):
+    """The peer answered a request with an error.
+
+    Attributes:
+        code: JSON-RPC code as received. Codes from -32019 to -32000 carry no agreed meaning.
+        message: The peer's text.
+        data: The peer's `error.data`, or `None` if there was none.
+        method: The request that failed.
+    """
+
+    def __init__(self, code: int, message: str, data: Any = None, method: str = "") -> None:
+        where = f"{method}: " if method else ""
+        super().__init__(f"{where}{message} (code {code})")
+        self.code = code
+        self.message = message
+        self.data = data
+        self.method = method
+
+
+class RevisionError(McpError):
+    """Client and server have no protocol revision in common.
+
+    Attributes:
+        supported: Revisions this side speaks.
+        offered: Revisions the other side named; empty if it named none.
+    """
+
+    def __init__(self, message: str, supported: Sequence[str], offered: Sequence[str] = ()) -> None:
+        named = f"; the peer offers {', '.join(offered)}" if offered else ""
+        super().__init__(f"{message}; this side speaks {', '.join(supported)}{named}")
+        self.supported = tuple(supported)
+        self.offered = tuple(offered)
+
+
+class RequestTimeoutError(McpError):
+    """No answer came in time. The request was cancelled at the peer where that is allowed.
+
+    Attributes:
+        method: The request.
+        seconds: The limit that ran out.
+    """
+
+    def __init__(self, method: str, seconds: float) -> None:
+        super().__init__(f"{method}: no answer within {seconds:g} s")
+        self.method = method
+        self.seconds = seconds
+
+
+class RequestCancelledError(McpError):
+    """The request was taken back before it was answered."""
+
+
+class ToolError(McpError):
+    """Raised by a tool: its text reaches the model as a result with `isError`.
+
+    Source: server/tools (error handling).
+    """
+
+
+class MissingExtraError(McpError):
+    """An optional dependency is not installed; the text says what to install."""
+
+    def __init__(self, feature: str, package: str) -> None:
+        super().__init__(f"{feature} needs the package {package!r}: pip install {package}")
+        self.package = package
+
+
+class TransportError(McpError):
+    """The transport failed; the protocol is not to blame."""
+
+
+class ConnectionClosedError(TransportError):
+    """The connection ended: nothing more can be sent, and open requests stay unanswered."""
+
+
+class EndOfChannel(TransportError):
+    """The peer closed its side: no further message will come."""
+
+
+class FrameError(TransportError):
+    """One frame could not be read as a message; the channel stays usable.
+
+    Attributes:
+        code: The JSON-RPC code that fits: -32700, or -32600 for one that is too long.
+    """
+
+    def __init__(self, message: str, code: int = PARSE_ERROR) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class ServerStartError(TransportError):
+    """A server process could not be started, or ended before it answered.
+
+    Attributes:
+        argv: The command.
+        exit_code: Its exit code; negative for a signal; `None` if it never ran.
+        stderr_tail: The last lines it wrote to standard error.
+    """
+
+    def __init__(
+        self, argv: Sequence[str], exit_code: int | None, stderr_tail: Sequence[str], reason: str = ""
+    ) -> None:
+        ended = "could not be started" if exit_code is None else f"ended with exit code {exit_code}"
+        parts = [f"server {' '.join(argv)!r} {ended}"]
+        if reason:
+            parts.append(reason)
+        if stderr_tail:
+            parts.append("last lines on stderr:\n  " + "\n  ".join(stderr_tail))
+        super().__init__("; ".join(parts))
+        self.argv = tuple(argv)
+        self.exit_code = exit_code
+        self.stderr_tail = tuple(stderr_tail)

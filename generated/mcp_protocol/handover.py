@@ -1,0 +1,57 @@
+"""Running a coroutine in this task, and noticing when it first waits.
+
+Most handlers answer without waiting for anything. A task of their own would cost more than they
+do, so the task that reads runs them itself; only one that waits makes it give the reading away.
+From its first step to its last a coroutine stays in one task, so all that asyncio, trio and anyio
+keep by task (cancel scopes, timeouts, locks) works as ever. Context variables that it sets are its
+own, as if it had a task to itself.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Coroutine, Generator
+from contextvars import copy_context
+from typing import Any
+
+import anyio.lowlevel
+
+
+@types.coroutine
+def noticing(
+    coroutine: Coroutine[Any, Any, None], on_wait: Callable[[], None]
+) -> Generator[Any, Any, None]:
+    """Run a coroutine to its end; call `on_wait` once if it has to wait for something."""
+    step = copy_context().run
+    try:
+        awaited = step(coroutine.send, None)
+    except StopIteration:
+        return
+    on_wait()
+    while True:
+        thrown: BaseException | None = None
+        given: Any = None
+        try:
+            given = yield awaited
+        except GeneratorExit:
+            step(coroutine.close)
+            raise
+        except BaseException as error:  # a cancellation: the coroutine's to deal with
+            thrown = error
+        try:
+            awaited = (
+                step(coroutine.send, given) if thrown is None else step(coroutine.throw, thrown)
+            )
+        except StopIteration:
+            return
+
+
+async def check_own_failure(error: BaseException) -> None:
+    """Let pass what ends the task; return if `error` is a handler's own failure.
+
+    A handler may fail with the exception that tells of a cancellation though nobody cancelled it,
+    for example when it waited for a task that was.
+    """
+    if isinstance(error, KeyboardInterrupt | GeneratorExit):
+        raise error
+    await anyio.lowlevel.checkpoint_if_cancelled()

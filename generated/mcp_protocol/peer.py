@@ -1,0 +1,401 @@
+"""One peer at work: a connection, a channel and an application joined by tasks.
+
+One task reads, and serves what it reads for as long as nothing makes it wait (see `handover`); when
+something does, a fresh task reads on. Each request of ours waits in its caller's task, where
+progress callbacks run too, so that they may do whatever the caller may. Everything that is a rule
+of the protocol is decided by `Connection`; here is only who waits for whom. Runs on asyncio and
+trio.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import anyio.abc
+import anyio.lowlevel
+from msgspec import Raw
+
+from .channel import Channel, RequestId
+from .connection import Connection
+from .errors import (
+    ConnectionClosedError,
+    FrameError,
+    InternalError,
+    McpError,
+    ParseError,
+    ProtocolError,
+    RequestTimeoutError,
+    ServerStartError,
+    TransportError,
+)
+from .events import (
+    CancelReceived,
+    Event,
+    Ignored,
+    NotificationReceived,
+    Opened,
+    OpenFailed,
+    ProgressReceived,
+    RequestFailed,
+    RequestReceived,
+    ResponseReceived,
+    Send,
+)
+from .exchange import Application, Exchange
+from .handover import check_own_failure, noticing
+from .lifecycle import Session
+from .waiting import PARTING_SECONDS, Callers, OnChange, OnProgress, Waiter
+from .wakeup import wakeup_type
+
+logger = logging.getLogger(__name__.partition(".")[0])
+
+_IN_A_ROW = 64  # messages read before other tasks get their turn
+
+
+class Peer:
+    """Runs one connection over one channel.
+
+    Args:
+        connection: The protocol.
+        channel: The transport; closed when the peer ends.
+        application: Who answers the other side's requests.
+        drain: Seconds that requests being served may still take once the other side is gone.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        channel: Channel,
+        application: Application,
+        *,
+        drain: float = 0.0,
+    ) -> None:
+        self.connection = connection
+        self._channel = channel
+        self._application = application
+        self._drain = drain
+        self._new_wakeup = wakeup_type()
+        self._opening = Waiter(self._new_wakeup)
+        self._callers = Callers(connection, channel)
+        self._scopes: dict[RequestId, anyio.CancelScope] = {}
+        self._unhandled: deque[Event] = deque()
+        self._read_in_a_row = 0
+        self._silent = anyio.Event()
+        self._idle: anyio.Event | None = None
+        self._closing = False
+        self._cause: Exception | None = None
+        self._tasks: anyio.abc.TaskGroup | None = None
+
+    @property
+    def session(self) -> Session | None:
+        """What was agreed with the other side, if there is a session."""
+        return self.connection.session
+
+    async def run(self) -> None:
+        """Serve until the other side is gone, then finish what is being served.
+
+        Failures of handlers and of the transport end in answers and in waiting callers, so none
+        is raised here.
+        """
+        try:
+            async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
+                tasks.start_soon(self._read)
+                await self._silent.wait()
+                await self._finish()
+                tasks.cancel_scope.cancel()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self.close()
+
+    async def close(self) -> None:
+        """End the connection; `run` then returns. Works from any task."""
+        self._closing = True
+        with anyio.move_on_after(PARTING_SECONDS):
+            for send in self.connection.close_streams():
+                await self._send(send.message, send.about)
+        self._let_go()
+        self.connection.closed()
+        self._silent.set()
+        await self._channel.close()
+
+    async def open(self, probe_timeout: float, timeout: float) -> None:
+        """Come to an agreement with a server.
+
+        Args:
+            probe_timeout: Seconds a server has to answer the probe before it counts as older.
+            timeout: Seconds for all of it.
+
+        Raises:
+            RevisionError: Nothing in common.
+            RequestTimeoutError: No answer in time.
+            McpError: The server refused, or ended.
+        """
+        opening = self._opening
+        with anyio.move_on_after(timeout):
+            await self._send(self.connection.open())
+            with anyio.move_on_after(probe_timeout):
+                await opening.wait()
+            if not opening.settled and self.connection.probing:
+                for event in self.connection.opening_timed_out():
+                    await self._follow(event)
+            await opening.wait()
+        if not opening.settled:
+            raise RequestTimeoutError("opening the session", timeout)
+        if opening.failure is not None:
+            raise opening.failure
+
+    async def request(
+        self,
+        name: str,
+        params: Any = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        limit: float | None = None,
+        on_progress: OnProgress | None = None,
+        on_change: OnChange | None = None,
+        serving: RequestId | None = None,
+    ) -> Any:
+        """Send a request and wait for its typed result.
+
+        Args:
+            name: The method.
+            params: Its typed params, or a wire object, or raw JSON.
+            meta: What to add to `_meta`.
+            timeout: Seconds without answer or progress; `None` for no limit.
+            limit: Seconds in all, whatever progress comes; `None` for no limit.
+            on_progress: Called with each progress report; asks for them. What it raises leaves
+                here, and the request is cancelled.
+            on_change: Called with each notification of the subscription that the request opens.
+            serving: The received request on whose behalf it is made.
+
+        Raises:
+            RemoteError: The other side answered with an error.
+            RemoteProtocolError: Its answer broke a rule.
+            RequestTimeoutError: No answer in time; it was cancelled there.
+            ConnectionClosedError: The connection ended first.
+            ProtocolError: The request must not be sent (see `Sender.request`).
+        """
+        response = await self._callers.ask(
+            Waiter(self._new_wakeup, on_progress or on_change),
+            name,
+            params,
+            meta=meta,
+            timeout=timeout,
+            limit=limit,
+            progress=on_progress is not None,
+            serving=serving,
+        )
+        return response.result
+
+    async def request_raw(
+        self, name: str, params: Any = None, *, timeout: float | None = None
+    ) -> Raw:
+        """Like `request`, but give the result as it came, unknown members included."""
+        waiter = Waiter(self._new_wakeup)
+        return (await self._callers.ask(waiter, name, params, timeout=timeout)).raw
+
+    async def notify(
+        self,
+        name: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        serving: RequestId | None = None,
+    ) -> None:
+        """Send a notification, to whoever wants it."""
+        for send in self.connection.notify(name, params, serving):
+            await self._send(send.message, send.about)
+
+    async def report(
+        self, identifier: RequestId, progress: float, total: float | None, message: str | None
+    ) -> None:
+        """Send progress of a request that is being served, if it is wanted."""
+        report = self.connection.progress(identifier, progress, total, message)
+        if report is not None:
+            await self._send(report, identifier)
+
+    async def log(
+        self, identifier: RequestId | None, level: str, data: Any, logger: str | None
+    ) -> None:
+        """Send a log message, if it is wanted."""
+        message = self.connection.log(identifier, level, data, logger)
+        if message is not None:
+            await self._send(message, identifier)
+
+    async def _read(self) -> None:
+        """Read and handle, until the end or until a handler makes this task wait."""
+        tasks = self._tasks
+        assert tasks is not None
+        reading = True
+
+        def hand_over() -> None:
+            nonlocal reading
+            reading = False
+            tasks.start_soon(self._read)
+
+        with anyio.CancelScope() as scope:
+            while reading:
+                if not self._unhandled and not await self._receive():
+                    return
+                while reading and self._unhandled:
+                    event = self._unhandled.popleft()
+                    if isinstance(event, RequestReceived):
+                        await noticing(self._serve(event, scope), hand_over)
+                    elif isinstance(event, NotificationReceived):
+                        await noticing(self._note(event), hand_over)
+                    else:
+                        await self._follow(event)
+
+    async def _receive(self) -> bool:
+        """Take the next message; `False` if none will come."""
+        self._read_in_a_row += 1
+        if self._read_in_a_row % _IN_A_ROW == 0:
+            await anyio.lowlevel.checkpoint()
+        try:
+            data = await self._channel.receive()
+        except FrameError as error:
+            bad = ParseError(str(error), code=error.code)
+            self._unhandled += self.connection.unreadable(bad)
+        except Exception as error:
+            if not isinstance(error, TransportError):
+                logger.exception("the channel failed")
+            self._cause = error
+            self._silent.set()
+            return False
+        else:
+            now = anyio.current_time() if self._callers.timed else 0.0
+            self._unhandled += self.connection.receive(data, now)
+        return True
+
+    async def _serve(self, event: RequestReceived, scope: anyio.CancelScope) -> None:
+        """Answer one request, unless it is cancelled.
+
+        Args:
+            scope: That of this task. By the time a cancellation can be read, the task has handed
+                the reading over and does nothing but this.
+        """
+        self._scopes[event.id] = scope
+        try:
+            message = await self._answer(event, scope)
+            if message is not None:
+                await self._send(message, event.id)
+        finally:
+            if self._scopes.get(event.id) is scope:
+                del self._scopes[event.id]
+            if self._idle is not None and not self._scopes:
+                self._idle.set()
+
+    async def _answer(self, event: RequestReceived, scope: anyio.CancelScope) -> bytes | None:
+        exchange = self._exchange(event, event.id, event.peer_info, event.peer_capabilities)
+        try:
+            result = await self._application.handle(exchange)
+            # Whoever cancelled it may use the id again, for what this is no answer to.
+            if self._scopes.get(event.id) is not scope:
+                return None
+            return self.connection.respond(event.id, result)
+        except ProtocolError as error:
+            if isinstance(error, InternalError):
+                logger.error("%s", error)
+            failure = error
+        except BaseException as error:
+            await check_own_failure(error)
+            logger.exception("%s failed", event.method.name)
+            failure = InternalError("internal error")
+        if self._scopes.get(event.id) is not scope:
+            return None
+        return self._refusal(event, failure)
+
+    def _refusal(self, event: RequestReceived, failure: ProtocolError) -> bytes | None:
+        try:
+            return self.connection.fail(event.id, failure)
+        except Exception:
+            logger.exception("%s: an error that has no JSON form", event.method.name)
+            return self.connection.fail(event.id, InternalError("internal error"))
+
+    async def _note(self, event: NotificationReceived) -> None:
+        if event.subscription is not None:
+            self._callers.changed(event)
+        session = self.session
+        exchange = self._exchange(
+            event,
+            None,
+            session.peer_info if session is not None else None,
+            session.peer_capabilities if session is not None else {},
+        )
+        try:
+            await self._application.notified(exchange)
+        except BaseException as error:
+            await check_own_failure(error)
+            logger.exception("%s failed", event.method.name)
+
+    def _exchange(
+        self,
+        event: RequestReceived | NotificationReceived,
+        identifier: RequestId | None,
+        info: Mapping[str, Any] | None,
+        capabilities: Mapping[str, Any],
+    ) -> Exchange:
+        return Exchange(
+            self,
+            event.method,
+            event.params,
+            event.raw_params,
+            event.meta,
+            event.revision,
+            identifier,
+            info,
+            capabilities,
+        )
+
+    async def _follow(self, event: Event) -> None:
+        """Do what an event asks for that needs no handler."""
+        match event:
+            case ResponseReceived():
+                self._callers.answered(event)
+            case Send(message=message, about=about):
+                await self._send(message, about)
+            case ProgressReceived():
+                self._callers.progressed(event)
+            case RequestFailed(id=identifier, error=error):
+                self._callers.failed(identifier, error)
+            case CancelReceived(id=identifier, reason=reason):
+                logger.debug("request %r was cancelled: %s", identifier, reason or "no reason")
+                if (scope := self._scopes.pop(identifier, None)) is not None:
+                    scope.cancel()
+            case Opened():
+                self._opening.settle()
+            case OpenFailed(error=error):
+                self._opening.settle(failure=error)
+            case Ignored(reason=reason):
+                logger.debug("ignored: %s", reason)
+
+    async def _send(self, message: bytes, about: RequestId | None = None) -> None:
+        """Send, unless the transport is gone: the reading side will notice, and end."""
+        try:
+            await self._channel.send(message, about)
+        except Exception as error:
+            logger.debug("not sent: %s", error)
+
+    async def _finish(self) -> None:
+        """The other side says no more: let what is being served come to its end, for a while."""
+        self._let_go()
+        if self._scopes and not self._closing:
+            self._idle = anyio.Event()
+            with anyio.move_on_after(self._drain):
+                await self._idle.wait()
+
+    def _let_go(self) -> None:
+        """Let everyone who waits for the other side know that it is gone, and why."""
+        self._opening.settle(failure=self._gone())
+        self._callers.end(self._gone)
+
+    def _gone(self) -> McpError:
+        if isinstance(self._cause, ServerStartError):
+            return self._cause
+        why = f": {self._cause}" if self._cause is not None else ""
+        return ConnectionClosedError(f"the connection is closed{why}")

@@ -1,0 +1,178 @@
+"""Serving: an application over a channel, and what all sessions of one server share.
+
+Changes that a server announces (a list that changed, a resource that was updated) may come from
+any thread. They wait in each session, equal ones once, until a task of that session sends them;
+the core leaves out what nobody there asked to hear.
+
+Source: basic/lifecycle, server/resources#subscriptions.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal, TypeAlias
+
+import anyio
+import anyio.lowlevel
+
+from .channel import Channel
+from .connection import Connection
+from .errors import McpError
+from .exchange import Application
+from .facts import Method, Revision, Revisions
+from .lifecycle import Description
+from .peer import Peer
+
+Backend: TypeAlias = Literal["asyncio", "trio"]
+
+_logger = logging.getLogger(__name__)
+
+
+class Session:
+    """One client being served, and what it is yet to be told.
+
+    Made in the task that serves it.
+    """
+
+    def __init__(self, peer: Peer) -> None:
+        self.peer = peer
+        self._thread = threading.get_ident()
+        self._token = anyio.lowlevel.current_token()
+        self._waiting: dict[tuple[str, str | None], Mapping[str, Any] | None] = {}
+        self._news = anyio.Event()
+
+    def announce(self, name: str, params: Mapping[str, Any] | None) -> None:
+        """Have a notification sent soon, once however often it is asked for till then."""
+        if threading.get_ident() == self._thread:
+            self._note(name, params)
+        else:
+            import anyio.from_thread  # most servers never get here
+
+            anyio.from_thread.run_sync(self._note, name, params, token=self._token)
+
+    async def send_announced(self) -> None:
+        """Send what is announced, until cancelled."""
+        while True:
+            await self._news.wait()
+            self._news = anyio.Event()
+            while self._waiting:
+                name, uri = next(iter(self._waiting))
+                params = self._waiting.pop((name, uri))
+                try:
+                    await self.peer.notify(name, params)
+                except McpError as error:
+                    _logger.debug("%s was not sent: %s", name, error)
+
+    def _note(self, name: str, params: Mapping[str, Any] | None) -> None:
+        self._waiting[name, (params or {}).get("uri")] = params
+        self._news.set()
+
+
+class Sessions:
+    """The sessions of one server that are open now."""
+
+    def __init__(self) -> None:
+        self._open: list[Session] = []
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def announce(self, name: str, params: Mapping[str, Any] | None = None) -> None:
+        """Tell every session of a change. Works from any thread; does not wait for the sending."""
+        for session in list(self._open):
+            session.announce(name, params)
+
+    @contextmanager
+    def joined(self, session: Session) -> Generator[None]:
+        """Count a session as open for as long as the block runs."""
+        self._open.append(session)
+        try:
+            yield
+        finally:
+            self._open.remove(session)
+
+
+async def serve(
+    application: Application,
+    channel: Channel,
+    *,
+    revisions: Revisions,
+    describe: Callable[[Revision], Description],
+    extensions: Mapping[str, Method],
+    sessions: Sessions,
+    drain: float,
+) -> None:
+    """Serve one client until it is gone.
+
+    Args:
+        application: Answers its requests.
+        channel: The transport to it; closed at the end.
+        revisions: The revisions to speak.
+        describe: The server's account of itself in a revision.
+        extensions: Methods of the server's own, by wire name.
+        sessions: The server's sessions, joined while this one is open.
+        drain: Seconds that requests being served may still take once the client is gone.
+    """
+    connection = Connection("server", revisions, describe, extensions)
+    session = Session(Peer(connection, channel, application, drain=drain))
+    with sessions.joined(session):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.send_announced)
+            await session.peer.run()
+            tasks.cancel_scope.cancel()
+
+
+def run_stdio(serve_channel: Callable[[Channel], Any], backend: Backend) -> None:
+    """Serve the client at the other end of standard input and output, then return.
+
+    Ends when standard input does, at SIGINT and at SIGTERM. A plain function that still runs in
+    its thread then can't be stopped; the process leaves without it.
+    """
+    from .transports.stdio import open_stdio  # what serves other channels need not load it
+
+    async def main() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_cancel_at_signal, tasks.cancel_scope)
+            channel = open_stdio()
+            try:
+                await serve_channel(channel)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await channel.close()
+            tasks.cancel_scope.cancel()
+
+    try:
+        anyio.run(main, backend=backend)
+    except KeyboardInterrupt:
+        _logger.info("interrupted")
+    _leave_stuck_threads()
+
+
+async def _cancel_at_signal(scope: anyio.CancelScope) -> None:
+    if threading.current_thread() is not threading.main_thread():
+        return
+    try:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for number in signals:
+                _logger.info("ended by %s", signal.Signals(number).name)
+                scope.cancel()
+    except NotImplementedError:
+        return  # Windows: Ctrl-C arrives as KeyboardInterrupt, and there is no SIGTERM.
+
+
+def _leave_stuck_threads() -> None:
+    """Exit at once if a worker thread would hold up the interpreter's end."""
+    stuck = [t for t in threading.enumerate() if t.name == "AnyIO worker thread" and not t.daemon]
+    for thread in stuck:
+        thread.join(0.5)
+    if any(thread.is_alive() for thread in stuck):
+        _logger.warning("a function still runs in its thread; leaving without it")
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(0)

@@ -1,0 +1,111 @@
+"""A server's reading of a request: by which revision, and on what terms, it is served.
+
+A request with per-request `_meta` stands for itself, whatever was said before on the connection.
+Any other belongs to the session, if a handshake made one.
+
+Source: basic/index#meta, basic/versioning (2026-07-28).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from . import _wire
+from .errors import InvalidParamsError, UnsupportedRevisionError
+from .facts import Lifecycle, Revision, Revisions
+from .lifecycle import RequestTerms
+
+_NO_META: Mapping[str, Any] = {}
+
+
+class _MetaOnly(msgspec.Struct, gc=False):
+    meta: dict[str, Any] | UnsetType = msgspec.field(name="_meta", default=UNSET)
+
+
+_decode_meta = _wire.decoder(_MetaOnly)
+
+
+def read_meta(params: Raw | None) -> Mapping[str, Any]:
+    """The `_meta` of params that may have one; empty if absent.
+
+    Raises:
+        InvalidParamsError: `params` or `_meta` is not an object.
+    """
+    if params is None:
+        return _NO_META
+    raw = bytes(params)
+    if raw == b"null" or (raw[:1] == b"{" and b'"_meta"' not in raw):
+        return _NO_META
+    try:
+        meta = _decode_meta(raw).meta
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidParamsError(f"params: {error}") from None
+    return _NO_META if meta is UNSET else meta
+
+
+class TermsReader:
+    """Reads the terms of requests for a server that speaks `revisions`."""
+
+    def __init__(self, revisions: Revisions) -> None:
+        self._modern = revisions.of(Lifecycle.PER_REQUEST)
+        self.alone = len(self._modern) == len(revisions)
+        """Whether there is no handshake to fall back to."""
+        self._signs: frozenset[str] = frozenset()
+        if self._modern:
+            self._newest = self._modern.newest()
+            keys = self._newest.facts.meta
+            required = (keys.protocol_version, keys.client_info, keys.client_capabilities)
+            self._signs = frozenset(key for key in required if key is not None)
+        self._last: tuple[Mapping[str, Any], RequestTerms] | None = None
+
+    @property
+    def supported(self) -> tuple[str, ...]:
+        """The per-request revisions, newest first."""
+        return tuple(sorted(self._modern, reverse=True))
+
+    def read(self, meta: Mapping[str, Any]) -> RequestTerms | None:
+        """The terms that a request states itself, or `None` if it leaves them to the session.
+
+        Raises:
+            InvalidParamsError: A required key is missing or has the wrong type.
+            UnsupportedRevisionError: The revision is not one of these.
+        """
+        if not self._modern or not (self.alone or not self._signs.isdisjoint(meta)):
+            return None
+        if self._last is not None and self._last[0] == meta:
+            return self._last[1]
+        revision = self._revision(meta)
+        terms = self._check(revision, meta)
+        self._last = (meta, terms)
+        return terms
+
+    def _revision(self, meta: Mapping[str, Any]) -> Revision:
+        key = self._newest.facts.meta.protocol_version
+        name = meta.get(key) if key else None
+        if not isinstance(name, str):
+            supported = ", ".join(self.supported)
+            got = "nothing" if name is None else repr(name)
+            raise InvalidParamsError(
+                f"params._meta: expected {key!r} with one of {supported}, got {got}"
+            )
+        if name not in self._modern:
+            code = self._newest.facts.errors.unsupported_revision
+            raise UnsupportedRevisionError(name, self.supported, code)
+        return self._modern[name]
+
+    def _check(self, revision: Revision, meta: Mapping[str, Any]) -> RequestTerms:
+        try:
+            _wire.convert(meta, revision.meta_type)
+        except msgspec.ValidationError as error:
+            raise InvalidParamsError(f"params._meta: {error}") from None
+        keys = revision.facts.meta
+        return RequestTerms(
+            revision=revision,
+            peer_capabilities=meta.get(keys.client_capabilities or "", _NO_META),
+            peer_info=meta.get(keys.client_info or ""),
+            log_level=meta.get(keys.log_level or ""),
+        )

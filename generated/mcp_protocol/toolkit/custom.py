@@ -1,0 +1,77 @@
+"""Methods that the specification does not have, served by a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from .._wire import to_builtins
+from ..context import Context
+from ..exchange import Exchange
+from ..facts import Method
+from . import calls, signatures
+
+
+class CustomMethod:
+    """A request of the server's own.
+
+    Args:
+        function: Takes the typed params if there are any, and a `Context` by annotation.
+        name: The method on the wire.
+        params: Type of the params; `None` for a method without.
+        result: Type of the result; `None` for an empty one.
+        taken: Names of the specification's methods.
+        names: Further names that the annotations may use.
+
+    Attributes:
+        row: Its row for the method table.
+
+    Raises:
+        TypeError: The function takes something else.
+        ValueError: The name is the specification's, or starts with `rpc.`.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        name: str,
+        params: Any,
+        result: Any,
+        taken: Iterable[str],
+        names: Mapping[str, Any] | None = None,
+    ) -> None:
+        label = f"method {name!r}"
+        if not name or name.startswith("rpc."):
+            raise ValueError(f"{label}: expected a name that does not start with 'rpc.'")
+        if name in taken:
+            raise ValueError(f"{label}: the specification has it already")
+        self.row = Method(
+            name=name,
+            kind="request",
+            sender="client",
+            params=params,
+            params_required=params is not None,
+            result=Any if result is None else result,
+            capability=(),
+            cancellable=True,
+            items=None,
+            python_name=name.replace("/", "_"),
+        )
+        signature = signatures.read(function, label, names)
+        parameters = list(signature.parameters)
+        if len(parameters) != (params is not None):
+            expected = "one parameter for the params" if params is not None else "no parameter"
+            raise TypeError(f"{label}: expected {expected}, got {', '.join(parameters) or 'none'}")
+        self._params = parameters[0] if parameters else None
+        self._context = signature.context
+        self._call = calls.caller(function)
+
+    async def call(self, exchange: Exchange, state: Any) -> Any:
+        """The result: a Struct, or a wire object."""
+        arguments: dict[str, Any] = {}
+        if self._params is not None:
+            arguments[self._params] = exchange.params
+        if self._context is not None:
+            arguments[self._context] = Context(exchange, state)
+        value = await self._call(arguments)
+        return {} if value is None else to_builtins(value)

@@ -1,0 +1,203 @@
+"""What a revision's messages can hold, asked of its generated types.
+
+The toolkit builds results as wire objects in their newest form. Here they become the session's
+own types: fields that these do not have fall away, and a block of content of a kind that they do
+not have becomes a line of text.
+
+Source: server/tools#tool-result, server/prompts#promptmessage.
+"""
+
+from __future__ import annotations
+
+import binascii
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Union
+
+import msgspec
+
+from .._wire import UNSET, Untagged, convert, to_builtins
+from .content import Audio, EmbeddedResource, Image, ResourceLink, Text
+
+_ROOT = __name__.rpartition(".toolkit.")[0]
+_OURS = (Text, Image, Audio, ResourceLink, EmbeddedResource)
+
+
+def structs_in(annotation: Any) -> Iterator[type[msgspec.Struct]]:
+    """The Structs that a type names: itself, or members of its unions and lists."""
+    origin = typing.get_origin(annotation)
+    if origin is Annotated:
+        yield from structs_in(typing.get_args(annotation)[0])
+    elif origin in (Union, types.UnionType, list):
+        for part in typing.get_args(annotation):
+            yield from structs_in(part)
+    elif isinstance(annotation, type) and issubclass(annotation, Untagged):
+        for variant in annotation.variants:
+            yield from structs_in(variant.type)
+    elif isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        yield annotation
+
+
+def field_type(struct: type[msgspec.Struct], wire_name: str) -> Any:
+    """Type of the field with this name on the wire, or `None` if there is none."""
+    for field in msgspec.structs.fields(struct):
+        if field.encode_name == wire_name:
+            return field.type
+    return None
+
+
+def struct_with(annotation: Any, wire_name: str) -> type[msgspec.Struct]:
+    """The first Struct in a type that has this field.
+
+    Raises:
+        LookupError: None has it.
+    """
+    for struct in structs_in(annotation):
+        if field_type(struct, wire_name) is not None:
+            return struct
+    raise LookupError(f"no member of {annotation!r} has the field {wire_name!r}")
+
+
+def blocks_in(annotation: Any) -> dict[str, type[msgspec.Struct]]:
+    """Kinds of content that a type admits, by their `type` on the wire."""
+    return {str(struct.__struct_config__.tag): struct for struct in structs_in(annotation)}
+
+
+def is_content(value: object) -> bool:
+    """Whether a value is a block of content: one of the toolkit's, or of generated models."""
+    if isinstance(value, _OURS):
+        return True
+    return isinstance(value, msgspec.Struct) and is_content_type(type(value))
+
+
+def is_content_type(kind: Any) -> bool:
+    """The same of a class."""
+    if not isinstance(kind, type) or not issubclass(kind, msgspec.Struct):
+        return False
+    if kind in _OURS:
+        return True
+    tag = kind.__struct_config__.tag
+    return tag in _TAGS and kind.__module__.startswith(f"{_ROOT}.")
+
+
+_TAGS = frozenset(str(kind.__struct_config__.tag) for kind in _OURS)
+
+
+def wire_block(block: Any) -> dict[str, Any]:
+    """A block of content as wire object; a string is text.
+
+    Raises:
+        ValueError: Its data is not base64 (generated models hold it as a string).
+    """
+    if isinstance(block, str):
+        return {"type": "text", "text": block}
+    made: dict[str, Any] = to_builtins(block)
+    if made["type"] == "resource":
+        inner: dict[str, Any] = made["resource"]
+        inner.setdefault("mimeType", "text/plain" if "text" in inner else _BINARY)
+    if not isinstance(block, _OURS) and "data" in made:
+        _check_base64(made["data"])
+    return made
+
+
+_BINARY = "application/octet-stream"
+
+
+def _check_base64(data: Any) -> None:
+    try:
+        binascii.a2b_base64(data, strict_mode=True)
+    except (binascii.Error, ValueError, TypeError) as error:
+        raise ValueError(f"data: expected base64, got {str(data)[:40]!r}") from error
+
+
+def fitted(block: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """The block itself where its kind is known, otherwise a line of text that says what it was."""
+    if block["type"] in known:
+        return block
+    made: dict[str, Any] = {"type": "text", "text": _in_words(block)}
+    if "annotations" in block:
+        made["annotations"] = block["annotations"]
+    return made
+
+
+def _in_words(block: dict[str, Any]) -> str:
+    if block["type"] == "resource_link":
+        said = f"{block.get('title') or block['name']}: {block['uri']}"
+        return f"{said} ({block['description']})" if block.get("description") else said
+    size = len(binascii.a2b_base64(block["data"])) if "data" in block else 0
+    return f"[{block['type']}: {block.get('mimeType', 'unknown type')}, {size} bytes]"
+
+
+class ToolShape:
+    """The result of `tools/call` in one revision.
+
+    Args:
+        result: Type of the result as the method table has it, other kinds of result included.
+        structured: What the revision lets `structuredContent` be.
+    """
+
+    def __init__(self, result: Any, structured: str) -> None:
+        kind: Any = struct_with(result, "content")
+        self._kind = kind
+        self._known = blocks_in(field_type(kind, "content"))
+        self._text: Any = self._known["text"]
+        self._structured = structured
+
+    def text(self, text: str) -> Any:
+        """A result of one text; this is the short way, nothing is converted."""
+        return self._kind(content=[self._text(text=text)])
+
+    def failure(self, text: str) -> Any:
+        """A result that says that the tool failed, and why."""
+        return self._kind(content=[self._text(text=text)], is_error=True)
+
+    def carries(self, value: Any) -> bool:
+        """Whether a value may be `structuredContent` here."""
+        return self._structured == "any" or (
+            self._structured == "object" and isinstance(value, dict)
+        )
+
+    def full(
+        self, content: list[dict[str, Any]], structured: Any, meta: Mapping[str, Any] | None
+    ) -> Any:
+        """A result with blocks, and with a structured value unless it is UNSET.
+
+        Raises:
+            ValidationError: A block does not fit the revision's type of it.
+        """
+        made: dict[str, Any] = {"content": [fitted(block, self._known) for block in content]}
+        if structured is not UNSET and self.carries(structured):
+            made["structuredContent"] = structured
+        if meta:
+            made["_meta"] = dict(meta)
+        return convert(made, self._kind)
+
+
+class PromptShape:
+    """The result of `prompts/get` in one revision.
+
+    Args:
+        result: Type of the result as the method table has it, other kinds of result included.
+    """
+
+    def __init__(self, result: Any) -> None:
+        self._kind = struct_with(result, "messages")
+        (message,) = structs_in(field_type(self._kind, "messages"))
+        self._known = blocks_in(field_type(message, "content"))
+
+    def full(self, messages: list[dict[str, Any]], description: str | None) -> Any:
+        """The result with these messages, each with one block.
+
+        Raises:
+            ValidationError: A message does not fit the revision's type of it.
+        """
+        made: dict[str, Any] = {
+            "messages": [
+                {"role": message["role"], "content": fitted(message["content"], self._known)}
+                for message in messages
+            ]
+        }
+        if description is not None:
+            made["description"] = description
+        return convert(made, self._kind)

@@ -1,0 +1,113 @@
+"""A pair of channels within one process: what one sends, the other receives.
+
+Bytes pass as they are, so both ends run the real encoding.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from anyio import Event
+
+from ..channel import RequestId
+from ..errors import ConnectionClosedError, EndOfChannel
+from ..wakeup import Wakeup, wakeup_type
+
+BUFFERED_MESSAGES = 256
+"""Messages that may lie unread in one direction before `send` waits."""
+
+
+class _Pipe:
+    """One direction: a bounded queue with one reader and any number of writers."""
+
+    __slots__ = ("_limit", "_make", "_queue", "_reader", "_room", "closed")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._queue: deque[bytes] = deque()
+        self._reader: Wakeup | None = None
+        self._room: Event | None = None
+        self.closed = False
+        self._make: Callable[[], Wakeup] | None = None  # what fits the reader's loop
+
+    async def put(self, message: bytes) -> None:
+        while len(self._queue) >= self._limit and not self.closed:
+            if self._room is None:
+                self._room = Event()
+            await self._room.wait()
+        if self.closed:
+            raise ConnectionClosedError("the channel is closed; nothing more can be sent")
+        self._queue.append(message)
+        if self._reader is not None:
+            self._reader.set()
+            self._reader = None
+
+    async def get(self) -> bytes:
+        while not self._queue:
+            if self.closed:
+                raise EndOfChannel("the other end closed the channel")
+            if self._make is None:
+                self._make = wakeup_type()
+            self._reader = self._make()
+            await self._reader.wait()
+        message = self._queue.popleft()
+        if self._room is not None:
+            self._room.set()
+            self._room = None
+        return message
+
+    def close(self) -> None:
+        """Let nothing more in; what lies here can still be read."""
+        self.closed = True
+        if self._reader is not None:
+            self._reader.set()
+        if self._room is not None:
+            self._room.set()
+        self._reader = self._room = None
+
+    def drop(self) -> None:
+        """Close, and forget what lies here: its reader is gone."""
+        self._queue.clear()
+        self.close()
+
+
+class MemoryChannel:
+    """One end of a pair made by `memory_pair`."""
+
+    __slots__ = ("_incoming", "_outgoing")
+
+    def __init__(self, incoming: _Pipe, outgoing: _Pipe) -> None:
+        self._incoming = incoming
+        self._outgoing = outgoing
+
+    async def receive(self) -> bytes:
+        """Wait for the next message of the other end.
+
+        Raises:
+            EndOfChannel: One of the ends was closed, and nothing sent before is left.
+        """
+        return await self._incoming.get()
+
+    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+        """Hand a message over; waits while the buffer is full.
+
+        Raises:
+            ConnectionClosedError: One of the ends was closed.
+        """
+        await self._outgoing.put(message)
+
+    async def close(self) -> None:
+        """Close both directions. The other end still receives what was sent before."""
+        self._outgoing.close()
+        self._incoming.drop()
+
+
+def memory_pair(limit: int = BUFFERED_MESSAGES) -> tuple[MemoryChannel, MemoryChannel]:
+    """Two connected channels.
+
+    Args:
+        limit: Messages that may lie unread in one direction before `send` waits.
+    """
+    there, back = _Pipe(limit), _Pipe(limit)
+    return MemoryChannel(back, there), MemoryChannel(there, back)

@@ -1,0 +1,329 @@
+"""The client's side of stdio: a server started as a child process, its two streams as a channel.
+
+Two threads watch the process, so that no task has to: one takes what it writes to standard error,
+whatever the event loop is doing, and one waits for its end. Closing runs in the task that closes.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Event as ThreadEvent
+from threading import Thread
+from typing import NamedTuple
+
+from anyio import CancelScope, Event, Lock, create_task_group, from_thread, move_on_after, sleep
+from anyio.lowlevel import EventLoopToken, checkpoint, current_token
+
+from ..channel import RequestId
+from ..errors import ConnectionClosedError, EndOfChannel, ServerStartError, TransportError
+from ..framing import MESSAGE_LIMIT
+from .descriptors import open_sink, open_source
+from .lines import LineChannel
+from .process_tree import ProcessTree
+
+INHERITED = (
+    # POSIX
+    *("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ"),
+    "USER",
+    # Windows
+    *("APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATHEXT", "PROGRAMDATA"),
+    *("PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE"),
+)
+"""Variables that a server gets from our environment; the rest may hold secrets."""
+
+TAIL_LINES = 50
+"""Lines of standard error that are kept."""
+
+_LINE_BYTES = 8192
+_SETTLE_SECONDS = 0.5
+"""How long the end of the output waits for exit code and last words, and the other way round."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long closing waits for the server, in seconds; all together bound the time it takes.
+
+    Attributes:
+        after_eof: From the end of its input to SIGTERM.
+        after_terminate: From SIGTERM to SIGKILL; likewise for what it left running.
+        after_kill: From SIGKILL until we give it up.
+
+    Source: basic/lifecycle (shutdown); 2026-07-28: basic/transports/stdio (shutdown).
+    """
+
+    after_eof: float = 2.0
+    after_terminate: float = 2.0
+    after_kill: float = 1.0
+
+
+def to_stderr(text: str) -> None:
+    """Pass one line of a server's standard error on to our own."""
+    if sys.stderr is not None:
+        print(text, file=sys.stderr, flush=True)
+
+
+async def open_process(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: str | os.PathLike[str] | None = None,
+    on_stderr: Callable[[str], object] | None = to_stderr,
+    limit: int = MESSAGE_LIMIT,
+    patience: Patience | None = None,
+) -> ProcessChannel:
+    """Start a server and return the channel to it.
+
+    The server leads a session of its own, so an interrupt at our terminal is not its end. It gets
+    the variables of `INHERITED` from our environment, and no other.
+
+    Args:
+        argv: The command, not passed through a shell.
+        env: Variables to add or replace; `os.environ` hands on all.
+        cwd: Directory it starts in.
+        on_stderr: Called in a thread with each line of its standard error; `None` drops them. The
+            last lines are kept either way.
+        limit: Longest message accepted, in bytes.
+        patience: How long closing waits.
+
+    Raises:
+        ServerStartError: The command could not be started.
+
+    Source: basic/transports (stdio).
+    """
+    if isinstance(argv, str) or not argv:
+        raise ValueError(f"expected a command as a sequence of arguments, came {argv!r}")
+    await checkpoint()
+    theirs, ours = _pipes()
+    try:
+        tree = ProcessTree(
+            argv,
+            env=_environment(env),
+            cwd=cwd,
+            stdin=theirs.stdin,
+            stdout=theirs.stdout,
+            stderr=theirs.stderr,
+        )
+    except OSError as error:
+        ours.close()
+        raise ServerStartError(argv, None, (), _why_not(error)) from error
+    finally:
+        theirs.close()
+    return ProcessChannel(argv, tree, ours, limit, on_stderr, patience or Patience())
+
+
+class ProcessChannel:
+    """A server process and the channel to it. Made by `open_process`.
+
+    Attributes:
+        argv: The command.
+        pid: Number of the process; on POSIX also of its process group.
+
+    Source: basic/transports (stdio).
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        tree: ProcessTree,
+        ends: _Ends,
+        limit: int,
+        pass_on: Callable[[str], object] | None,
+        patience: Patience,
+    ) -> None:
+        self.argv = tuple(argv)
+        self.pid = tree.pid
+        self._tree = tree
+        self._output = open_source(ends.stdout)
+        self._lines = LineChannel(self._output, open_sink(ends.stdin), limit)
+        self._stderr = _StderrTail(ends.stderr, pass_on)
+        self._patience = patience
+        self._spoke = False
+        self._closed = False
+        self._exited = Event()
+        self._closing = Lock()
+        self._output_ended = ThreadEvent()
+        watcher = Thread(
+            target=self._watch, args=(current_token(),), name="mcp server exit", daemon=True
+        )
+        watcher.start()
+        tree.watchers = (self._stderr.thread,)
+
+    @property
+    def exit_code(self) -> int | None:
+        """Exit code of the process; negative for a signal; `None` while it runs."""
+        return self._tree.exit_code
+
+    @property
+    def stderr_tail(self) -> tuple[str, ...]:
+        """The last lines that the process wrote to standard error."""
+        return tuple(self._stderr.lines)
+
+    async def receive(self) -> bytes:
+        """Wait for the next line of the server's standard output, message or not.
+
+        Raises:
+            EndOfChannel: The server closed its output or ended; the text says how.
+            ServerStartError: It ended before its first message.
+            FrameError: A line passed the limit and was dropped.
+        """
+        try:
+            message = await self._lines.receive()
+        except EndOfChannel:
+            raise await self._end(EndOfChannel) from None
+        if not self._spoke:
+            self._spoke = message.lstrip()[:1] in (b"{", b"[")
+        return message
+
+    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+        """Write one message to the server's standard input.
+
+        Raises:
+            ConnectionClosedError: The server no longer reads, or ended; the text says how.
+            ServerStartError: It ended before its first message.
+        """
+        try:
+            await self._lines.send(message)
+        except ConnectionClosedError:
+            raise await self._end(ConnectionClosedError) from None
+
+    async def close(self) -> None:
+        """End the server: end of input, then SIGTERM, then SIGKILL, each after a wait.
+
+        Signals go to all that the server started, and none is left in the end. Takes at most the
+        sum of the waits, cancelled or not.
+        """
+        self._closed = True
+        self._output_ended.set()
+        self._lines.end_receiving()
+        with CancelScope(shield=True):
+            async with self._closing:
+                if not self._tree.reaped:
+                    await self._shut_down()
+
+    async def _shut_down(self) -> None:
+        try:
+            async with create_task_group() as tasks:
+                tasks.start_soon(self._lines.drain)
+                await self._lines.end_sending()
+                await self._end_process()
+                tasks.cancel_scope.cancel()
+            if self._exited.is_set():
+                await self._end_others()
+        finally:
+            # Reached by a native cancellation of asyncio too, which no scope shields from.
+            self._tree.finish()
+            await self._lines.close()
+
+    async def _end_process(self) -> None:
+        for seconds, then in (
+            (self._patience.after_eof, self._tree.terminate),
+            (self._patience.after_terminate, self._tree.kill),
+        ):
+            with move_on_after(seconds):
+                await self._exited.wait()
+                return
+            then()
+        with move_on_after(self._patience.after_kill):
+            await self._exited.wait()
+
+    async def _end_others(self) -> None:
+        self._tree.terminate()
+        self._tree.reap()
+        with move_on_after(self._patience.after_terminate):
+            pause = 0.001
+            while self._tree.others():
+                await sleep(pause)  # the system tells nobody when a group has become empty
+                pause = min(2 * pause, 0.05)
+        self._tree.finish()
+        with move_on_after(_SETTLE_SECONDS):
+            await self._stderr.ended.wait()
+
+    async def _end(self, kind: type[TransportError]) -> TransportError:
+        if self._closed:
+            return kind("the channel is closed")
+        self._output_ended.set()
+        with move_on_after(_SETTLE_SECONDS):
+            await self._exited.wait()
+            await self._stderr.ended.wait()
+        code = self.exit_code
+        if code is not None and not self._spoke:
+            return ServerStartError(self.argv, code, self.stderr_tail)
+        how = "closed its output" if code is None else f"ended with exit code {code}"
+        text = f"server {shlex.join(self.argv)!r} {how}"
+        if self.stderr_tail:
+            text += "; last lines on stderr:\n  " + "\n  ".join(self.stderr_tail)
+        return kind(text)
+
+    def _watch(self, token: EventLoopToken) -> None:
+        self._tree.wait()
+        with suppress(RuntimeError):  # the event loop is gone, and with it who would be told
+            from_thread.run_sync(self._exited.set, token=token)
+            # A child of the server may hold its output open; what speaks there is no server.
+            if not self._output_ended.wait(_SETTLE_SECONDS):
+                from_thread.run_sync(self._output.cut, token=token)
+
+
+class _StderrTail:
+    """Reads a server's standard error to its end, in a thread; keeps the last lines."""
+
+    def __init__(self, fd: int, pass_on: Callable[[str], object] | None) -> None:
+        self.lines: deque[str] = deque(maxlen=TAIL_LINES)
+        self.ended = Event()
+        self._fd = fd
+        self._pass_on = pass_on
+        self.thread = Thread(
+            target=self._pump, args=(current_token(),), name="mcp server stderr", daemon=True
+        )
+        self.thread.start()
+
+    def _pump(self, token: EventLoopToken) -> None:
+        with os.fdopen(self._fd, "rb") as stream:
+            while piece := stream.readline(_LINE_BYTES):
+                self._take(piece.decode(errors="replace").rstrip("\r\n"))
+        with suppress(RuntimeError):  # the event loop is gone, and with it who would be told
+            from_thread.run_sync(self.ended.set, token=token)
+
+    def _take(self, text: str) -> None:
+        self.lines.append(text)
+        if self._pass_on is not None:
+            try:
+                self._pass_on(text)
+            except Exception:
+                # Who listens is broken. The server must not block on a full pipe for it.
+                self._pass_on = None
+
+
+class _Ends(NamedTuple):
+    """One side's ends of the three pipes."""
+
+    stdin: int
+    stdout: int
+    stderr: int
+
+    def close(self) -> None:
+        for fd in self:
+            os.close(fd)
+
+
+def _pipes() -> tuple[_Ends, _Ends]:
+    """The server's ends and ours."""
+    their_stdin, stdin = os.pipe()
+    stdout, their_stdout = os.pipe()
+    stderr, their_stderr = os.pipe()
+    return _Ends(their_stdin, their_stdout, their_stderr), _Ends(stdin, stdout, stderr)
+
+
+def _environment(added: Mapping[str, str] | None) -> dict[str, str]:
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    return inherited | dict(added or {})
+
+
+def _why_not(error: OSError) -> str:
+    about = f": {os.fspath(error.filename)!r}" if error.filename else ""
+    return f"{(error.strerror or str(error)).lower()}{about}"

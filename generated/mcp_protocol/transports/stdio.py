@@ -1,0 +1,149 @@
+"""The server's side of stdio: this process's standard input and output as a channel.
+
+Anything in the process may print, and so may its children. So the two streams are taken away from
+it before the first message: the channel holds private duplicates, which no child inherits;
+descriptor 0 becomes the null device and descriptor 1 becomes standard error.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from contextlib import suppress
+from io import TextIOWrapper
+
+from ..channel import RequestId
+from ..errors import ConnectionClosedError
+from ..framing import MESSAGE_LIMIT
+from .descriptors import ThreadedSink, open_sink, open_source
+from .lines import LineChannel, Sink
+
+STDIN, STDOUT, STDERR = 0, 1, 2
+
+
+class StdioChannel:
+    """Standard input and output of this process, one message a line.
+
+    Made by `open_stdio`. While it lives, and after `close`, prints go to standard error and reads
+    of standard input find its end: a late print must not reach the client either. `restore` closes
+    it and gives both streams back.
+
+    Source: basic/transports (stdio).
+    """
+
+    def __init__(self, lines: LineChannel, saved: tuple[int, int], replaced: TextIO | None) -> None:
+        self._lines = lines
+        self._saved: tuple[int, int] | None = saved
+        self._replaced = replaced
+
+    async def receive(self) -> bytes:
+        """Wait for the next message.
+
+        Raises:
+            EndOfChannel: The client closed our standard input.
+            FrameError: A message passed the limit and was dropped.
+        """
+        return await self._lines.receive()
+
+    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+        """Write one message whole.
+
+        Raises:
+            ConnectionClosedError: The client no longer reads our standard output.
+        """
+        await self._lines.send(message)
+
+    async def close(self) -> None:
+        """Close both streams; the client sees the end of the output."""
+        await self._lines.close()
+        self._forget()
+
+    async def restore(self) -> None:
+        """Close the channel, and let the program have its standard input and output again."""
+        await self._lines.close()
+        if self._saved is not None:
+            # What was printed meanwhile goes to standard error, before the switch.
+            for printer in self._printers:
+                printer.restore()
+            os.dup2(self._saved[0], STDIN)
+            os.dup2(self._saved[1], STDOUT)
+        self._forget()
+
+    def _forget(self) -> None:
+        if self._saved is not None:
+            for fd in self._saved:
+                os.close(fd)
+        self._saved = None
+
+
+def open_stdio(limit: int = MESSAGE_LIMIT) -> StdioChannel:
+    """Take standard input and output from the rest of the process, and speak through them.
+
+    What reached standard output earlier can't be taken back, so call it before anything prints.
+    Bytes pass as they are: UTF-8, whatever the locale.
+
+    Args:
+        limit: Longest message accepted, in bytes.
+
+    Raises:
+        ConnectionClosedError: The process was started without one of the two streams.
+    """
+    # The interpreter looked when it began; by now other files may have taken the free numbers.
+    if sys.__stdin__ is None or sys.__stdout__ is None:
+        raise ConnectionClosedError("expected an open standard input and output, came none")
+    saved = os.dup(STDIN), os.dup(STDOUT)
+    lines = LineChannel(open_source(os.dup(STDIN)), _private_sink(STDOUT), limit)
+    _redirect()
+    # Flushes what was printed before, too: it must not come out on the wire.
+    printers = [_Printer(stream) for stream in _printing_streams()]
+    return StdioChannel(lines, saved, printers)
+
+
+def _private_sink(fd: int) -> Sink:
+    """A sink that writes where `fd` does and whose non-blocking flag disturbs nobody else."""
+    kind = os.fstat(fd)
+    if stat.S_ISFIFO(kind.st_mode) or stat.S_ISCHR(kind.st_mode):
+        # Where there is a /proc, this is a new open file with flags of its own.
+        with suppress(OSError):
+            return open_sink(
+                os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | getattr(os, "O_NOCTTY", 0))
+            )
+    if sys.__stderr__ is not None and os.path.samestat(kind, os.fstat(STDERR)):
+        return ThreadedSink(os.dup(fd))
+    return open_sink(os.dup(fd))
+
+
+def _redirect() -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, STDIN)
+    os.dup2(null if sys.__stderr__ is None else STDERR, STDOUT)
+    os.close(null)
+
+
+class _Printer:
+    """A text stream on standard output that behaves like standard error for a while.
+
+    It shows each line at once, and what its encoding lacks as an escape.
+    """
+
+    def __init__(self, stream: TextIOWrapper) -> None:
+        self._stream = stream
+        self._before = stream.errors, stream.line_buffering
+        stream.reconfigure(errors="backslashreplace", line_buffering=True)
+
+    def restore(self) -> None:
+        """Flush it, and let it be as it was."""
+        with suppress(OSError, ValueError):
+            errors, line_buffering = self._before
+            self._stream.reconfigure(errors=errors, line_buffering=line_buffering)
+
+
+def _printing_streams() -> list[TextIOWrapper]:
+    found: list[TextIOWrapper] = []
+    for stream in (sys.stdout, sys.__stdout__):
+        if isinstance(stream, TextIOWrapper) and stream not in found:
+            with suppress(OSError, ValueError):
+                if stream.fileno() == STDOUT:
+                    found.append(stream)
+    return found

@@ -1,0 +1,223 @@
+"""Requests of ours and the tasks that wait for their answers.
+
+Each request waits in its caller's task; the task that reads settles it. Whatever happens, it is
+settled once, and whoever stops waiting before that takes the request back.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Any, TypeAlias
+
+import anyio
+
+from .channel import Channel, RequestId
+from .connection import Connection
+from .errors import McpError, RequestTimeoutError
+from .events import NotificationReceived, ProgressReceived, ResponseReceived
+from .wakeup import Wakeup
+
+OnProgress: TypeAlias = Callable[[float, float | None, str | None], Awaitable[None] | None]
+"""Called with progress, total and message, in the task that waits for the result."""
+
+OnChange: TypeAlias = Callable[[NotificationReceived], Awaitable[None] | None]
+"""Called with each notification of a subscription, in the task that waits for its end."""
+
+PARTING_SECONDS = 1.0
+"""How long a message that no caller waits for any more may take to leave."""
+
+NEWS = 1024
+"""Pieces of news that may lie untold; of more than that, the oldest are dropped."""
+
+
+class Waiter:
+    """One who waits. It settles once: with a response, with a failure, or as done.
+
+    Args:
+        new_wakeup: Makes what to wait for.
+        on_news: Told of what happens meanwhile, in the task that waits: it may do whatever the
+            caller may, and what it raises reaches the caller.
+
+    Attributes:
+        settled: Whether the waiting is over.
+        response: The answer, if there was one.
+        failure: Why there is none.
+        scope: What ends the waiting at its deadline, if it has one.
+    """
+
+    __slots__ = (
+        "_new_wakeup",
+        "_news",
+        "_on_news",
+        "_woken",
+        "failure",
+        "response",
+        "scope",
+        "settled",
+    )
+
+    def __init__(
+        self,
+        new_wakeup: Callable[[], Wakeup],
+        on_news: Callable[..., Awaitable[None] | None] | None = None,
+    ) -> None:
+        self._new_wakeup = new_wakeup
+        self._on_news = on_news
+        self._news: deque[tuple[Any, ...]] | None = None
+        self._woken: Wakeup | None = None
+        self.settled = False
+        self.response: ResponseReceived | None = None
+        self.failure: McpError | None = None
+        self.scope: anyio.CancelScope | None = None
+
+    def settle(
+        self, response: ResponseReceived | None = None, failure: McpError | None = None
+    ) -> None:
+        """End the waiting; whatever comes after the first time changes nothing."""
+        if not self.settled:
+            self.settled = True
+            self.response = response
+            self.failure = failure
+            self._wake()
+
+    def tell(self, *news: Any) -> None:
+        """Have a piece of news told: these are the arguments for it."""
+        if self._on_news is not None and not self.settled:
+            if self._news is None:
+                self._news = deque(maxlen=NEWS)
+            self._news.append(news)
+            self._wake()
+
+    async def wait(self) -> None:
+        """Wait until settled, telling the news that come meanwhile."""
+        while True:
+            if self._news:
+                await self._tell_news()
+            if self.settled:
+                return
+            self._woken = self._new_wakeup()
+            await self._woken.wait()
+
+    def _wake(self) -> None:
+        if self._woken is not None:
+            self._woken.set()
+
+    async def _tell_news(self) -> None:
+        while self._news and self._on_news is not None:
+            told = self._on_news(*self._news.popleft())
+            if inspect.isawaitable(told):
+                await told
+
+
+class Callers:
+    """All who wait for the answer to a request.
+
+    Attributes:
+        timed: How many of them have a deadline.
+        gone: Makes the error for those who ask when nobody answers any more; `None` before.
+    """
+
+    def __init__(self, connection: Connection, channel: Channel) -> None:
+        self._connection = connection
+        self._channel = channel
+        self._waiters: dict[RequestId, Waiter] = {}
+        self.timed = 0
+        self.gone: Callable[[], McpError] | None = None
+
+    async def ask(
+        self,
+        waiter: Waiter,
+        name: str,
+        params: Any,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        limit: float | None = None,
+        progress: bool = False,
+        serving: RequestId | None = None,
+    ) -> ResponseReceived:
+        """Send a request and wait for its answer; see `Peer.request`."""
+        if self.gone is not None:
+            raise self.gone()
+        timed = timeout is not None or limit is not None
+        identifier, message = self._connection.request(
+            name,
+            params,
+            meta=meta,
+            progress=progress,
+            serving=serving,
+            timeout=timeout,
+            limit=limit,
+            now=anyio.current_time() if timed else 0.0,
+        )
+        self._waiters[identifier] = waiter
+        try:
+            if timed:
+                await self._in_time(waiter, identifier, message, serving)
+            else:
+                await self._channel.send(message, serving)
+                await waiter.wait()
+            if not waiter.settled:
+                seconds = [given for given in (timeout, limit) if given is not None]
+                raise RequestTimeoutError(name, min(seconds))
+        finally:
+            del self._waiters[identifier]
+            if not waiter.settled:
+                await self._take_back(identifier)
+        if waiter.response is None:
+            assert waiter.failure is not None
+            raise waiter.failure
+        return waiter.response
+
+    def answered(self, response: ResponseReceived) -> None:
+        """Settle a request with its result."""
+        if (waiter := self._waiters.get(response.id)) is not None:
+            waiter.settle(response=response)
+
+    def failed(self, identifier: RequestId, error: McpError) -> None:
+        """Settle a request that failed."""
+        if (waiter := self._waiters.get(identifier)) is not None:
+            waiter.settle(failure=error)
+
+    def progressed(self, report: ProgressReceived) -> None:
+        """Pass a progress report on; the deadline may have moved."""
+        if (waiter := self._waiters.get(report.id)) is not None:
+            deadline = self._connection.deadline(report.id)
+            if waiter.scope is not None and deadline is not None:
+                waiter.scope.deadline = deadline
+            waiter.tell(report.progress, report.total, report.message)
+
+    def changed(self, change: NotificationReceived) -> None:
+        """Pass a notification on to the subscription it is sent for."""
+        if (waiter := self._waiters.get(change.subscription or 0)) is not None:
+            waiter.tell(change)
+
+    def end(self, gone: Callable[[], McpError]) -> None:
+        """Nobody answers any more: settle all, and refuse new requests."""
+        self.gone = gone
+        for waiter in self._waiters.values():
+            waiter.settle(failure=gone())
+
+    async def _in_time(
+        self, waiter: Waiter, identifier: RequestId, message: bytes, serving: RequestId | None
+    ) -> None:
+        """Send and wait until the deadline at most, which progress may move."""
+        deadline = self._connection.deadline(identifier)
+        assert deadline is not None
+        self.timed += 1
+        try:
+            with anyio.CancelScope(deadline=deadline) as waiter.scope:
+                await self._channel.send(message, serving)
+                await waiter.wait()
+        finally:
+            self.timed -= 1
+
+    async def _take_back(self, identifier: RequestId) -> None:
+        """Cancel a request whose caller waits no more."""
+        message = self._connection.cancel(identifier)
+        if message is not None:
+            with anyio.move_on_after(PARTING_SECONDS, shield=True), suppress(Exception):
+                await self._channel.send(message)

@@ -1,0 +1,69 @@
+"""Prints the benchmark table; exits with 1 if a target is missed.
+
+python -m tests.benchmarks [--rounds N] [--only imports|codec|memory|stdio|generation]
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+from collections.abc import Callable, Iterable
+from importlib.metadata import version
+
+from .processes import GENERATED
+
+sys.path.insert(0, str(GENERATED))
+
+from .calls import in_memory, over_pipes
+from .codec import codec
+from .measure import Line, table
+from .processes import generation, imports
+
+SECTIONS: dict[str, tuple[Callable[[int], Iterable[Line]], int]] = {
+    "imports": (imports, 9),
+    "codec": (codec, 15),
+    "memory": (in_memory, 9),
+    "stdio": (over_pipes, 9),
+    "generation": (generation, 5),
+}
+
+METHOD = """\
+One run, {machine}, Python {python}, mcp {mcp}, orjson {orjson}, msgspec {msgspec}. Contenders
+take turns in every round. Decoding: best of {codec} rounds of 0.1 s. Calls: median of {calls}
+rounds of 320 calls, asyncio, every connection open at once; each client calls the server of its
+own kind, a tool that adds two numbers and answers with text. Processes: median of {processes}
+starts. Floors: `import anyio, msgspec`; `orjson.loads` (and `dumps`) of the same bytes; a process
+that echoes the line on bare asyncio streams."""
+
+
+def main() -> int:
+    """Measure, print, judge."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, help="rounds of each measurement")
+    parser.add_argument("--only", choices=SECTIONS, action="append", help="sections to run")
+    options = parser.parse_args()
+    lines: list[Line] = []
+    for name, (section, rounds) in SECTIONS.items():
+        if options.only is None or name in options.only:
+            print(f"... {name}", file=sys.stderr)
+            lines += section(options.rounds or rounds)
+    print(table(lines), end="\n\n")
+    print(
+        METHOD.format(
+            machine=f"{platform.system()} {platform.machine()}",
+            python=platform.python_version(),
+            **{name: version(name) for name in ("mcp", "orjson", "msgspec")},
+            codec=SECTIONS["codec"][1],
+            calls=SECTIONS["stdio"][1],
+            processes=SECTIONS["imports"][1],
+        )
+    )
+    missed = [line.name for line in lines if not line.met]
+    for name in missed:
+        print(f"target missed: {name}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""A tool call and its answer: in memory, and over pipes to a process."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import mcp
+
+from mcp_protocol import connect
+
+from . import official_server, our_server
+from .measure import FLOOR, OURS, SDK, AtMost, Line, typical_async
+from .processes import HERE
+
+CALLS = 320
+AT_ONCE = 32
+HANDSHAKE = "2025-11-25"
+PER_REQUEST = "2026-07-28"
+ARGUMENTS = {"a": 1, "b": 2}
+REQUEST = (
+    b'{"jsonrpc":"2.0","id":17,"method":"tools/call",'
+    b'"params":{"name":"add","arguments":{"a":1,"b":2}}}\n'
+)
+
+Caller = Callable[[], Awaitable[object]]
+
+
+async def one_by_one(call: Caller) -> float:
+    """Seconds per call when each waits for the one before."""
+    start = time.perf_counter()
+    for _ in range(CALLS):
+        await call()
+    return (time.perf_counter() - start) / CALLS
+
+
+async def many_at_once(call: Caller) -> float:
+    """Seconds per call when 32 are always open."""
+
+    async def lane() -> None:
+        for _ in range(CALLS // AT_ONCE):
+            await call()
+
+    start = time.perf_counter()
+    await asyncio.gather(*(lane() for _ in range(AT_ONCE)))
+    return (time.perf_counter() - start) / CALLS
+
+
+@asynccontextmanager
+async def ours(server: Any, revision: str) -> AsyncIterator[Caller]:
+    """Our client on our server."""
+    async with connect(server, revision=revision) as client:
+        result = await client.call_tool("add", ARGUMENTS)
+        assert result.content[0].text == "3", result
+        yield partial(client.call_tool, "add", ARGUMENTS)
+
+
+@asynccontextmanager
+async def official(server: Any, revision: str) -> AsyncIterator[Caller]:
+    """The official client on the official server."""
+    mode = "legacy" if revision == HANDSHAKE else revision
+    async with mcp.Client(server, mode=mode) as client:
+        result = await client.call_tool("add", ARGUMENTS)
+        assert result.content[0].text == "3", result
+        yield partial(client.call_tool, "add", ARGUMENTS)
+
+
+class Echo:
+    """A client of the echo: answers come in the order of the lines sent."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._writer, self._reader = process.stdin, process.stdout
+        self._waiting: deque[asyncio.Future[bytes]] = deque()
+
+    async def read(self) -> None:
+        """Hand each line to the call that waits for it."""
+        while line := await self._reader.readline():
+            self._waiting.popleft().set_result(line)
+
+    async def call(self) -> bytes:
+        """Send a line and wait for it to come back."""
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._waiting.append(answer)
+        self._writer.write(REQUEST)
+        await self._writer.drain()
+        return await answer
+
+
+@asynccontextmanager
+async def echo(script: Path) -> AsyncIterator[Caller]:
+    """The floor: the same bytes through two pipes and two event loops, nothing read."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(script), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    client = Echo(process)
+    reader = asyncio.create_task(client.read())
+    assert await client.call() == REQUEST
+    yield client.call
+    assert process.stdin is not None
+    process.stdin.close()
+    await reader
+    await process.wait()
+
+
+async def compare(
+    contenders: Mapping[str, Any], timed: Callable[[Caller], Awaitable[float]], rounds: int
+) -> dict[str, float]:
+    """Seconds per call by contender, with all connections open."""
+    async with AsyncExitStack() as stack:
+        callers = {
+            name: await stack.enter_async_context(contender)
+            for name, contender in contenders.items()
+        }
+        timings = {name: partial(timed, caller) for name, caller in callers.items()}
+        return await typical_async(timings, rounds)
+
+
+def in_memory(rounds: int) -> Iterable[Line]:
+    """Lines on a call within one process."""
+    for revision in (HANDSHAKE, PER_REQUEST):
+        contenders = {
+            OURS: ours(our_server.server, revision),
+            SDK: official(official_server.server, revision),
+        }
+        times = asyncio.run(compare(contenders, one_by_one, rounds))
+        yield Line(f"tool call in memory, {revision}", times, (AtMost(SDK, 1 / 6),))
+
+
+def over_pipes(rounds: int) -> Iterable[Line]:
+    """Lines on a call to another process."""
+    for revision in (HANDSHAKE, PER_REQUEST):
+        for timed, how in ((one_by_one, "one by one"), (many_at_once, f"{AT_ONCE} at once")):
+            command = [sys.executable, str(HERE / "our_server.py")]
+            parameters = mcp.StdioServerParameters(
+                command=sys.executable, args=[str(HERE / "official_server.py")]
+            )
+            contenders = {
+                OURS: ours(command, revision),
+                SDK: official(parameters, revision),
+                FLOOR: echo(HERE / "echo_server.py"),
+            }
+            times = asyncio.run(compare(contenders, timed, rounds))
+            targets = (AtMost(SDK, 1 / 3), AtMost(FLOOR, 3))
+            yield Line(f"tool call over stdio, {how}, {revision}", times, targets)

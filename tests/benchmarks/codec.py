@@ -1,0 +1,113 @@
+"""Messages to bytes and back: our models, the official SDK's, and orjson, which types nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import mcp_types
+import orjson
+from mcp_types.methods import parse_client_request, parse_server_result
+
+from mcp_protocol import _wire, jsonrpc, revisions
+
+from .measure import FLOOR, OURS, SDK, AtMost, Line, best
+
+REVISION = "2025-11-25"
+TOOLS = 100
+
+CALL = orjson.dumps(
+    {
+        "jsonrpc": "2.0",
+        "id": 17,
+        "method": "tools/call",
+        "params": {
+            "name": "search_orders",
+            "arguments": {
+                "customer": "Kari Nordmann",
+                "since": "2026-01-01",
+                "limit": 20,
+                "states": ["open", "packed", "sent"],
+                "near": {"latitude": 59.91, "longitude": 10.75},
+            },
+            "_meta": {"progressToken": 17},
+        },
+    }
+)
+
+
+def tool(number: int) -> dict[str, Any]:
+    """A tool as servers describe them: three arguments, an output schema, annotations."""
+    return {
+        "name": f"tool_{number}",
+        "title": f"Tool {number}",
+        "description": "Looks orders up by customer, date and state; newest first.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "customer": {"type": "string", "description": "Name or number"},
+                "limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": 20},
+                "states": {"type": "array", "items": {"enum": ["open", "packed", "sent"]}},
+            },
+            "required": ["customer"],
+        },
+        "outputSchema": {"type": "object", "properties": {"orders": {"type": "array"}}},
+        "annotations": {"readOnlyHint": True, "idempotentHint": True},
+    }
+
+
+LISTING = orjson.dumps(
+    {"jsonrpc": "2.0", "id": 4, "result": {"tools": [tool(number) for number in range(TOOLS)]}}
+)
+
+
+def official_call() -> object:
+    """The request as the official server reads it."""
+    message = mcp_types.jsonrpc_message_adapter.validate_json(CALL, by_name=False)
+    assert isinstance(message, mcp_types.JSONRPCRequest)
+    return parse_client_request(message.method, REVISION, message.params)
+
+
+def official_listing() -> bytes:
+    """The result as the official client reads it, then as the official server writes it."""
+    message = mcp_types.jsonrpc_message_adapter.validate_json(LISTING, by_name=False)
+    assert isinstance(message, mcp_types.JSONRPCResponse)
+    result = parse_server_result("tools/list", REVISION, message.result)
+    data = result.model_dump(by_alias=True, mode="json", exclude_none=True)
+    answer = mcp_types.JSONRPCResponse(jsonrpc="2.0", id=message.id, result=data)
+    return answer.model_dump_json(by_alias=True, exclude_unset=True).encode()
+
+
+def codec(rounds: int) -> Iterable[Line]:
+    """Lines on decoding and encoding."""
+    methods = revisions.get(REVISION).client_requests
+    params = _wire.decoder(methods["tools/call"].params)
+    listing = _wire.decoder(methods["tools/list"].result)
+
+    def our_call() -> object:
+        message = jsonrpc.parse(CALL)
+        assert isinstance(message, jsonrpc.Request)
+        return params(message.params or b"{}")
+
+    def our_listing() -> bytes:
+        message = jsonrpc.parse(LISTING)
+        assert isinstance(message, jsonrpc.Result)
+        return jsonrpc.encode_result(message.id, listing(message.result))
+
+    assert orjson.loads(our_listing()) == orjson.loads(LISTING)
+    yield Line(
+        f"decode of tools/call, {len(CALL)} bytes, envelope and typed params",
+        best({OURS: our_call, SDK: official_call, FLOOR: lambda: orjson.loads(CALL)}, rounds),
+        (AtMost(FLOOR, 1.5),),
+    )
+    yield Line(
+        f"decode and encode of tools/list, {TOOLS} tools, {len(LISTING) // 1024} KiB",
+        best(
+            {
+                OURS: our_listing,
+                SDK: official_listing,
+                FLOOR: lambda: orjson.dumps(orjson.loads(LISTING)),
+            },
+            rounds,
+        ),
+    )

@@ -1,0 +1,98 @@
+"""What the generated package loads, and when."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from house.sources import PACKAGE, ROOT, python_files, shown, tree_of
+
+CORE = {"msgspec", "anyio"}
+"""What may be imported at the top of a module of the package."""
+
+OPTIONAL = {"jsonschema", "uritemplate", "pytest"}
+"""What may be imported where it is used."""
+
+BROUGHT_ALONG = {"idna", "sniffio", "typing_extensions", "exceptiongroup"}
+"""What the core dependencies import themselves."""
+
+PROBE = """
+import json, sys
+before = set(sys.modules)
+{statement}
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Names of the modules that a statement loads in a fresh interpreter."""
+    code = PROBE.format(statement=statement)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        cwd=PACKAGE.parent,
+        timeout=60,
+    )
+    names: list[str] = json.loads(done.stdout)
+    return set(names)
+
+
+def third_party(modules: set[str]) -> set[str]:
+    """Distributions among the modules, by their top name."""
+    tops = {name.partition(".")[0] for name in modules}
+    own = {name for name in tops if name.startswith("_") or name == PACKAGE.name}
+    return tops - own - set(sys.stdlib_module_names)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import mcp_protocol",
+        "from mcp_protocol import Server",
+        "from mcp_protocol import connect",
+        "from mcp_protocol import *",
+        "import mcp_protocol.testing",
+    ],
+)
+def test_importing_the_package_loads_the_core_dependencies_and_no_more(statement: str) -> None:
+    assert third_party(loaded_by(statement)) <= CORE | BROUGHT_ALONG | {"mcp_protocol"}
+
+
+@pytest.mark.parametrize("statement", ["import mcp_protocol", "from mcp_protocol import Server"])
+def test_importing_the_package_loads_no_revision(statement: str) -> None:
+    assert [name for name in loaded_by(statement) if name.startswith("mcp_protocol.r2")] == []
+
+
+@pytest.mark.parametrize("path", python_files(PACKAGE), ids=shown)
+def test_a_module_of_the_package_imports_only_what_is_allowed(path: Path) -> None:
+    top = {id(node) for node in tree_of(path).body}
+    wrong = []
+    for node in ast.walk(tree_of(path)):
+        match node:
+            case ast.Import():
+                names = {alias.name.partition(".")[0] for alias in node.names}
+            case ast.ImportFrom(level=0, module=str(module)):
+                names = {module.partition(".")[0]}
+            case _:
+                continue
+        allowed = CORE if id(node) in top else CORE | OPTIONAL
+        wrong += sorted(names - allowed - set(sys.stdlib_module_names))
+    assert wrong == []
+
+
+def test_the_committed_package_is_what_the_generator_writes_today() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mcpgen", "check", shown(PACKAGE)],
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT / "generator"), "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout[-2000:] if done.returncode else "") == (0, "")

@@ -1,0 +1,132 @@
+"""Imports go one way: what stands left may be imported by what stands right, never back.
+
+A module is placed by the first part of its name; a new one must be placed before it can be used.
+Modules of one layer may import each other if no circle comes of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from house.sources import GENERATOR, PACKAGE, python_files, shown, tree_of
+
+Layers = tuple[tuple[str, ...], ...]
+
+GENERATOR_LAYERS: Layers = (
+    ("errors", "names", "paths"),
+    ("schema", "facts", "docs"),
+    ("normalize", "methods"),
+    ("spec",),
+    ("models", "render"),
+    ("pipeline",),
+    ("output",),
+    ("cli",),
+    ("__main__",),
+)
+
+PACKAGE_LAYERS: Layers = (
+    ("errors", "channel", "facts", "_wire"),
+    ("jsonrpc",),
+    ("events", "framing"),
+    ("lifecycle",),
+    ("connection",),
+    ("peer", "transports"),
+    ("client", "server"),
+    ("toolkit",),
+    ("__init__",),
+    ("__main__",),
+)
+
+APART = (("client", "server"), ("server", "client"), ("peer", "transports"), ("transports", "peer"))
+"""Pairs of one layer that may not import each other."""
+
+CODE = (
+    pytest.param(GENERATOR, GENERATOR_LAYERS, id="generator"),
+    pytest.param(PACKAGE, PACKAGE_LAYERS, id="package"),
+)
+
+
+def module_of(path: Path, tree: Path) -> tuple[str, ...]:
+    """Name parts of a module below its package; `()` is the package itself."""
+    parts = path.relative_to(tree).with_suffix("").parts
+    return parts[:-1] if parts[-1] == "__init__" else parts
+
+
+def imports_of(path: Path, tree: Path) -> Iterator[tuple[str, ...]]:
+    """Modules of the same package that a file imports, wherever in the file."""
+    here = module_of(path, tree)
+    package = here if path.name == "__init__.py" else here[:-1]
+    for node in ast.walk(tree_of(path)):
+        match node:
+            case ast.ImportFrom(level=level) if level:
+                base = package[: len(package) - level + 1]
+                yield from targets(tree, base + tuple((node.module or "").split(".")), node.names)
+            case ast.ImportFrom(module=str(module)) if module.split(".")[0] == tree.name:
+                yield from targets(tree, tuple(module.split(".")[1:]), node.names)
+            case ast.Import():
+                for name in node.names:
+                    if name.name.split(".")[0] == tree.name:
+                        yield tuple(name.name.split(".")[1:])
+
+
+def targets(
+    tree: Path, base: Iterable[str], names: Iterable[ast.alias]
+) -> Iterator[tuple[str, ...]]:
+    """What `from base import names` imports: submodules by their name, the rest from base."""
+    base = tuple(part for part in base if part)
+    for name in names:
+        place = tree.joinpath(*base, name.name)
+        is_module = place.with_suffix(".py").is_file() or place.is_dir()
+        yield (*base, name.name) if is_module else base
+
+
+def layer_name(module: tuple[str, ...]) -> str:
+    """What a module is called in the table: a folder of a revision is one thing of its kind."""
+    if not module:
+        return "__init__"
+    if re.fullmatch(r"r\d{4}_\d\d_\d\d", module[0]):
+        return f"revision.{module[1]}" if len(module) > 1 else "revision"
+    return module[0]
+
+
+def place_of(layers: Layers) -> dict[str, int]:
+    """Number of the layer by module name."""
+    return {name: number for number, layer in enumerate(layers) for name in layer}
+
+
+@pytest.mark.parametrize(("tree", "layers"), CODE)
+def test_every_module_has_a_place_in_the_order(tree: Path, layers: Layers) -> None:
+    found = {layer_name(module_of(path, tree)) for path in python_files(tree)}
+    assert found - place_of(layers).keys() - {"__init__"} == set()
+
+
+@pytest.mark.parametrize(("tree", "layers"), CODE)
+def test_nothing_imports_to_the_right_of_itself(tree: Path, layers: Layers) -> None:
+    place = place_of(layers)
+    back = []
+    for path in python_files(tree):
+        here = layer_name(module_of(path, tree))
+        for module in imports_of(path, tree):
+            there = layer_name(module)
+            if place.get(there, 0) > place.get(here, 0) or (here, there) in APART:
+                back.append(f"{shown(path)} imports {'.'.join(module)}")
+    assert back == []
+
+
+@pytest.mark.parametrize(("tree", "layers"), CODE)
+def test_modules_import_each_other_in_no_circle(tree: Path, layers: Layers) -> None:
+    graph = {
+        module_of(path, tree): set(imports_of(path, tree)) - {module_of(path, tree)}
+        for path in python_files(tree)
+    }
+    graph.pop((), None)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"a circle of imports: {error.args[1]}")

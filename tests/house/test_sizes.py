@@ -1,0 +1,34 @@
+"""Files and functions stay small by being about one idea."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from house.sources import docstring_lines, hand_written, shown, text_of, tree_of
+
+FILE_LINES = 400
+FUNCTION_LINES = 50
+"""Without the lines of docstrings."""
+
+
+def long_functions(path: Path) -> Iterator[str]:
+    documentation = docstring_lines(path)
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = set(range(node.lineno, (node.end_lineno or node.lineno) + 1)) - documentation
+            if len(lines) > FUNCTION_LINES:
+                yield f"{shown(path)}:{node.lineno}: {node.name} has {len(lines)} lines"
+
+
+@pytest.mark.parametrize("path", hand_written(), ids=shown)
+def test_a_file_is_short_enough_to_read(path: Path) -> None:
+    assert len(text_of(path).splitlines()) <= FILE_LINES
+
+
+@pytest.mark.parametrize("path", hand_written(), ids=shown)
+def test_every_function_fits_a_screen(path: Path) -> None:
+    assert list(long_functions(path)) == []

@@ -1,0 +1,144 @@
+"""What may not stand in a file: revisions in code, bare suppressions, places of one machine."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from house.sources import (
+    GENERATOR,
+    TEMPLATES,
+    TESTS,
+    docstring_lines,
+    hand_written,
+    python_files,
+    repository_files,
+    shown,
+    text_of,
+    tokens_of,
+    tree_of,
+)
+
+REVISION = re.compile(r"20\d\d-\d\d-\d\d|\br20\d\d_\d\d_\d\d")
+SUPPRESSION = re.compile(
+    r"#\s*(?:noqa|type:\s*ignore|pyright:\s*ignore|pragma:\s*no\s*(?:cover|branch)|fmt:\s*\w+)"
+    r"(?:\s*:\s*[A-Z]+\d+(?:\s*,\s*[A-Z]+\d+)*|\[[\w\s,-]*\])?"
+)
+BLANKET = re.compile(r"#\s*(?:mypy|pyright|ruff|flake8):(?!\s*ignore\[)")
+NAMES_OF_NOTHING = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
+
+# In pieces, so that this file does not break its own rule.
+PLACES = re.compile(
+    "|".join(
+        (
+            r"registry\.npmjs" + r"\.org",
+            r"registry\.yarnpkg" + r"\.com",
+            r"pypi\.(?:org|python" + r"\.org)",
+            r"pythonhosted" + r"\.org",
+            r"(?<![\w.])/" + r"root/",
+            r"(?<![\w./])/" + r"work/",
+            r"(?<![\w.])/" + r"Users/",
+        )
+    )
+)
+
+
+def revisions_in(path: Path) -> Iterator[str]:
+    documentation = docstring_lines(path)
+    for token in tokens_of(path):
+        code = (
+            token.type in (tokenize.STRING, tokenize.NAME) and token.start[0] not in documentation
+        )
+        if code and REVISION.search(token.string):
+            yield f"{shown(path)}:{token.start[0]}: {token.string[:60]}"
+
+
+@pytest.mark.parametrize("path", python_files(GENERATOR, TEMPLATES), ids=shown)
+def test_code_asks_what_a_revision_has_and_never_which_one_it_is(path: Path) -> None:
+    assert list(revisions_in(path)) == []
+
+
+@pytest.mark.parametrize("path", sorted(TEMPLATES.rglob("*.jinja*")), ids=shown)
+def test_a_template_names_no_revision(path: Path) -> None:
+    assert REVISION.findall(text_of(path)) == []
+
+
+def bare_suppressions(path: Path) -> Iterator[str]:
+    for token in tokens_of(path):
+        if token.type != tokenize.COMMENT:
+            continue
+        reason = SUPPRESSION.sub("", token.string).strip(" #-:,")
+        reasonless = SUPPRESSION.search(token.string) and len(reason.split()) < 2
+        if BLANKET.search(token.string) or reasonless:
+            yield f"{shown(path)}:{token.start[0]}: {token.string}"
+
+
+def bare_casts(path: Path) -> Iterator[str]:
+    lines = text_of(path).splitlines()
+    for node in ast.walk(tree_of(path)):
+        match node:
+            case ast.Call(func=ast.Name(id="cast") | ast.Attribute(attr="cast")):
+                first, last = node.lineno, node.end_lineno or node.lineno
+                if not any("#" in line for line in lines[first - 1 : last]):
+                    yield f"{shown(path)}:{first}: {lines[first - 1].strip()}"
+
+
+@pytest.mark.parametrize("path", hand_written(), ids=shown)
+def test_nothing_is_suppressed_without_a_reason_on_the_line(path: Path) -> None:
+    assert [*bare_suppressions(path), *bare_casts(path)] == []
+
+
+@pytest.mark.parametrize("path", sorted(TEMPLATES.rglob("*.jinja*")), ids=shown)
+def test_rendered_code_suppresses_nothing(path: Path) -> None:
+    assert SUPPRESSION.findall(text_of(path)) == []
+
+
+def test_no_file_names_a_place_of_one_machine_or_a_registry_host() -> None:
+    found = [
+        f"{shown(path)}:{number}: {line.strip()[:80]}"
+        for path in repository_files()
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if PLACES.search(line)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("path", hand_written(), ids=shown)
+def test_code_is_ascii(path: Path) -> None:
+    assert text_of(path).isascii()
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    assert [shown(path) for path in hand_written() if path.stem in NAMES_OF_NOTHING] == []
+
+
+def vague_names(path: Path) -> Iterator[str]:
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            words = node.name.split("_")
+            if words[0] == "test" and len(words) < 4:
+                yield f"{shown(path)}:{node.lineno}: {node.name}"
+
+
+def waits(path: Path) -> Iterator[str]:
+    for node in ast.walk(tree_of(path)):
+        match node:
+            case ast.Import(names=[ast.alias(name="unittest.mock")]):
+                yield f"{shown(path)}:{node.lineno}: mock"
+            case ast.ImportFrom(module="unittest" | "unittest.mock"):
+                yield f"{shown(path)}:{node.lineno}: mock"
+            case ast.Call(
+                func=ast.Name(id="sleep") | ast.Attribute(attr="sleep"),
+                args=[ast.Constant(value=float() | int() as seconds)],
+            ) if seconds:
+                yield f"{shown(path)}:{node.lineno}: {ast.unparse(node)}"
+
+
+@pytest.mark.parametrize("path", sorted(TESTS.rglob("test_*.py")), ids=shown)
+def test_a_test_is_named_by_a_sentence_and_neither_sleeps_nor_mocks(path: Path) -> None:
+    assert [*vague_names(path), *waits(path)] == []

@@ -1,0 +1,64 @@
+"""Tests of rules that bind both ends run on both: here is what lets them not care which it is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeAlias
+
+from mcp_protocol.channel import RequestId
+from mcp_protocol.facts import Role
+from package.rules import holding
+from package.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY, RESULTS
+from package.wire import ClientEnd, ServerEnd, facts, request
+
+End: TypeAlias = ServerEnd | ClientEnd
+
+ASKED: dict[Role, str] = {"server": "tools/list", "client": "roots/list"}
+"""A request without params that the application of an end answers."""
+
+
+def end_of(revision: str, role: Role) -> End:
+    """An end that has agreed with its peer and declares all there is."""
+    if role == "server":
+        return ServerEnd(revision, EVERY_SERVER_CAPABILITY, EVERY_CLIENT_CAPABILITY)
+    return ClientEnd(revision, EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY)
+
+
+def both(*ids: str) -> list[tuple[str, Role]]:
+    """The revisions in which the entries hold, with each end."""
+    roles: tuple[Role, ...] = ("server", "client")
+    return [(revision, role) for revision in holding(*ids) for role in roles]
+
+
+def answering(*ids: str) -> list[tuple[str, Role]]:
+    """The revisions in which the entries hold, with each end that answers requests there."""
+    return [
+        (revision, role)
+        for revision, role in both(*ids)
+        if role == "server" or facts(revision).client_responses
+    ]
+
+
+def asking(*ids: str) -> list[tuple[str, Role]]:
+    """The revisions in which the entries hold, with each end that sends requests there."""
+    return [
+        (revision, role)
+        for revision, role in both(*ids)
+        if role == "client" or facts(revision).server_requests
+    ]
+
+
+def ask(end: End, method: str, **how: Any) -> list[dict[str, Any]]:
+    """Have the peer of an end send a request of the revision; gives what the end says by itself."""
+    assert end.revision is not None
+    return end.say(request(end.revision, method, **how))
+
+
+def answered(end: End, id: RequestId) -> dict[str, Any]:
+    """Have an end asked, and its application answer; gives the answer."""
+    method = ASKED[end.connection.role]
+    assert ask(end, method, id=id) == []
+    message = end.connection.respond(id, RESULTS[method])
+    assert message is not None
+    decoded: dict[str, Any] = json.loads(message)
+    return decoded

@@ -1,0 +1,98 @@
+"""A client's and a server's connection, joined without I/O: what one sends the other receives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from mcp_protocol.channel import RequestId
+from mcp_protocol.connection import Connection
+from mcp_protocol.errors import ProtocolError
+from mcp_protocol.events import Event, RequestReceived, Send
+from mcp_protocol.facts import Role, other
+from mcp_protocol.revisions import REVISIONS
+from package.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY
+from package.wire import described
+
+Kind = TypeVar("Kind")
+
+
+class Pair:
+    """Two connected ends that have agreed on a revision.
+
+    Args:
+        revision: The client's only revision; the server speaks all.
+        server: What the server declares.
+        client: What the client declares.
+
+    Attributes:
+        ends: The connections by role.
+        wire: Every message sent, with its sender, in order.
+        events: What each end's application was told, in order.
+    """
+
+    def __init__(
+        self,
+        revision: str,
+        server: Mapping[str, Any] = EVERY_SERVER_CAPABILITY,
+        client: Mapping[str, Any] = EVERY_CLIENT_CAPABILITY,
+    ) -> None:
+        self.revision = REVISIONS[revision]
+        self.ends: dict[Role, Connection] = {
+            "client": Connection("client", REVISIONS.only(revision), described(client, "client")),
+            "server": Connection("server", REVISIONS, described(server, "server")),
+        }
+        self.wire: list[tuple[Role, dict[str, Any]]] = []
+        self.events: dict[Role, list[Event]] = {"client": [], "server": []}
+        self.deliver("client", self.ends["client"].open())
+
+    @property
+    def client(self) -> Connection:
+        """The client's end."""
+        return self.ends["client"]
+
+    @property
+    def server(self) -> Connection:
+        """The server's end."""
+        return self.ends["server"]
+
+    def deliver(self, sender: Role, message: bytes | None) -> None:
+        """Hand a message over, and all that the ends then say by themselves; `None` is none."""
+        if message is None:
+            return
+        self.wire.append((sender, json.loads(message)))
+        receiver = other(sender)
+        for event in self.ends[receiver].receive(message):
+            if isinstance(event, Send):
+                self.deliver(receiver, event.message)
+            else:
+                self.events[receiver].append(event)
+
+    def ask(
+        self, sender: Role, method: str, params: Mapping[str, Any] | None = None, **how: Any
+    ) -> RequestId:
+        """Have one end ask the other; gives the request's id."""
+        identifier, message = self.ends[sender].request(method, params, **how)
+        self.deliver(sender, message)
+        return identifier
+
+    def answer(self, role: Role, result: Any, id: RequestId | None = None) -> None:
+        """Have an end answer what it was asked last, or the request with that id."""
+        asked = self.told(role, RequestReceived)[-1].id if id is None else id
+        end = self.ends[role]
+        failed = isinstance(result, ProtocolError)
+        self.deliver(role, end.fail(asked, result) if failed else end.respond(asked, result))
+
+    def notify(self, sender: Role, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """Have one end tell the other something."""
+        for send in self.ends[sender].notify(method, params):
+            self.deliver(sender, send.message)
+
+    def told(self, role: Role, kind: type[Kind]) -> list[Kind]:
+        """What the application of an end was told, of one kind of event."""
+        return [event for event in self.events[role] if isinstance(event, kind)]
+
+    def sent(self, sender: Role) -> list[dict[str, Any]]:
+        """What an end has sent."""
+        return [message for role, message in self.wire if role == sender]

@@ -1,0 +1,236 @@
+"""Line channels over every kind of byte end: pipes that are waited for, threads, sockets."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from anyio import wait_all_tasks_blocked
+from anyio.abc import ByteStream, Listener, SocketAttribute
+
+from mcp_protocol.errors import ConnectionClosedError, EndOfChannel, LocalProtocolError
+from mcp_protocol.transports.descriptors import (
+    PolledSink,
+    PolledSource,
+    ThreadedSink,
+    ThreadedSource,
+    open_sink,
+    open_source,
+)
+from mcp_protocol.transports.lines import LineChannel, Sink, Source, stream_channel
+
+pytestmark = pytest.mark.anyio
+
+Ends = tuple[Callable[[int], Source], Callable[[int], Sink]]
+KINDS: dict[str, Ends] = {
+    "polled": (PolledSource, PolledSink),
+    "threaded": (ThreadedSource, ThreadedSink),
+}
+BIG = b'"%s"' % (b"x" * 500_000)
+
+
+@pytest.fixture(params=KINDS)
+def ends(request: pytest.FixtureRequest) -> Ends:
+    return KINDS[request.param]
+
+
+def pair(ends: Ends) -> tuple[LineChannel, LineChannel]:
+    source, sink = ends
+    (read_a, write_b), (read_b, write_a) = os.pipe(), os.pipe()
+    return LineChannel(source(read_a), sink(write_a)), LineChannel(source(read_b), sink(write_b))
+
+
+@pytest.fixture(params=[*KINDS, "unix socket", "tcp"])
+async def channels(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> AsyncIterator[tuple[LineChannel, LineChannel]]:
+    """Two connected channels."""
+    if request.param in KINDS:
+        a, b = pair(KINDS[request.param])
+        yield a, b
+        await a.close()
+        await b.close()
+        return
+    if request.param == "tcp":
+        listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+        port = listener.extra(SocketAttribute.local_port)
+        connected, client = await served(listener, lambda: anyio.connect_tcp("127.0.0.1", port))
+    else:
+        path = tmp_path / "socket"
+        listener = await anyio.create_unix_listener(path)
+        connected, client = await served(listener, lambda: anyio.connect_unix(path))
+    yield stream_channel(client), stream_channel(connected)
+    for stream in (client, connected, listener):
+        await stream.aclose()
+
+
+async def served(
+    listener: Listener[Any], connect: Callable[[], Awaitable[ByteStream]]
+) -> tuple[ByteStream, ByteStream]:
+    """Connect to the listener; return its end and the client's."""
+    accepted: list[ByteStream] = []
+    arrived = anyio.Event()
+
+    async def keep(stream: ByteStream) -> None:
+        accepted.append(stream)
+        arrived.set()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, keep)
+        client = await connect()
+        await arrived.wait()
+        tasks.cancel_scope.cancel()
+    return accepted[0], client
+
+
+@pytest.mark.requirement("custom-transport.reuse-stdio-framing", "custom-transport.allowed")
+async def test_messages_pass_both_ways_until_one_end_closes(
+    channels: tuple[LineChannel, LineChannel],
+) -> None:
+    a, b = channels
+    await a.send(b"1")
+    await a.send(b"2", about="x")
+    assert [await b.receive(), await b.receive()] == [b"1", b"2"]
+    await b.send(b"3")
+    assert await a.receive() == b"3"
+    await a.send(b"last")
+    await a.close()
+    await a.close()
+    assert await b.receive() == b"last"
+    for end in (b, a):
+        with pytest.raises(EndOfChannel):
+            await end.receive()
+    with pytest.raises(ConnectionClosedError):
+        await a.send(b"1")
+    with pytest.raises(ConnectionClosedError):
+        while True:
+            await b.send(b"1")
+
+
+async def test_large_messages_of_many_tasks_stay_whole(
+    channels: tuple[LineChannel, LineChannel],
+) -> None:
+    a, b = channels
+    async with anyio.create_task_group() as tasks:
+        for _ in range(8):
+            tasks.start_soon(a.send, BIG)
+        for _ in range(8):
+            assert await b.receive() == BIG
+
+
+# anyio's TCP streams never make a sender wait on asyncio: the other end reads ahead without a limit.
+@pytest.mark.parametrize("channels", [*KINDS, "unix socket"], indirect=True)
+async def test_closing_wakes_the_tasks_that_wait(channels: tuple[LineChannel, LineChannel]) -> None:
+    a, _b = channels
+
+    async def receive() -> None:
+        with pytest.raises(EndOfChannel):
+            await a.receive()
+
+    async def send() -> None:
+        with pytest.raises(ConnectionClosedError):
+            while True:
+                await a.send(BIG)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(receive)
+        tasks.start_soon(send)
+        await wait_all_tasks_blocked()
+        await a.close()
+
+
+async def test_a_message_with_a_newline_is_refused_and_leaves_the_channel_whole(
+    ends: Ends,
+) -> None:
+    a, b = pair(ends)
+    with pytest.raises(LocalProtocolError):
+        await a.send(b"{\n}")
+    await a.send(b"{}")
+    assert await b.receive() == b"{}"
+    await a.close()
+    await b.close()
+
+
+async def test_a_message_begun_is_finished_after_its_task_was_cancelled(ends: Ends) -> None:
+    a, b = pair(ends)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(a.send, BIG)
+        await wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(a.send, b"next")
+        assert await b.receive() == BIG
+        assert await b.receive() == b"next"
+    await a.close()
+    await b.close()
+
+
+async def test_closing_lets_a_message_that_was_begun_go_out(ends: Ends) -> None:
+    a, b = pair(ends)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(a.send, BIG)
+        await wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(a.close)
+        assert await b.receive() == BIG
+        with pytest.raises(EndOfChannel):
+            await b.receive()
+    await b.close()
+
+
+async def test_a_source_that_is_cut_gives_what_is_there_and_then_ends() -> None:
+    for kind in (PolledSource, ThreadedSource):
+        read_end, write_end = os.pipe()
+        source = kind(read_end)
+        got: list[bytes] = []
+
+        async def read(source: Source = source, got: list[bytes] = got) -> None:
+            got.append(await source.read())
+
+        os.write(write_end, b"1")
+        assert await source.read() == b"1"
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read)
+            await wait_all_tasks_blocked()
+            source.cut()
+        assert got == [b""]
+        await source.close()
+        os.close(write_end)
+
+
+async def test_a_polled_source_that_is_cut_still_gives_what_lies_in_the_pipe() -> None:
+    read_end, write_end = os.pipe()
+    source = PolledSource(read_end)
+    os.write(write_end, b"1")
+    source.cut()
+    assert [await source.read(), await source.read()] == [b"1", b""]
+    await source.close()
+    assert await source.read() == b""
+    os.close(write_end)
+
+
+async def test_how_a_descriptor_is_served_depends_on_what_it_can(tmp_path: Path) -> None:
+    ours, theirs = socket.socketpair()
+    read_end, write_end = os.pipe()
+    with ours, theirs, (tmp_path / "file").open("w+") as file:
+        assert isinstance(open_source(os.dup(ours.fileno())), PolledSource)
+        assert isinstance(open_source(read_end), PolledSource)
+        assert isinstance(open_sink(write_end), PolledSink)
+        assert isinstance(open_source(os.dup(file.fileno())), ThreadedSource)
+        assert isinstance(open_sink(os.dup(file.fileno())), ThreadedSink)
+    os.close(read_end)
+    os.close(write_end)
+
+
+async def test_ends_that_were_never_used_close_too(ends: Ends) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    a, b = pair(ends)
+    for channel in (a, b, a, b):
+        await channel.close()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

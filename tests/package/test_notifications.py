@@ -1,0 +1,159 @@
+"""Notifications: never answered, never with an id, and only those that somebody asked to hear."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from mcp_protocol.connection import Connection
+from mcp_protocol.errors import MethodNotFoundError
+from mcp_protocol.events import NotificationReceived
+from mcp_protocol.exchange import Exchange
+from mcp_protocol.facts import Role, other
+from mcp_protocol.peer import Peer
+from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.transports.memory import MemoryChannel
+from package.ends import answered, asking, both, end_of
+from package.rules import holding
+from package.samples import EVERY_SERVER_CAPABILITY, PARAMS
+from package.wire import ClientEnd, ServerEnd, described, speaking_to
+
+
+@pytest.mark.requirement("jsonrpc.notification-no-response")
+@pytest.mark.requirement("seed-compat.request-without-id", "seed-compat.placeholder-method-names")
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"method": "foo/bar"},
+        {"method": "notification", "params": {}},
+        {"method": "method-name", "params": []},
+        {"method": "tools/list"},
+        {"method": "roots/list"},
+        {"method": "ping"},
+        {"method": "initialize", "params": {}},
+        {"method": "notifications/cancelled", "params": 5},
+        {"method": "notifications/cancelled", "params": {"requestId": {}}},
+        {"method": "notifications/cancelled", "params": {"requestId": 999}},
+        {"method": "notifications/cancelled"},
+        {"method": "notifications/progress", "params": {"progressToken": 1}},
+        {"method": "notifications/progress", "params": {"progressToken": 1, "progress": "x"}},
+        {"method": "notifications/message", "params": {"level": "loud", "data": 1}},
+        {"method": "notifications/roots/list_changed", "params": "x"},
+        {"method": "notifications/roots/list_changed", "params": {"_meta": 5}},
+        {"method": "notifications/initialized", "params": None},
+        {"method": 5},
+        {"method": None},
+        {"method": "foo", "jsonrpc": "1.0"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(("revision", "role"), both("jsonrpc.notification-no-response"))
+def test_nothing_that_looks_like_a_notification_is_answered(
+    revision: str, role: Role, message: dict[str, Any]
+) -> None:
+    end = end_of(revision, role)
+    assert end.say({"jsonrpc": "2.0", **message}) == []
+    if role == "server":
+        assert answered(end, 3)["id"] == 3
+
+
+@pytest.mark.requirement("jsonrpc.notification-no-response")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_notification_of_the_table_reaches_the_application(revision: str) -> None:
+    for role in ("server", "client"):
+        end = end_of(revision, role)
+        rows = REVISIONS[revision].notifications_from(other(role))
+        for name in rows.keys() & PARAMS.keys():
+            end.events.clear()
+            assert end.say({"jsonrpc": "2.0", "method": name, "params": PARAMS[name]}) == []
+            (event,) = end.events
+            assert isinstance(event, NotificationReceived)
+            assert event.method.name == name
+
+
+class Clumsy:
+    """An application that fails whatever comes."""
+
+    def __init__(self, revision: str) -> None:
+        self._revision = revision
+
+    async def handle(self, exchange: Exchange) -> Any:
+        raise LookupError("the secret of /home/user/server.py")
+
+    async def notified(self, exchange: Exchange) -> None:
+        raise LookupError("the secret of /home/user/server.py")
+
+    async def serve(self, channel: MemoryChannel) -> None:
+        """Serve one client."""
+        describe = described(EVERY_SERVER_CAPABILITY, "server")
+        await Peer(Connection("server", REVISIONS, describe), channel, self).run()
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("jsonrpc.notification-no-response", "jsonrpc.code-internal-error")
+@pytest.mark.parametrize("revision", holding("jsonrpc.code-internal-error"))
+async def test_a_handler_that_fails_answers_requests_neutrally_and_notifications_not_at_all(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+    notifications = REVISIONS[revision].client_notifications.keys() & PARAMS.keys()
+    async with speaking_to(Clumsy(revision), revision) as end:
+        for name in notifications:
+            await end.send({"jsonrpc": "2.0", "method": name, "params": PARAMS[name]})
+        for method in ("resources/read", "tools/list"):
+            answer = await end.ask(method, PARAMS[method], id=method)
+            assert end.heard == []
+            assert answer["error"] == {"code": -32603, "message": "internal error"}
+
+
+@pytest.mark.requirement("jsonrpc.notification-no-id")
+@pytest.mark.parametrize("revision", holding("jsonrpc.notification-no-id"))
+def test_no_notification_has_an_id(revision: str) -> None:
+    server, client = ServerEnd(revision), ClientEnd(revision)
+    if "subscriptions/listen" in REVISIONS[revision].client_requests:
+        server.ask("subscriptions/listen", PARAMS["subscriptions/listen"], id="s")
+    server.ask("tools/call", PARAMS["tools/call"], id="a", meta={"progressToken": "t"})
+    sent: list[bytes | None] = [
+        server.connection.progress("a", 1, 2, "half"),
+        client.connection.cancel(client.connection.request("tools/list")[0], "no more"),
+    ]
+    for connection in (server.connection, client.connection):
+        for name in REVISIONS[revision].notifications_from(connection.role):
+            if name in PARAMS:
+                sent += [send.message for send in connection.notify(name, PARAMS[name])]
+    messages = [json.loads(message) for message in sent if message is not None]
+    assert len(messages) >= 3
+    assert all("id" not in message and "method" in message for message in messages)
+
+
+@pytest.mark.requirement("jsonrpc.interaction-starts-at-client")
+@pytest.mark.parametrize("revision", holding("jsonrpc.interaction-starts-at-client"))
+def test_a_server_says_nothing_that_no_client_asked_for(revision: str) -> None:
+    server = ServerEnd(revision, speaks=revision)
+    for name in REVISIONS[revision].server_notifications.keys() & PARAMS.keys():
+        assert server.connection.notify(name, PARAMS[name]) == []
+    assert server.connection.log(None, "emergency", "fire") is None
+    server.ask("tools/list", id=1)
+    for name in REVISIONS[revision].server_notifications.keys() & PARAMS.keys():
+        assert server.connection.notify(name, PARAMS[name]) == []
+
+
+@pytest.mark.parametrize(("revision", "role"), both("jsonrpc.version-member"))
+def test_a_notification_that_no_spoken_revision_has_is_refused(revision: str, role: Role) -> None:
+    with pytest.raises(MethodNotFoundError):
+        end_of(revision, role).connection.notify("notifications/no/such")
+
+
+@pytest.mark.requirement("jsonrpc.reissue-with-new-id")
+@pytest.mark.parametrize(("revision", "role"), asking("jsonrpc.reissue-with-new-id"))
+def test_a_request_whose_connection_ended_is_sent_again_only_as_a_new_one(
+    revision: str, role: Role
+) -> None:
+    end = end_of(revision, role)
+    first, _ = end.connection.request("tools/call", PARAMS["tools/call"])
+    assert end.connection.closed() == [first]
+    again, message = end.connection.request("tools/call", PARAMS["tools/call"])
+    assert json.loads(message)["id"] == again != first

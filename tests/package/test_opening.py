@@ -1,0 +1,311 @@
+"""How a client opens: the first messages it sends, and what it makes of each answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from mcp_protocol.connection import Connection
+from mcp_protocol.errors import RemoteError, RemoteProtocolError, RevisionError
+from mcp_protocol.events import Event, Opened, OpenFailed, Send
+from mcp_protocol.facts import Lifecycle, Revisions
+from mcp_protocol.lifecycle import Description
+from mcp_protocol.revisions import REVISIONS
+from package.rules import holding
+from package.wire import ALL, HANDSHAKE, PER_REQUEST, described, encoded, meta_of, sent
+
+NEWEST, OLDEST = HANDSHAKE[-1], HANDSHAKE[0]
+INFO = {"name": "server", "version": "1"}
+
+
+class Newcomer:
+    """A client that opens, with all that it sends and hears.
+
+    Args:
+        revisions: What it speaks.
+    """
+
+    def __init__(self, revisions: Revisions = REVISIONS) -> None:
+        self.connection = Connection("client", revisions, described({"roots": {}}, "client"))
+        self.sent: list[dict[str, Any]] = [json.loads(self.connection.open())]
+        self.events: list[Event] = []
+
+    @property
+    def methods(self) -> list[str]:
+        """What it sent so far."""
+        return [message["method"] for message in self.sent]
+
+    def hear(self, **answer: Any) -> None:
+        """Answer its last request."""
+        id = [message["id"] for message in self.sent if "id" in message][-1]
+        self._take(self.connection.receive(encoded({"jsonrpc": "2.0", "id": id, **answer})))
+
+    def wait_in_vain(self) -> None:
+        """Leave its last request without answer."""
+        self._take(self.connection.opening_timed_out())
+
+    def refused(self) -> Exception:
+        """The error that its opening ended with."""
+        (event,) = (event for event in self.events if isinstance(event, OpenFailed))
+        assert self.connection.session is None
+        return event.error
+
+    def agreed(self) -> str:
+        """The revision that its opening ended with."""
+        (event,) = (event for event in self.events if isinstance(event, Opened))
+        assert self.connection.session is not None
+        return event.revision.name
+
+    def _take(self, events: list[Event]) -> None:
+        self.events += [event for event in events if not isinstance(event, Send)]
+        self.sent += sent(events)
+
+
+def initialized(revision: str, **changed: Any) -> dict[str, Any]:
+    """A result of initialize, with members changed, or taken out by `...`."""
+    result = {"protocolVersion": revision, "capabilities": {}, "serverInfo": INFO, **changed}
+    return {name: value for name, value in result.items() if value is not ...}
+
+
+def discovered(*supported: str, **changed: Any) -> dict[str, Any]:
+    """A result of server/discover."""
+    hints = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    return {"supportedVersions": list(supported), "capabilities": {}, **hints, **changed}
+
+
+def error(code: int, data: Any = None) -> dict[str, Any]:
+    """An error object."""
+    return {"code": code, "message": "no"} | ({} if data is None else {"data": data})
+
+
+LEGACY = REVISIONS.of(Lifecycle.HANDSHAKE)
+MODERN = REVISIONS.of(Lifecycle.PER_REQUEST)
+
+
+@pytest.mark.requirement("lifecycle.initialize-first", "lifecycle.initialize-by-client")
+@pytest.mark.requirement("versioning.client-supported", "versioning.no-modern-in-initialize")
+@pytest.mark.requirement("lifecycle.implementation-basic", "jsonrpc.batch-no-initialize")
+@pytest.mark.parametrize("revision", holding("lifecycle.initialize-by-client"))
+def test_a_handshake_begins_with_initialize(revision: str) -> None:
+    (first,) = Newcomer(REVISIONS.only(revision)).sent
+    assert first["method"] == "initialize"
+    assert first["params"] == {
+        "protocolVersion": revision,
+        "capabilities": {"roots": {}},
+        "clientInfo": {"name": "client", "version": "1"},
+    }
+
+
+@pytest.mark.requirement("lifecycle.initialized-notification")
+@pytest.mark.parametrize("revision", holding("lifecycle.initialized-notification"))
+def test_the_client_confirms_a_handshake_before_anything_else(revision: str) -> None:
+    client = Newcomer(REVISIONS.only(revision))
+    client.hear(result=initialized(revision))
+    assert client.methods == ["initialize", "notifications/initialized"]
+    assert "id" not in client.sent[1]
+    assert client.agreed() == revision
+
+
+@pytest.mark.requirement("lifecycle.initialized-notification", "lifecycle.initialize-result")
+@pytest.mark.requirement("versioning.identifier")
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        ({"error": error(-32603)}, RemoteError),
+        ({"result": initialized(NEWEST, protocolVersion=...)}, RemoteProtocolError),
+        ({"result": initialized(NEWEST, serverInfo=...)}, RemoteProtocolError),
+        ({"result": initialized(NEWEST, capabilities=...)}, RemoteProtocolError),
+        ({"result": initialized(NEWEST, serverInfo={"name": "x"})}, RemoteProtocolError),
+        ({"result": initialized(NEWEST, protocolVersion=20251125)}, RemoteProtocolError),
+        ({"result": initialized(NEWEST + " ")}, RevisionError),
+        ({"result": initialized("2025-6-18")}, RevisionError),
+        ({"result": None}, RemoteProtocolError),
+        ({}, RemoteProtocolError),
+    ],
+)
+def test_a_handshake_that_fails_is_not_confirmed(
+    answer: Mapping[str, Any], kind: type[Exception]
+) -> None:
+    client = Newcomer(LEGACY)
+    client.hear(**answer)
+    assert isinstance(client.refused(), kind)
+    assert client.methods == ["initialize"]
+
+
+@pytest.mark.requirement("versioning.client-rejects-unknown")
+@pytest.mark.parametrize("revision", holding("versioning.client-rejects-unknown"))
+def test_a_revision_that_the_client_does_not_speak_ends_the_opening(revision: str) -> None:
+    for chosen in ("2099-01-01", *(name for name in ALL if name != revision)):
+        client = Newcomer(REVISIONS.only(revision))
+        client.hear(result=initialized(chosen))
+        refusal = client.refused()
+        assert isinstance(refusal, RevisionError)
+        assert chosen in str(refusal)
+        assert (refusal.supported, refusal.offered) == ((revision,), (chosen,))
+        assert client.methods == ["initialize"]
+
+
+@pytest.mark.requirement("versioning.client-rejects-unknown", "versioning.single-per-session")
+@pytest.mark.requirement("seed-compat.fixed-server-version")
+@pytest.mark.parametrize("chosen", holding("seed-compat.fixed-server-version"))
+def test_the_client_goes_on_with_any_revision_it_speaks(chosen: str) -> None:
+    client = Newcomer(LEGACY)
+    client.hear(result=initialized(chosen))
+    assert client.agreed() == client.connection.revision.name == chosen
+    batched = client.connection.receive(encoded([{"jsonrpc": "2.0", "id": 1, "method": "ping"}]))
+    assert bool(sent(batched)) is REVISIONS[chosen].batching
+
+
+@pytest.mark.requirement("seed-compat.version-refused-by-error")
+@pytest.mark.parametrize("code", [-32602, -32600])
+def test_the_client_tries_once_more_with_a_revision_that_a_refusal_names(code: int) -> None:
+    client = Newcomer(LEGACY)
+    client.hear(error=error(code, {"supported": ["1999-01-01", OLDEST], "requested": NEWEST}))
+    assert [m["params"]["protocolVersion"] for m in client.sent] == [NEWEST, OLDEST]
+    client.hear(result=initialized(OLDEST))
+    assert client.agreed() == OLDEST
+
+
+@pytest.mark.requirement("seed-compat.version-refused-by-error")
+@pytest.mark.parametrize("supported", [[NEWEST], [], ["1999-01-01"], [5], "2024-11-05"])
+def test_a_refusal_without_a_new_revision_in_common_is_the_end(supported: Any) -> None:
+    client = Newcomer(LEGACY)
+    client.hear(error=error(-32602, {"supported": supported}))
+    assert isinstance(client.refused(), (RevisionError, RemoteError))
+    assert client.methods == ["initialize"]
+
+
+@pytest.mark.requirement("discover.request-shape", "meta.request-protocol-version")
+@pytest.mark.requirement("meta.request-client-capabilities")
+@pytest.mark.parametrize("revision", holding("discover.request-shape"))
+def test_a_client_that_speaks_both_kinds_probes_with_nothing_but_meta(revision: str) -> None:
+    (probe,) = Newcomer().sent
+    assert probe["method"] == "server/discover"
+    info = {"name": "client", "version": "1"}
+    key = "io.modelcontextprotocol/clientInfo"
+    assert probe["params"] == {"_meta": {**meta_of(revision, {"roots": {}}), key: info}}
+
+
+@pytest.mark.parametrize("revisions", [REVISIONS, MODERN], ids=["all", "modern"])
+@pytest.mark.parametrize("revision", PER_REQUEST)
+def test_a_discovery_result_settles_it_without_a_handshake(
+    revisions: Revisions, revision: str
+) -> None:
+    client = Newcomer(revisions)
+    key = "io.modelcontextprotocol/serverInfo"
+    client.hear(result=discovered(revision, "2099-01-01", instructions="x", _meta={key: INFO}))
+    assert client.agreed() == revision
+    assert client.methods == ["server/discover"]
+    session = client.connection.session
+    assert session is not None
+    assert (session.peer_info, session.instructions) == (INFO, "x")
+
+
+@pytest.mark.requirement("versioning.fallback-any-code", "seed-compat.code-32003")
+@pytest.mark.requirement("versioning.no-modern-in-initialize")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *({"error": error(code)} for code in (-32600, -32601, -32602, -32603, -32700)),
+        *({"error": error(code)} for code in (-32000, -32001, -32002, -32003, 0, 404)),
+        {"error": {"message": "no code"}},
+        {"error": "no"},
+        {"result": {}},
+        {"result": None},
+        {"result": initialized(NEWEST)},
+        {},
+    ],
+    ids=str,
+)
+def test_any_answer_of_an_older_server_leads_to_initialize(answer: Mapping[str, Any]) -> None:
+    client = Newcomer()
+    client.hear(**answer)
+    assert client.methods == ["server/discover", "initialize"]
+    assert client.sent[1]["params"]["protocolVersion"] == NEWEST
+    client.hear(result=initialized(OLDEST))
+    assert client.agreed() == OLDEST
+
+
+@pytest.mark.requirement("versioning.fallback-any-code")
+def test_silence_leads_to_initialize_and_a_late_answer_changes_nothing() -> None:
+    client = Newcomer()
+    assert client.connection.probing
+    client.wait_in_vain()
+    assert not client.connection.probing
+    assert client.methods == ["server/discover", "initialize"]
+    late = {"jsonrpc": "2.0", "id": client.sent[0]["id"], "result": discovered(*PER_REQUEST)}
+    assert sent(client.connection.receive(encoded(late))) == []
+    client.hear(result=initialized(NEWEST))
+    assert client.agreed() == NEWEST
+    client.wait_in_vain()
+    assert client.methods[2:] == ["notifications/initialized"]
+
+
+@pytest.mark.requirement("versioning.modern-error-no-fallback")
+@pytest.mark.parametrize("code", [-32020, -32021, -32022])
+@pytest.mark.parametrize("supported", [None, ["2099-01-01"], list(PER_REQUEST), "x"], ids=str)
+def test_an_error_that_only_newer_servers_know_never_leads_to_initialize(
+    code: int, supported: Any
+) -> None:
+    client = Newcomer()
+    client.hear(error=error(code, None if supported is None else {"supported": supported}))
+    assert isinstance(client.refused(), (RevisionError, RemoteError))
+    assert client.methods == ["server/discover"]
+
+
+def test_a_newer_server_that_names_an_older_revision_is_asked_for_it() -> None:
+    for answer in (
+        {"error": error(-32022, {"supported": [OLDEST, NEWEST]})},
+        {"result": discovered(OLDEST, NEWEST, "2099-01-01")},
+    ):
+        client = Newcomer()
+        client.hear(**answer)
+        assert client.methods == ["server/discover", "initialize"]
+        assert client.sent[1]["params"]["protocolVersion"] == NEWEST
+
+
+@pytest.mark.parametrize("answer", [{"error": error(-32601)}, {"result": {}}, None], ids=str)
+def test_a_client_without_handshake_gives_up_on_an_older_server(
+    answer: Mapping[str, Any] | None,
+) -> None:
+    client = Newcomer(MODERN)
+    if answer is None:
+        client.wait_in_vain()
+    else:
+        client.hear(**answer)
+    assert isinstance(client.refused(), RevisionError)
+    assert client.methods == ["server/discover"]
+
+
+def test_a_client_answers_pings_while_it_opens() -> None:
+    client = Newcomer()
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    pong = {"jsonrpc": "2.0", "id": 1, "result": {}}
+    assert sent(client.connection.receive(encoded(ping))) == [pong]
+    client.hear(error=error(-32601))
+    assert sent(client.connection.receive(encoded(ping))) == [pong]
+
+
+@pytest.mark.requirement("lifecycle.implementation-title", "lifecycle.implementation-full")
+@pytest.mark.requirement("lifecycle.implementation-basic")
+@pytest.mark.parametrize("revision", ALL)
+def test_the_client_introduces_itself_in_the_words_of_the_revision(revision: str) -> None:
+    full = {"name": "c", "version": "1", "title": "C", "description": "d", "websiteUrl": "a://b"}
+    full_info: dict[str, Any] = {**full, "icons": [{"src": "a://b.png"}]}
+
+    def describe(_: Any) -> Description:
+        return Description(full_info, {})
+
+    known = {
+        "lifecycle.implementation-basic": {"name", "version"},
+        "lifecycle.implementation-title": {"name", "version", "title"},
+        "lifecycle.implementation-full": set(full_info),
+    }
+    (members,) = (members for id, members in known.items() if revision in holding(id))
+    connection = Connection("client", REVISIONS.only(revision), describe)
+    params = json.loads(connection.open())["params"]
+    shown = params.get("clientInfo") or params["_meta"]["io.modelcontextprotocol/clientInfo"]
+    assert shown == {name: full_info[name] for name in members}

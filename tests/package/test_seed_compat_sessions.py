@@ -1,0 +1,76 @@
+"""Tolerance seen from a whole session: faces, toolkit and peers joined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_protocol import Server, connect
+from mcp_protocol.connection import Connection
+from mcp_protocol.errors import InvalidParamsError, RemoteError
+from mcp_protocol.exchange import Exchange
+from mcp_protocol.peer import Peer
+from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.transports.memory import MemoryChannel
+from package.rules import holding
+from package.samples import EVERY_SERVER_CAPABILITY
+from package.wire import described, speaking_to
+
+pytestmark = pytest.mark.anyio
+
+
+class Forgetful:
+    """A server that knows no cursor it gave out.
+
+    Attributes:
+        asked: The cursors it was asked for.
+    """
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+
+    async def handle(self, exchange: Exchange) -> Any:
+        cursor = exchange.params.cursor
+        self.asked.append(cursor)
+        if len(self.asked) > 1:
+            raise InvalidParamsError("unknown cursor")
+        return {"tools": [{"name": "a", "inputSchema": {"type": "object"}}], "nextCursor": "2"}
+
+    async def notified(self, exchange: Exchange) -> None:
+        """Hear, and do nothing."""
+
+    async def serve(self, channel: MemoryChannel) -> None:
+        """Serve one client."""
+        describe = described(EVERY_SERVER_CAPABILITY, "server")
+        await Peer(Connection("server", REVISIONS, describe), channel, self).run()
+
+
+@pytest.mark.requirement("seed-compat.stateless-cursor-error")
+@pytest.mark.parametrize("revision", holding("seed-compat.stateless-cursor-error"))
+async def test_a_cursor_that_the_server_forgot_ends_the_list_with_its_error(revision: str) -> None:
+    server = Forgetful()
+    async with connect(server, revision=revision) as client:
+        with pytest.raises(RemoteError, match="unknown cursor") as refused:
+            await client.list_tools()
+    assert refused.value.code == -32602
+    assert server.asked[1:] == ["2"]
+
+
+@pytest.mark.requirement("seed-compat.code-unknown-tool", "seed-compat.code-32001")
+@pytest.mark.parametrize("revision", holding("seed-compat.code-unknown-tool"))
+async def test_an_unknown_tool_or_prompt_is_a_bad_param(revision: str) -> None:
+    server = Server("one")
+
+    @server.tool()
+    def echo() -> str:
+        return ""
+
+    @server.prompt()
+    def greeting() -> str:
+        return ""
+
+    async with speaking_to(server, revision) as end:
+        for method in ("tools/call", "prompts/get"):
+            answer = await end.ask(method, {"name": "none"})
+            assert answer["error"]["code"] == -32602

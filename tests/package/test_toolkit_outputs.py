@@ -1,0 +1,130 @@
+"""Return values as results: content of either kind, results told in full, what does not fit."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+from msgspec import UNSET
+from package.wire import ALL, facts
+
+from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.toolkit import outputs, shapes
+from mcp_protocol.toolkit.content import Annotations, Image, Text, ToolResult
+
+NEWEST = ALL[-1]
+MODELS: Any = importlib.import_module(f"mcp_protocol.r{NEWEST.replace('-', '_')}.models")
+every = pytest.mark.parametrize("revision", ALL)
+
+
+def shape(revision: str) -> shapes.ToolShape:
+    method = REVISIONS[revision].client_requests["tools/call"]
+    return shapes.ToolShape(method.result, facts(revision).structured_content)
+
+
+def sent(revision: str, annotation: Any, value: Any) -> Any:
+    """The result of a tool with this return annotation, as wire object."""
+    made = shape(revision).full(*outputs.from_annotation(annotation, "tool").results(value))
+    return msgspec.to_builtins(made)
+
+
+@every
+def test_content_of_generated_models_is_content_too(revision: str) -> None:
+    link = MODELS.ResourceLink(name="a", uri="x://a", title="The a")
+    image = MODELS.ImageContent(data="+w==", mime_type="image/png")
+    audio = MODELS.AudioContent(data="+w==", mime_type="audio/wav")
+    content = sent(revision, list[MODELS.ContentBlock], [link, image, audio])["content"]
+    assert content[0] in (
+        {"type": "resource_link", "name": "a", "uri": "x://a", "title": "The a"},
+        {"type": "text", "text": "The a: x://a"},
+    )
+    assert content[1] == {"type": "image", "data": "+w==", "mimeType": "image/png"}
+    assert content[2]["type"] in ("audio", "text")
+
+
+@pytest.mark.requirement("content.base64")
+def test_data_of_generated_models_has_to_be_base64() -> None:
+    image = MODELS.ImageContent(data="%%%", mime_type="image/png")
+    with pytest.raises(ValueError, match="data: expected base64, got '%%%'"):
+        sent(NEWEST, MODELS.ImageContent, image)
+
+
+@every
+def test_annotations_stay_with_a_block_that_becomes_text(revision: str) -> None:
+    audio = MODELS.AudioContent(
+        data="", mime_type="audio/wav", annotations=MODELS.Annotations(priority=0.5)
+    )
+    (block,) = sent(revision, None, audio)["content"]
+    assert block["annotations"] == {"priority": 0.5}
+
+
+CONTENT = [
+    *(None, str, Text, Text | Image, list[Text], list[str | Image], tuple[Text, ...]),
+    *(Sequence[Text | None], Annotated[Text, "noted"], str | None),
+]
+
+
+@pytest.mark.parametrize("annotation", CONTENT, ids=str)
+def test_these_annotations_mean_content(annotation: Any) -> None:
+    assert outputs.from_annotation(annotation, "tool").form == "content"
+
+
+@pytest.mark.parametrize(
+    "annotation", [int, list[str], bool | None, list[int], Any | None], ids=str
+)
+def test_these_annotations_mean_a_value_in_an_object(annotation: Any) -> None:
+    assert outputs.from_annotation(annotation, "tool").form == "wrapped"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "complaint"),
+    [
+        (str, 3, "expected content, got int"),
+        (int, "3", "Expected `int`, got `str`"),
+        (dict[str, int], {"a": "b"}, "Expected `int`"),
+        (dict[str, int], object(), "unsupported"),
+        (int, ToolResult(content=["x"]), "expected ToolResult.structured"),
+        (int, ToolResult(structured="x"), "Expected `int`, got `str`"),
+    ],
+)
+@pytest.mark.requirement("tools.output-conforms")
+def test_a_value_that_is_not_what_was_promised_does_not_pass(
+    annotation: Any, value: Any, complaint: str
+) -> None:
+    with pytest.raises(outputs.OutputError, match=complaint):
+        outputs.from_annotation(annotation, "tool").results(value)
+
+
+@pytest.mark.requirement("tools.output-conforms")
+def test_content_alone_does_not_keep_a_schema() -> None:
+    made = outputs.from_schema({"type": "object", "required": ["a"]})
+    with pytest.raises(outputs.OutputError, match="got content alone"):
+        made.results("text")
+    with pytest.raises(outputs.OutputError, match="'a' is a required property"):
+        made.results({})
+    assert made.results({"a": 1}) == ([{"type": "text", "text": '{"a":1}'}], {"a": 1}, None)
+
+
+@pytest.mark.requirement("content.structured-text-fallback")
+def test_a_result_told_in_full_has_what_was_told() -> None:
+    told = outputs.from_annotation(int, "tool").results(ToolResult(structured=3, meta={"k": 1}))
+    assert told == ([{"type": "text", "text": "3"}], {"result": 3}, {"k": 1})
+    told = outputs.from_annotation(ToolResult, "tool").results(ToolResult(content=[Text("x")]))
+    assert told == ([{"type": "text", "text": "x"}], UNSET, None)
+    assert outputs.from_annotation(ToolResult, "tool").results(ToolResult()) == ([], UNSET, None)
+
+
+@pytest.mark.requirement("content.annotations-audience", "content.annotations-priority")
+@every
+def test_annotations_of_a_block_are_held_against_the_revision(revision: str) -> None:
+    wrong: Any = Annotations(audience=["system"])  # type: ignore[list-item] # the mistake
+    with pytest.raises(msgspec.ValidationError):
+        sent(revision, Text, Text("x", annotations=wrong))
+
+
+def test_a_type_that_is_no_result_has_no_shape() -> None:
+    with pytest.raises(LookupError, match="has the field 'content'"):
+        shapes.struct_with(Annotated[int, "no struct"], "content")

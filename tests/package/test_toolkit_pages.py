@@ -1,0 +1,51 @@
+"""Cursors: opaque, stable, and refused when they mean nothing."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_protocol.errors import InvalidParamsError
+from mcp_protocol.toolkit.pages import cursor_after, page
+
+KEYS = ["a", "b", "c", "d", "e"]
+
+
+@pytest.mark.requirement("pagination.next-cursor-if-more", "pagination.opaque-cursor")
+@given(keys=st.lists(st.text(), unique=True, max_size=30), size=st.integers(1, 40))
+def test_pages_hold_every_item_once_and_in_order(keys: list[str], size: int) -> None:
+    found: list[str] = []
+    cursor: str | None = None
+    for _ in range(len(keys) + 1):
+        start, end, cursor = page("tools", keys, cursor, size)
+        found += keys[start:end]
+        if cursor is None:
+            break
+    assert found == keys
+
+
+@pytest.mark.requirement("pagination.stable-cursors")
+def test_a_cursor_means_the_same_place_after_others_came_and_went() -> None:
+    cursor = cursor_after("tools", "b")
+    assert page("tools", KEYS, cursor, 2) == (2, 4, cursor_after("tools", "d"))
+    assert page("tools", ["b", "c", "x"], cursor, 2) == (1, 3, None)
+
+
+@pytest.mark.requirement("pagination.invalid-cursor-error")
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        *("", "garbage", "\u00e9", "===", "////", "b"),
+        cursor_after("prompts", "b"),
+        cursor_after("tools", "z"),
+    ],
+)
+def test_a_cursor_that_the_list_did_not_give_out_is_refused(cursor: str) -> None:
+    with pytest.raises(InvalidParamsError, match="cursor"):
+        page("tools", KEYS, cursor, 2)
+
+
+def test_without_a_size_all_is_one_page() -> None:
+    assert page("tools", KEYS, None, None) == (0, 5, None)
+    assert page("tools", [], None, 2) == (0, 0, None)

@@ -1,0 +1,284 @@
+"""Prompts and completion over the wire."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from package.wire import ALL, PER_REQUEST, facts, speaking_to
+
+from mcp_protocol.context import Context
+from mcp_protocol.toolkit.completion import Completion
+from mcp_protocol.toolkit.content import (
+    Audio,
+    Contents,
+    EmbeddedResource,
+    Image,
+    Message,
+    ResourceLink,
+    Text,
+)
+from mcp_protocol.toolkit.server import Server
+
+every = pytest.mark.parametrize("revision", ALL)
+STRUCTURED = [name for name in ALL if facts(name).structured_content != "none"]
+
+server = Server("prompts", "1")
+reached: list[str] = []
+
+
+@server.prompt(title="Review", meta={"com.example/k": 1})
+async def review(code: str, level: int = 1, *, ctx: Context) -> str:
+    """Review code.
+
+    Args:
+        code: What to review.
+    """
+    reached.append(code)
+    return f"review {code} at {level}"
+
+
+@server.prompt()
+def talk() -> list[Message | str | Text]:
+    return [
+        "first",
+        Message("assistant", "second"),
+        Message("user", Image(b"\xfb", "image/png")),
+        Text("fourth"),
+    ]
+
+
+@server.prompt()
+async def newer() -> list[Any]:
+    return [
+        Audio(b"abc", "audio/wav"),
+        Message("user", ResourceLink(uri="x://a", name="a")),
+        EmbeddedResource(Contents("x://a", blob=b"\xfb")),
+    ]
+
+
+@server.prompt()
+async def wire_form() -> Any:
+    return {"role": "assistant", "content": "as on the wire"}
+
+
+@server.prompt()
+async def wrong_role() -> Any:
+    return {"role": "system", "content": "x"}
+
+
+@server.prompt()
+async def two_blocks() -> Any:
+    return {"role": "user", "content": [Text("a"), Text("b")]}
+
+
+@server.prompt()
+async def failing() -> str:
+    raise RuntimeError("hunter2")
+
+
+@server.resource("x://{city}/{part}")
+async def city(city: str, part: str) -> str:
+    return city
+
+
+@server.completion(prompt="review", argument="code")
+async def codes(value: str) -> list[str]:
+    return [f"{value}{number}" for number in range(250)]
+
+
+@server.completion(prompt="review", argument="level")
+def levels(value: str, settled: Mapping[str, str], ctx: Context) -> Completion:
+    return Completion([settled.get("code", "-"), ctx.revision], total=9)
+
+
+@server.completion(template="x://{city}/{part}", argument="city")
+async def cities(value: str) -> Iterator[str]:
+    return (f"{value}{number}" for number in itertools.count())
+
+
+@server.completion(template="x://{city}/{part}", argument="part")
+async def parts(value: str) -> Any:
+    return {"a": 1}.keys() if value else 3
+
+
+async def get(revision: str, name: str, arguments: Any = None) -> Any:
+    params = {"name": name} if arguments is None else {"name": name, "arguments": arguments}
+    async with speaking_to(server, revision) as end:
+        return await end.ask("prompts/get", params)
+
+
+@pytest.mark.requirement(
+    "prompts.list-result-shape", "prompts.list-result-shape-2026", "prompts.name-required"
+)
+@every
+async def test_prompts_are_listed_with_their_arguments(revision: str) -> None:
+    async with speaking_to(server, revision) as end:
+        result = (await end.ask("prompts/list"))["result"]
+    first = result["prompts"][0]
+    assert (first["name"], first["description"]) == ("review", "Review code.")
+    assert first["arguments"] == [
+        {"name": "code", "description": "What to review.", "required": True},
+        {"name": "level", "required": False},
+    ]
+    assert ("title" in first) == (revision in STRUCTURED)
+    hints = {"resultType", "ttlMs", "cacheScope"}
+    assert hints & result.keys() == (hints if revision in PER_REQUEST else set())
+
+
+@pytest.mark.requirement(
+    "prompts.get-result-shape", "prompts.message-role", "prompts.message-single-content"
+)
+@every
+async def test_a_prompt_gives_messages_each_with_one_block(revision: str) -> None:
+    result = (await get(revision, "review", {"code": "x", "level": "2"}))["result"]
+    assert result["description"] == "Review code."
+    assert result["messages"] == [
+        {"role": "user", "content": {"type": "text", "text": "review x at 2"}}
+    ]
+    messages = (await get(revision, "talk"))["result"]["messages"]
+    assert [message["role"] for message in messages] == ["user", "assistant", "user", "user"]
+    assert [message["content"]["type"] for message in messages] == ["text", "text", "image", "text"]
+    assert messages[2]["content"]["data"] == "+w=="
+    (made,) = (await get(revision, "wire_form"))["result"]["messages"]
+    assert made["role"] == "assistant"
+
+
+@pytest.mark.requirement(
+    "prompts.message-types-2024",
+    "prompts.message-types-2025-03",
+    "prompts.message-types-resource-link",
+    "prompts.embedded-resource-fields",
+)
+@every
+async def test_a_message_has_only_kinds_of_content_that_the_revision_has(revision: str) -> None:
+    messages = (await get(revision, "newer"))["result"]["messages"]
+    audio, link, embedded = (message["content"] for message in messages)
+    assert audio["type"] == ("text" if revision == ALL[0] else "audio")
+    assert link["type"] == ("resource_link" if revision in STRUCTURED else "text")
+    assert embedded["resource"] == {
+        "uri": "x://a",
+        "blob": "+w==",
+        "mimeType": "application/octet-stream",
+    }
+
+
+@pytest.mark.requirement("prompts.message-role", "prompts.message-single-content")
+@every
+@pytest.mark.parametrize("name", ["wrong_role", "two_blocks", "failing"])
+async def test_a_prompt_that_cannot_be_sent_is_an_internal_error(
+    revision: str, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.CRITICAL):
+        error = (await get(revision, name))["error"]
+    assert error["code"] == -32603
+    assert "hunter2" not in str(error)
+
+
+@pytest.mark.requirement(
+    "prompts.invalid-name-error", "prompts.missing-arguments-error", "prompts.validate-arguments"
+)
+@every
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("nope", None, "nope"),
+        ("review", None, "'code': required"),
+        ("review", {"code": "x", "speed": "3"}, "unknown argument 'speed'"),
+        ("review", {"code": "x", "level": "high"}, "'level': expected int"),
+        ("review", {"code": 3}, "arguments"),
+    ],
+)
+async def test_bad_prompt_requests_never_reach_the_function(
+    revision: str, name: str, arguments: Any, said: str
+) -> None:
+    reached.clear()
+    error = (await get(revision, name, arguments))["error"]
+    assert error["code"] == -32602
+    assert said in error["message"]
+    assert reached == []
+
+
+async def complete(revision: str, ref: Any, name: str, value: Any, **more: Any) -> Any:
+    params = {"ref": ref, "argument": {"name": name, "value": value}, **more}
+    async with speaking_to(server, revision) as end:
+        return await end.ask("completion/complete", params)
+
+
+REVIEW = {"type": "ref/prompt", "name": "review"}
+CITY = {"type": "ref/resource", "uri": "x://{city}/{part}"}
+
+
+@pytest.mark.requirement("completion.max-100-values", "completion.result-shape")
+@every
+async def test_at_most_a_hundred_values_leave_and_the_rest_is_told(revision: str) -> None:
+    found = (await complete(revision, REVIEW, "code", "c"))["result"]["completion"]
+    assert found["values"] == [f"c{number}" for number in range(100)]
+    assert (found["total"], found["hasMore"]) == (250, True)
+
+
+@every
+async def test_an_endless_completion_is_read_only_as_far_as_needed(revision: str) -> None:
+    found = (await complete(revision, CITY, "city", "c"))["result"]["completion"]
+    assert len(found["values"]) == 100
+    assert found["hasMore"] is True
+    assert "total" not in found
+
+
+@every
+async def test_a_completion_may_know_the_other_arguments(revision: str) -> None:
+    context = {"context": {"arguments": {"code": "x"}}} if revision in STRUCTURED else {}
+    found = (await complete(revision, REVIEW, "level", "", **context))["result"]["completion"]
+    assert found == {
+        "values": ["x" if context else "-", revision],
+        "total": 9,
+        "hasMore": True,
+    }
+
+
+@every
+async def test_an_argument_without_completion_has_no_values(revision: str) -> None:
+    plain = Server("plain")
+    plain.prompt()(review)
+    plain.prompt("other")(review)
+    plain.completion(prompt="other", argument="code")(codes)
+    async with speaking_to(plain, revision) as end:
+        params = {"ref": REVIEW, "argument": {"name": "code", "value": ""}}
+        answer = await end.ask("completion/complete", params)
+    assert answer["result"]["completion"] == {"values": []}
+
+
+@pytest.mark.requirement(
+    "completion.must-validate",
+    "completion.invalid-prompt-error",
+    "completion.missing-arguments-error",
+)
+@every
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"ref": {"type": "ref/prompt", "name": "nope"}, "argument": {"name": "a", "value": ""}},
+        {"ref": {"type": "ref/resource", "uri": "x://b"}, "argument": {"name": "a", "value": ""}},
+        {"ref": {"type": "ref/other"}, "argument": {"name": "code", "value": ""}},
+        {"ref": REVIEW, "argument": {"name": "nope", "value": ""}},
+        {"ref": REVIEW, "argument": {"name": "code", "value": 3}},
+        {"ref": REVIEW},
+    ],
+)
+async def test_a_completion_of_nothing_known_is_refused(revision: str, params: Any) -> None:
+    async with speaking_to(server, revision) as end:
+        assert (await end.ask("completion/complete", params))["error"]["code"] == -32602
+
+
+@pytest.mark.requirement("completion.internal-error")
+@every
+async def test_a_completer_that_returns_something_else_is_an_internal_error(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.CRITICAL):
+        assert (await complete(revision, CITY, "part", ""))["error"]["code"] == -32603
+    found = (await complete(revision, CITY, "part", "x"))["result"]["completion"]
+    assert found["values"] == ["a"]

@@ -1,0 +1,250 @@
+"""What a server refuses to register, and how it says so."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+
+from mcp_protocol.errors import MissingExtraError
+from mcp_protocol.toolkit.content import (
+    Annotations,
+    Audio,
+    Contents,
+    EmbeddedResource,
+    Image,
+    Message,
+)
+from mcp_protocol.toolkit.server import Server
+
+
+def fresh() -> Server:
+    return Server("fresh", "1")
+
+
+def plain() -> str:
+    return "x"
+
+
+@pytest.mark.parametrize("name", ["x", "x" * 128, "getUser", "DATA_EXPORT_v2", "admin.tools-list"])
+def test_a_tool_name_of_letters_digits_and_three_signs_is_fine(name: str) -> None:
+    fresh().tool(name)(plain)
+
+
+@pytest.mark.requirement("tools.name-length", "tools.name-charset", "tools.name-no-special")
+@pytest.mark.parametrize("name", ["", "x" * 129, "a/b", "my tool", "a,b", "\u00e9"])
+def test_another_tool_name_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="expected a name of 1 to 128 letters"):
+        fresh().tool(name)(plain)
+
+
+@pytest.mark.requirement("tools.name-unique", "resources.uri-unique", "prompts.name-required")
+def test_a_name_is_registered_once() -> None:
+    server = fresh()
+    server.tool("get")(plain)
+    server.tool("Get")(plain)
+    with pytest.raises(ValueError, match="tool 'get' is registered already"):
+        server.tool("get")(plain)
+    server.resource("x://a")(plain)
+    with pytest.raises(ValueError, match="resource 'x://a' is registered already"):
+        server.resource("x://a")(plain)
+    server.prompt("p")(plain)
+    with pytest.raises(ValueError, match="prompt 'p' is registered already"):
+        server.prompt("p")(plain)
+    with pytest.raises(ValueError, match="expected a name"):
+        server.prompt(" ")(plain)
+
+
+def test_a_decorator_without_parentheses_says_so() -> None:
+    with pytest.raises(TypeError, match=r"expected @server.tool\(...\), got @server.tool"):
+        fresh().tool(plain)  # type: ignore[arg-type] # the mistake
+
+
+@pytest.mark.requirement("tools.input-schema-root-object", "tools.input-schema-not-null")
+@pytest.mark.parametrize(
+    ("schema", "complaint"),
+    [
+        ({"type": "string"}, "expected a JSON Schema with type \"object\", got type 'string'"),
+        ({}, 'expected a JSON Schema with type "object", got {}'),
+        ([], "got \\[\\]"),
+        ({"type": "object", "properties": {"a": {"type": "text"}}}, "not a JSON Schema"),
+        ({"type": "object", "$schema": "https://example.com/mine"}, "dialect that is known"),
+    ],
+)
+def test_an_input_schema_that_is_none_is_refused(schema: Any, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        fresh().tool(input_schema=schema)(plain)
+
+
+def test_an_input_schema_and_its_function_have_to_agree() -> None:
+    def takes_a(a: int) -> None: ...
+
+    schema = {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a"]}
+    with pytest.raises(TypeError, match="the function takes no b"):
+        fresh().tool(input_schema=schema)(takes_a)
+    with pytest.raises(TypeError, match="input_schema does not require a, the function does"):
+        fresh().tool(input_schema={"type": "object", "properties": {"a": {}}})(takes_a)
+
+
+def test_open_arguments_need_a_schema() -> None:
+    def takes_all(**arguments: Any) -> None: ...
+
+    with pytest.raises(TypeError, match="needs an input_schema"):
+        fresh().tool()(takes_all)
+    with pytest.raises(TypeError, match="expected arguments with names"):
+        fresh().prompt()(takes_all)
+    fresh().tool(input_schema={"type": "object"})(takes_all)
+
+
+def test_a_schema_of_ones_own_without_the_library_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "jsonschema", None)
+    with pytest.raises(MissingExtraError, match="pip install jsonschema"):
+        fresh().tool(input_schema={"type": "object"})(plain)
+
+
+def test_a_result_without_json_schema_names_the_way_out() -> None:
+    class Opaque: ...
+
+    def opaque() -> Opaque:
+        return Opaque()
+
+    with pytest.raises(TypeError, match="output_schema=None sends such values without one"):
+        fresh().tool()(opaque)
+    fresh().tool(output_schema=None)(opaque)
+
+
+def marked(name: Any, kind: str = "string") -> dict[str, Any]:
+    return {"type": kind, "x-mcp-header": name}
+
+
+@pytest.mark.requirement(
+    "tools.x-mcp-header-not-empty",
+    "tools.x-mcp-header-token",
+    "tools.x-mcp-header-no-controls",
+    "tools.x-mcp-header-unique",
+    "tools.x-mcp-header-primitive-types",
+    "tools.x-mcp-header-reachable",
+)
+@pytest.mark.parametrize(
+    "properties",
+    [
+        *({"a": marked(name)} for name in ("", "a b", "a:b", "a(b", "\u00e9", "a\r\nX: 1", 3)),
+        {"a": marked("Region"), "b": marked("region")},
+        {"a": marked("Size", "number")},
+        {"a": marked("Size", "array")},
+        {"a": {"type": "array", "items": marked("In")}},
+        {"a": {"oneOf": [marked("One")]}},
+    ],
+)
+def test_a_header_mark_that_is_malformed_or_misplaced_is_refused(
+    properties: dict[str, Any],
+) -> None:
+    with pytest.raises(ValueError, match="x-mcp-header"):
+        fresh().tool(input_schema={"type": "object", "properties": properties})(accepts)
+
+
+@pytest.mark.requirement("tools.x-mcp-header-reachable", "tools.x-mcp-header-token")
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"a": marked("A-b_1!"), "b": marked("B", "integer"), "c": marked("C", "boolean")},
+        {"a": {"type": "object", "properties": {"b": marked("Deep")}}},
+    ],
+)
+def test_a_header_mark_on_a_reachable_property_is_kept(properties: dict[str, Any]) -> None:
+    fresh().tool(input_schema={"type": "object", "properties": properties})(accepts)
+
+
+def test_a_parameter_is_marked_by_its_annotation() -> None:
+    mark = msgspec.Meta(extra_json_schema={"x-mcp-header": "Region"})
+
+    def query(region: Annotated[str, mark]) -> None: ...
+
+    fresh().tool()(query)
+
+
+def accepts(**arguments: Any) -> None: ...
+
+
+def test_a_resource_needs_a_uri_a_mime_type_and_its_variables() -> None:
+    def takes_city(city: str) -> str:
+        return city
+
+    with pytest.raises(ValueError, match="expected an absolute URI"):
+        fresh().resource("not a uri")(plain)
+    with pytest.raises(ValueError, match=r"resource template 'x:\{'"):
+        fresh().resource("x:{")(plain)
+    with pytest.raises(ValueError, match="mime_type: expected type/subtype, got 'json'"):
+        fresh().resource("x://a", mime_type="json")(plain)
+    with pytest.raises(TypeError, match="the function takes no town"):
+        fresh().resource("x://{town}")(takes_city)
+    with pytest.raises(TypeError, match="nothing in the URI gives city"):
+        fresh().resource("x://a")(takes_city)
+
+
+def test_a_completion_belongs_to_one_argument_of_one_thing() -> None:
+    server = fresh()
+    with pytest.raises(ValueError, match="either prompt or template"):
+        server.completion(argument="a")
+    with pytest.raises(ValueError, match="either prompt or template"):
+        server.completion(argument="a", prompt="p", template="t")
+    with pytest.raises(TypeError, match="expected a function of the text"):
+        server.completion(argument="a", prompt="p")(plain)
+    server.completion(argument="a", prompt="p")(lambda value: [value])
+    with pytest.raises(ValueError, match="registered already"):
+        server.completion(argument="a", prompt="p")(lambda value: [value])
+
+
+def test_a_method_of_ones_own_has_a_name_of_its_own() -> None:
+    server = fresh()
+    with pytest.raises(ValueError, match=r"does not start with 'rpc\.'"):
+        server.method("rpc.x")(plain)
+    with pytest.raises(ValueError, match="the specification has it already"):
+        server.method("tools/call")(plain)
+    with pytest.raises(TypeError, match="expected one parameter for the params, got none"):
+        server.method("my/x", params=dict[str, int])(plain)
+    server.method("my/x")(plain)
+    with pytest.raises(ValueError, match="registered already"):
+        server.method("my/x")(plain)
+
+
+@pytest.mark.parametrize("settings", [{"name": ""}, {"name": "x", "page_size": 0}])
+def test_a_server_needs_a_name_and_a_page_size_above_none(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        Server(**settings)
+
+
+def test_what_is_not_there_cannot_be_removed() -> None:
+    for remove in (fresh().remove_tool, fresh().remove_prompt, fresh().remove_resource):
+        with pytest.raises(LookupError, match=r"there is no .* 'x'"):
+            remove("x")
+
+
+@pytest.mark.requirement(
+    "prompts.image-encoded",
+    "prompts.audio-encoded",
+    "content.annotations-priority",
+    "content.role-values",
+    "resources.contents-text-or-blob",
+)
+@pytest.mark.parametrize(
+    ("make", "complaint"),
+    [
+        (lambda: Image(b"x", ""), "mime_type"),
+        (lambda: Audio(b"x", "wav"), "mime_type"),
+        (lambda: Image("%%%", "image/png"), "data: expected bytes, got str"),  # type: ignore[arg-type] # the mistake
+        (lambda: Annotations(priority=1.5), "priority"),
+        (lambda: Annotations(priority=-1), "priority"),
+        (lambda: Message("system", "x"), "role"),  # type: ignore[arg-type] # the mistake
+        (lambda: Contents("x://a"), "either text or blob"),
+        (lambda: Contents("x://a", text="", blob=b""), "either text or blob"),
+        (lambda: EmbeddedResource(Contents(text="x")), "uri"),
+    ],
+)
+def test_content_that_no_revision_allows_cannot_be_made(make: Any, complaint: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=complaint):
+        make()

@@ -1,0 +1,137 @@
+"""URI templates read backwards, and URIs that are refused before anything is read."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import uritemplate
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_protocol.errors import InvalidParamsError, MissingExtraError
+from mcp_protocol.toolkit.uris import UriTemplate, check_requested, is_uri
+
+MATCHES = [
+    ("weather://{city}/now", "weather://Oslo/now", {"city": "Oslo"}),
+    ("weather://{city}/now", "weather://S%C3%A3o%20Paulo/now", {"city": "S\u00e3o Paulo"}),
+    ("weather://{city}/now", "weather://a/b/now", None),
+    ("weather://{city}/now", "weather:///now", None),
+    ("weather://{city}/now", "weather://Oslo/nowhere", None),
+    ("x://{a}/{b}", "x://1/2", {"a": "1", "b": "2"}),
+    ("x:{a,b}", "x:1,2", {"a": "1", "b": "2"}),
+    ("x:{list*}", "x:1,2,3", {"list": ["1", "2", "3"]}),
+    ("file:///{+path}", "file:///a/b%20c,d", {"path": "a/b c,d"}),
+    ("x:a{#part}", "x:a#b/c", {"part": "b/c"}),
+    ("x:name{.ext}", "x:name.txt", {"ext": "txt"}),
+    ("x://h{/a,b}", "x://h/1/2", {"a": "1", "b": "2"}),
+    ("x://h{/path*}", "x://h/1/2", {"path": ["1", "2"]}),
+    ("x:a{;k,j}", "x:a;k=1;j=2", {"k": "1", "j": "2"}),
+    ("x://h{?q,l}", "x://h?l=1&q=2%263", {"q": "2&3", "l": "1"}),
+    ("x://h{?q,l}", "x://h", {}),
+    ("x://h{?q}", "x://h?z=1", None),
+    ("x://h{?q}", "x://h?q=1&q=2", None),
+    ("x://h{?q*}", "x://h?q=1&q=2", {"q": ["1", "2"]}),
+    ("x:/a?x=1{&b}", "x:/a?x=1&b=2", {"b": "2"}),
+]
+
+
+@pytest.mark.requirement("resources.templates-rfc6570")
+@pytest.mark.parametrize(("template", "uri", "values"), MATCHES)
+def test_a_uri_gives_back_the_values_it_was_made_of(
+    template: str, uri: str, values: dict[str, str] | None
+) -> None:
+    assert UriTemplate(template).match(uri) == values
+
+
+@pytest.mark.requirement("resources.templates-rfc6570")
+@given(a=st.text(min_size=1), b=st.text(min_size=1))
+@pytest.mark.parametrize("template", ["x://{a}/{b}", "x://h{/a}/k{?b}", "x:{a,b}", "x:{a}{.b}x"])
+def test_what_the_library_expands_is_read_back(template: str, a: str, b: str) -> None:
+    encodable = all(c < "\ud800" or c > "\udfff" for c in a + b)
+    if not encodable or ("." in b and "{.b}" in template) or ("." in a and "{.b}" in template):
+        return
+    uri = uritemplate.expand(template, {"a": a, "b": b})
+    assert UriTemplate(template).match(uri) == {"a": a, "b": b}
+
+
+def test_an_optional_variable_may_be_left_out() -> None:
+    template = UriTemplate("x://h{/a,b}", frozenset({"b"}))
+    assert template.match("x://h/1") == {"a": "1"}
+    assert template.match("x://h/1/2") == {"a": "1", "b": "2"}
+
+
+@pytest.mark.requirement("resources.templates-rfc6570", "resources.custom-schemes-rfc3986")
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("x:{", "braces"),
+        ("x:{a}}", "braces"),
+        ("x:{}", "braces"),
+        ("x:{a b}", "variable's name"),
+        ("x:{a=1}", "variable's name"),
+        ("x:{!a}", "operator '!'"),
+        ("x:{a:3}", "can't be read backwards"),
+        ("x:{a}/{a}", "each variable once"),
+        ("{a}", "absolute URI"),
+        ("1bad:{a}", "absolute URI"),
+        ("no scheme/{a}", "absolute URI"),
+        ("x:{a:b}", "not an RFC 6570 template"),
+    ],
+)
+def test_a_malformed_template_is_refused(text: str, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        UriTemplate(text)
+
+
+@pytest.mark.requirement("resources.custom-schemes-rfc3986")
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [
+        ("weird+x:abc", True),
+        ("x-my.app:thing", True),
+        ("file:///a%20b", True),
+        ("1bad:x", False),
+        ("no scheme", False),
+        ("x:a b", False),
+        ("x:%zz", False),
+        ("x:", False),
+        ("/relative", False),
+        ("x:a\nb", False),
+    ],
+)
+def test_a_uri_starts_with_a_scheme_and_has_no_spaces(text: str, good: bool) -> None:
+    assert is_uri(text) is good
+
+
+@pytest.mark.requirement("resources.sanitize-file-paths", "resources.validate-uris")
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "not a uri",
+        "file:///base/../etc/passwd",
+        "file:///base/%2e%2e/etc/passwd",
+        "FILE:///base/%2E./etc/passwd",
+        "file:///base/%252e%252e/etc",
+        "file:///base/..%2fetc",
+        "file:///base/..%5cetc",
+        "file:///base/a%00b",
+        "file:///..",
+    ],
+)
+def test_a_path_that_climbs_is_refused(uri: str) -> None:
+    with pytest.raises(InvalidParamsError):
+        check_requested(uri)
+
+
+@pytest.mark.parametrize("uri", ["file:///a/b..c/d", "x://h/../b", "file:///%C3%A9"])
+def test_other_uris_pass(uri: str) -> None:
+    assert check_requested(uri) == uri
+
+
+def test_a_template_without_the_library_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "uritemplate", None)
+    with pytest.raises(MissingExtraError, match="pip install uritemplate"):
+        UriTemplate("x:{a}")

@@ -1,0 +1,190 @@
+"""The trace: what passes, in both directions, without secrets."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mcp_protocol
+from mcp_protocol.channel import RequestId
+from mcp_protocol.errors import EndOfChannel, FrameError, TransportError
+from mcp_protocol.trace import MASK, masked, traced
+from mcp_protocol.transports.memory import memory_pair
+
+pytestmark = pytest.mark.anyio
+
+PACKAGE_ROOT = Path(mcp_protocol.__file__).parent.parent
+
+
+@pytest.fixture
+def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "trace.jsonl"
+    monkeypatch.setenv("MCP_TRACE", str(path))
+    return path
+
+
+def lines(trace: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in trace.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("value", [None, ""])
+async def test_without_the_variable_a_channel_stays_itself(
+    value: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MCP_TRACE", raising=False)
+    if value is not None:
+        monkeypatch.setenv("MCP_TRACE", value)
+    a, _ = memory_pair()
+    assert traced(a, "client") is a
+
+
+async def test_both_directions_are_recorded_as_they_pass(trace: Path) -> None:
+    a, b = memory_pair()
+    channel = traced(a, "client")
+    await channel.send(b'{"id":1,"params":{"number":1.0}}', about=1)
+    assert await b.receive() == b'{"id":1,"params":{"number":1.0}}'
+    await b.send(b"not JSON \xff")
+    assert await channel.receive() == b"not JSON \xff"
+    await b.close()
+    with pytest.raises(EndOfChannel):
+        await channel.receive()
+    recorded = lines(trace)
+    assert [set(line) for line in recorded] == [
+        {"time", "direction", "channel", "pid", "message"},
+        {"time", "direction", "channel", "pid", "message"},
+        {"time", "direction", "channel", "pid", "error"},
+    ]
+    assert [line["direction"] for line in recorded] == ["sent", "received", "received"]
+    assert recorded[0]["message"] == {"id": 1, "params": {"number": 1.0}}
+    assert recorded[1]["message"] == "not JSON \ufffd"
+    assert recorded[2]["error"] == "the other end closed the channel"
+    assert {(line["channel"], line["pid"]) for line in recorded} == {("client", os.getpid())}
+    assert all(
+        re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00", line["time"])
+        for line in recorded
+    )
+    await channel.close()
+    await channel.close()
+
+
+async def test_a_frame_that_was_unusable_is_recorded_too(trace: Path) -> None:
+    class Broken:
+        """A channel whose every frame is bad."""
+
+        async def receive(self) -> bytes:
+            raise FrameError("too long")
+
+        async def send(self, message: bytes, about: RequestId | None = None) -> None:
+            await self.close()
+
+        async def close(self) -> None:
+            """Nothing to do."""
+
+    channel = traced(Broken(), "server")
+    with pytest.raises(FrameError):
+        await channel.receive()
+    assert lines(trace)[0]["error"] == "too long"
+    await channel.close()
+    await channel.send(b"1")
+    assert len(lines(trace)) == 1
+
+
+async def test_a_file_that_cannot_be_written_is_one_readable_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MCP_TRACE", str(tmp_path))
+    with pytest.raises(TransportError, match="expected in MCP_TRACE a file to append to, came"):
+        traced(memory_pair()[0], "client")
+
+
+async def test_only_its_owner_can_read_the_trace(trace: Path) -> None:
+    channel = traced(memory_pair()[0], "client")
+    await channel.close()
+    assert trace.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("authorization", "Authorization", "token", "accessToken", "refresh_token", "api_key"),
+        *("apiKey", "X-API-Key", "password", "PASSWD", "client_secret", "Set-Cookie", "cookies"),
+        *("credentials", "private_key", "passphrase", "secretKey"),
+    ],
+)
+@pytest.mark.parametrize("value", ["hunter2", 7, ["hunter2"], {"inner": "hunter2"}])
+def test_members_with_secret_names_are_masked(name: str, value: Any) -> None:
+    assert masked({"params": [{name: value}]}) == {"params": [{name: MASK}]}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"_meta": {"progressToken": 7}},
+        {"maxTokens": 100},
+        {"token": None, "secret": True},
+        {"nextCursor": "abc", "n": [1, 1.5, None, True]},
+        {"inputSchema": {"properties": {"password": {"type": "string", "minLength": 8}}}},
+        {"text": "bearer of bad news; a token of thanks: one"},
+    ],
+)
+def test_the_rest_stays_readable(value: Any) -> None:
+    assert masked(value) == value
+
+
+def test_a_plain_value_among_properties_is_masked_all_the_same() -> None:
+    assert masked({"properties": {"password": "hunter2"}}) == {"properties": {"password": MASK}}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Authorization: Bearer abcdefgh123", f"Authorization: Bearer {MASK}"),
+        ("Authorization: Basic dXNlcjpwYXNz", f"Authorization: Basic {MASK}"),
+        ("send bearer eyJhbGciOi.J9-x_y~z= now", f"send bearer {MASK} now"),
+        ("http://h/?api_key=k1&x=2", f"http://h/?api_key={MASK}&x=2"),
+        ("https://user:pa:ss@host/", f"https://user:{MASK}@host/"),
+        ('{"password": "hunter2", "x": 1}', f'{{"password": "{MASK}", "x": 1}}'),
+        ('{\\"token\\":\\"abc\\"}', f'{{\\"token\\":\\"{MASK}\\"}}'),
+        ('{"progressToken": "abc"}', '{"progressToken": "abc"}'),
+    ],
+)
+def test_secrets_within_text_are_masked(text: str, expected: str) -> None:
+    assert masked(text) == expected
+
+
+async def test_secrets_in_what_is_no_json_are_masked(trace: Path) -> None:
+    a, b = memory_pair()
+    channel = traced(a, "client")
+    await b.send(b'{"token": "abc", broken')
+    await channel.receive()
+    await channel.close()
+    assert lines(trace)[0]["message"] == f'{{"token": "{MASK}", broken'
+
+
+def test_several_processes_can_append_to_one_trace(trace: Path) -> None:
+    script = """
+import anyio
+from mcp_protocol.trace import traced
+from mcp_protocol.transports.memory import memory_pair
+
+async def main():
+    channel = traced(memory_pair(limit=1000)[0], "one of many")
+    for number in range(300):
+        await channel.send(b'"%s"' % (b"x" * 5000))
+
+anyio.run(main)
+"""
+    env = os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)}
+    writers = [subprocess.Popen([sys.executable, "-c", script], env=env) for _ in range(3)]
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
+    recorded = lines(trace)
+    assert len(recorded) == 900
+    assert {len(line["message"]) for line in recorded} == {5000}
+    assert len({line["pid"] for line in recorded}) == 3

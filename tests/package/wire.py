@@ -1,0 +1,249 @@
+"""The two ends of a connection as tests see them: JSON objects in, JSON objects out.
+
+`ServerEnd` and `ClientEnd` hold a `Connection` without I/O and speak its revision's way of opening;
+`speaking_to` runs a whole server behind a channel in memory and gives the raw other end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+from mcp_protocol.channel import Channel
+from mcp_protocol.connection import Connection
+from mcp_protocol.events import Event, RequestReceived, Send
+from mcp_protocol.facts import Facts, Lifecycle, Revision
+from mcp_protocol.lifecycle import Description
+from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.transports.memory import memory_pair
+
+ALL = tuple(REVISIONS)
+HANDSHAKE = tuple(REVISIONS.of(Lifecycle.HANDSHAKE))
+PER_REQUEST = tuple(REVISIONS.of(Lifecycle.PER_REQUEST))
+
+EVERY_SERVER_CAPABILITY: Mapping[str, Any] = {
+    "tools": {"listChanged": True},
+    "resources": {"subscribe": True, "listChanged": True},
+    "prompts": {"listChanged": True},
+    "logging": {},
+    "completions": {},
+}
+EVERY_CLIENT_CAPABILITY: Mapping[str, Any] = {
+    "roots": {"listChanged": True},
+    "sampling": {},
+    "elicitation": {},
+}
+
+
+def facts(revision: str) -> Facts:
+    """What a revision states only in prose."""
+    return REVISIONS[revision].facts
+
+
+def meta_of(revision: str, capabilities: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The `_meta` by which a request of a per-request revision stands for itself."""
+    keys = facts(revision).meta
+    pairs = {
+        keys.protocol_version: revision,
+        keys.client_info: {"name": "tester", "version": "1"},
+        keys.client_capabilities: dict(capabilities or {}),
+    }
+    return {key: value for key, value in pairs.items() if key is not None}
+
+
+def request(
+    revision: str,
+    method: str,
+    params: Mapping[str, Any] | None = None,
+    *,
+    id: int | str = 1,
+    capabilities: Mapping[str, Any] | None = None,
+    meta: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """A request as a client of the revision writes it."""
+    message: dict[str, Any] = {"jsonrpc": "2.0", "id": id, "method": method}
+    wire = dict(params or {})
+    added = dict(meta or {})
+    if REVISIONS[revision].lifecycle is Lifecycle.PER_REQUEST:
+        added = {**meta_of(revision, capabilities), **added}
+    if added:
+        wire["_meta"] = {**wire.get("_meta", {}), **added}
+    if wire or params is not None:
+        message["params"] = wire
+    return message
+
+
+def initialize(
+    revision: str, capabilities: Mapping[str, Any] | None = None, *, id: int | str = "init"
+) -> dict[str, Any]:
+    """The request that begins a handshake."""
+    params = {
+        "protocolVersion": revision,
+        "capabilities": dict(capabilities or {}),
+        "clientInfo": {"name": "tester", "version": "1"},
+    }
+    return {"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params}
+
+
+INITIALIZED: Mapping[str, Any] = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+def encoded(message: Any) -> bytes:
+    """A message as bytes; bytes as they are."""
+    return message if isinstance(message, bytes) else json.dumps(message).encode()
+
+
+def sent(events: list[Event]) -> list[dict[str, Any]]:
+    """What a connection answered by itself."""
+    return [json.loads(event.message) for event in events if isinstance(event, Send)]
+
+
+def described(capabilities: Mapping[str, Any], name: str) -> Any:
+    def describe(revision: Revision) -> Description:
+        return Description({"name": name, "version": "1"}, capabilities, "be kind")
+
+    return describe
+
+
+class ServerEnd:
+    """A server's connection, opened by a client of one revision.
+
+    Args:
+        revision: The client's revision; `None` to leave the connection unopened.
+        capabilities: What the server declares.
+        client: What the client declares.
+        speaks: Revisions of the server; all by default.
+    """
+
+    def __init__(
+        self,
+        revision: str | None,
+        capabilities: Mapping[str, Any] = EVERY_SERVER_CAPABILITY,
+        client: Mapping[str, Any] = EVERY_CLIENT_CAPABILITY,
+        *,
+        speaks: str | None = None,
+    ) -> None:
+        spoken = REVISIONS if speaks is None else REVISIONS.only(speaks)
+        self.connection = Connection("server", spoken, described(capabilities, "server"))
+        self.events: list[Event] = []
+        self.revision = revision
+        self.client = client
+        if revision in HANDSHAKE:
+            self.say(initialize(revision, client))
+            self.say(INITIALIZED)
+        self.events.clear()
+
+    def say(self, message: Any) -> list[dict[str, Any]]:
+        """Have the client send something; gives what the connection answers by itself."""
+        events = self.connection.receive(encoded(message))
+        self.events += events
+        return sent(events)
+
+    def ask(self, method: str, params: Mapping[str, Any] | None = None, **how: Any) -> Any:
+        """Have the client send a request of its revision; gives the answers."""
+        assert self.revision is not None
+        how.setdefault("capabilities", self.client)
+        return self.say(request(self.revision, method, params, **how))
+
+    def requests(self) -> Iterator[RequestReceived]:
+        """The requests that reached the application so far."""
+        return (event for event in self.events if isinstance(event, RequestReceived))
+
+
+class ClientEnd:
+    """A client's connection, opened with a server that speaks one revision.
+
+    Args:
+        revision: The server's revision.
+        capabilities: What the client declares.
+        server: What the server declares.
+    """
+
+    def __init__(
+        self,
+        revision: str,
+        capabilities: Mapping[str, Any] = EVERY_CLIENT_CAPABILITY,
+        server: Mapping[str, Any] = EVERY_SERVER_CAPABILITY,
+    ) -> None:
+        spoken = REVISIONS.only(revision)
+        self.connection = Connection("client", spoken, described(capabilities, "client"))
+        self.revision = revision
+        self.opening = json.loads(self.connection.open())
+        result: dict[str, Any] = {"capabilities": dict(server)}
+        if revision in HANDSHAKE:
+            result |= {
+                "protocolVersion": revision,
+                "serverInfo": {"name": "server", "version": "1"},
+            }
+        else:
+            result |= {
+                "supportedVersions": [revision],
+                "resultType": "complete",
+                "ttlMs": 0,
+                "cacheScope": "private",
+            }
+        self.after_opening = self.say(
+            {"jsonrpc": "2.0", "id": self.opening["id"], "result": result}
+        )
+
+    def say(self, message: Any) -> list[dict[str, Any]]:
+        """Have the server send something; gives what the connection answers by itself."""
+        self.events = self.connection.receive(encoded(message))
+        return sent(self.events)
+
+    def ask(self, method: str, params: Any = None, **how: Any) -> dict[str, Any]:
+        """Begin a request; gives the message."""
+        _, message = self.connection.request(method, params, **how)
+        decoded: dict[str, Any] = json.loads(message)
+        return decoded
+
+
+class RawEnd:
+    """The client's end of a channel to a running server: JSON objects, one at a time."""
+
+    def __init__(self, channel: Channel, revision: str) -> None:
+        self.channel = channel
+        self.revision = revision
+        self._last = 0
+
+    async def send(self, message: Any) -> None:
+        """Send a message as it is."""
+        await self.channel.send(encoded(message))
+
+    async def receive(self) -> dict[str, Any]:
+        """The next message of the server."""
+        with anyio.fail_after(10):
+            message: dict[str, Any] = json.loads(await self.channel.receive())
+            return message
+
+    async def ask(self, method: str, params: Mapping[str, Any] | None = None, **how: Any) -> Any:
+        """Send a request of the revision and give its answer; notifications before it are kept."""
+        self._last += 1
+        how.setdefault("id", self._last)
+        await self.send(request(self.revision, method, params, **how))
+        self.heard: list[dict[str, Any]] = []
+        while True:
+            message = await self.receive()
+            if message.get("id") == how["id"] and "method" not in message:
+                return message
+            self.heard.append(message)
+
+
+@asynccontextmanager
+async def speaking_to(
+    server: Any, revision: str, client: Mapping[str, Any] | None = None
+) -> AsyncIterator[RawEnd]:
+    """Run a server and open it as a client of a revision would, on the wire."""
+    near, far = memory_pair()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.serve, far)
+        end = RawEnd(near, revision)
+        if revision in HANDSHAKE:
+            await end.send(initialize(revision, client))
+            await end.receive()
+            await end.send(INITIALIZED)
+        yield end
+        await near.close()

@@ -1,0 +1,159 @@
+"""The ledger, the ids that tests claim, and the exceptions: three readings, no judgement.
+
+Tests claim ids with `requirement("area.slug")`. They are found in the source, not by collecting, so
+that a test which is skipped or deselected here still counts, and a check needs no plugin.
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+HERE = Path(__file__).resolve().parent
+TESTS = HERE.parent
+
+FINISHED_AREAS = (
+    "jsonrpc",
+    "meta",
+    "lifecycle",
+    "versioning",
+    "capabilities",
+    "discover",
+    "ping",
+    "cancellation",
+    "progress",
+    "stdio",
+    "custom-transport",
+    "seed-compat",
+    "tools",
+    "resources",
+    "prompts",
+    "completion",
+    "logging",
+    "pagination",
+    "content",
+)
+"""Areas whose every binding runtime entry has a test, or an exception with a reason."""
+
+BINDING = frozenset({"MUST", "MUST NOT"})
+
+
+class LedgerError(Exception):
+    """A file of this folder, or a claim in a test, is not of the agreed form."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One requirement: `README.md` beside the official ledger says what the fields mean."""
+
+    id: str
+    level: str
+    role: str
+    scope: str
+    revisions: tuple[str, ...]
+    rule: str
+    check: str
+    source: str
+
+    @property
+    def area(self) -> str:
+        """The part of the id before the dot."""
+        return self.id.partition(".")[0]
+
+    @property
+    def binding(self) -> bool:
+        """Whether the package itself must keep this rule."""
+        return self.scope == "runtime" and self.level in BINDING
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One id in one `requirement(...)` of one test file."""
+
+    id: str
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.id}"
+
+
+@cache
+def ledger() -> dict[str, Entry]:
+    """Every entry by id, in the order of the files.
+
+    Raises:
+        LedgerError: two entries share an id.
+    """
+    entries: dict[str, Entry] = {}
+    for path in sorted((HERE / "ledger").glob("*.yaml")):
+        for row in yaml.load(path.read_text("utf-8"), Loader=_LOADER):
+            row["revisions"] = tuple(row["revisions"])
+            entry = Entry(**row)
+            if entry.id in entries:
+                raise LedgerError(f"{path.name}: expected unique ids, got {entry.id} twice")
+            entries[entry.id] = entry
+    return entries
+
+
+@cache
+def exceptions() -> dict[str, str]:
+    """Reason by id, for binding entries of finished areas that have no test.
+
+    Raises:
+        LedgerError: an id stands there twice, or a reason is empty.
+    """
+    reasons: dict[str, str] = {}
+    with (HERE / "exceptions.toml").open("rb") as file:
+        rows: list[Mapping[str, str]] = tomllib.load(file).get("exception", [])
+    for row in rows:
+        if row["id"] in reasons or not row["reason"].strip():
+            raise LedgerError(f"exceptions.toml: expected one reason for {row['id']}")
+        reasons[row["id"]] = row["reason"]
+    return reasons
+
+
+@cache
+def claims() -> dict[str, list[Claim]]:
+    """Every claim of every test file by id.
+
+    Raises:
+        LedgerError: a `requirement(...)` holds something else than string literals.
+    """
+    found: defaultdict[str, list[Claim]] = defaultdict(list)
+    for path in sorted(TESTS.rglob("test_*.py")):
+        for claim in claims_of(path.read_text("utf-8"), path.relative_to(TESTS).as_posix()):
+            found[claim.id].append(claim)
+    return dict(found)
+
+
+def claims_of(source: str, file: str) -> Iterator[Claim]:
+    """The claims of one test file, given as text."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call) or _last_name(node.func) != "requirement":
+            continue
+        for argument in node.args:
+            match argument:
+                case ast.Constant(value=str(id)):
+                    yield Claim(id, file, argument.lineno)
+                case _:
+                    got = ast.unparse(argument)
+                    raise LedgerError(f"{file}:{node.lineno}: expected a string literal, got {got}")
+
+
+def _last_name(function: ast.expr) -> str:
+    match function:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""
+
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

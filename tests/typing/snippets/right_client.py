@@ -1,0 +1,42 @@
+"""A client as users write it: of whatever revision, and of one."""
+
+from __future__ import annotations
+
+from typing import assert_type
+
+from mcp_protocol import Client, RemoteError, UnsetType, connect
+from mcp_protocol.r2025_06_18 import models
+from mcp_protocol.r2025_06_18.client import Client as ClientOfOne
+
+
+async def whatever_revision() -> list[str]:
+    async with connect(["python", "weather.py"]) as client:
+        assert_type(client, Client)
+        names = [tool.name for tool in await client.list_tools()]
+        page = await client.list_tools_page()
+        names += [tool.name for tool in page.tools]
+        try:
+            result = await client.call_tool("forecast", {"city": "Oslo"}, timeout=10)
+        except RemoteError as error:
+            return [f"{error.code}: {error.message}"]
+        for block in result.content:
+            if block.type == "text":
+                names.append(block.text)
+    return names
+
+
+async def one_revision() -> None:
+    async with connect(["python", "weather.py"], revision="2025-06-18") as client:
+        assert_type(client, ClientOfOne)
+        assert_type(await client.list_tools(), list[models.Tool])
+        result = await client.call_tool("forecast", {"city": "Oslo"})
+        assert_type(result, models.CallToolResult)
+        assert_type(result.is_error, bool | UnsetType)
+        read = await client.read_resource("weather://Oslo/now")
+        for content in read.contents:
+            if isinstance(content, models.TextResourceContents):
+                assert_type(content.text, str)
+        reference = models.PromptReference(name="compare")
+        argument = models.CompleteRequestParamsArgument(name="first", value="O")
+        completed = await client.complete(reference, argument)
+        assert_type(completed.completion.values, list[str])

@@ -1,0 +1,39 @@
+"""What a checker has to find in a client."""
+
+from __future__ import annotations
+
+from mcp_protocol import connect
+from mcp_protocol.r2025_06_18 import models
+
+
+async def one_revision() -> None:
+    async with connect(["python", "weather.py"], revision="2025-06-18") as client:
+        await client.call_tool()  # expect: error
+        await client.call_tool(7)  # expect: error
+        await client.call_tool("forecast", ["Oslo"])  # expect: error
+        await client.call_tool("forecast", timeout="10")  # expect: error
+        await client.discover()  # expect: error
+        result = await client.call_tool("forecast")
+        result.isError  # expect: error
+        result.is_error = True  # expect: error
+        result.content[0].text  # expect: error
+        tools = await client.list_tools()
+        tools[0].nmae  # expect: error
+        length: int = len(tools[0].title)  # expect: error
+        print(length)
+        await client.set_level("loud")  # expect: error
+
+
+def messages() -> None:
+    models.TextContent()  # expect: error
+    models.TextContent("hello")  # expect: error
+    models.TextContent(text="hello", colour="red")  # expect: error
+    models.TextContent(text=None)  # expect: error
+    models.PromptMessage(role="robot", content=models.TextContent(text=""))  # expect: error
+
+
+async def whatever_revision() -> None:
+    async with connect("python weather.py", revision=2025) as client:  # expect: error
+        print(client)
+    async with connect(7) as client:  # expect: error
+        print(client)

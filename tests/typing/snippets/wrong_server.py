@@ -1,0 +1,44 @@
+"""What a checker has to find in a server."""
+
+from __future__ import annotations
+
+from mcp_protocol import Context, Exchange, Server, ToolAnnotations, ToolError
+from mcp_protocol.r2025_06_18 import models
+from mcp_protocol.r2025_06_18.server import ServerHandlers
+
+server = Server()  # expect: error
+server = Server("weather", verison="1.0")  # expect: error
+server = Server("weather", page_size="10")  # expect: error
+
+
+@server.tool(annotations={"readOnlyHint": True})  # expect: error
+async def forecast(city: str, ctx: Context) -> str:
+    await ctx.progress("half")  # expect: error
+    await ctx.log("loud", city)  # expect: error
+    raise ToolError()  # expect: error
+
+
+@server.resource()  # expect: error
+async def now() -> str:
+    return ""
+
+
+@server.tool(annotations=ToolAnnotations())
+async def days(count: int) -> int:
+    return count
+
+
+async def in_a_test() -> None:
+    await days("three")  # expect: error
+
+
+class Weather(ServerHandlers):
+    async def call_tool(  # expect: error
+        self, params: models.ListToolsResult, ctx: Exchange
+    ) -> models.CallToolResult:
+        raise NotImplementedError
+
+    async def list_tools(
+        self, params: models.ListToolsRequestParams | None, ctx: Exchange
+    ) -> models.ListToolsResult:
+        return models.ListPromptsResult(prompts=[])  # expect: error

@@ -1,0 +1,82 @@
+"""What users write, right and wrong, under both type checkers in strict mode.
+
+A line that ends in `# expect: error` must have one from each checker; any other must have none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.typing
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+SNIPPETS = sorted((HERE / "snippets").glob("*.py"))
+EXPECTED = re.compile(r"#\s*expect:\s*error$")
+MYPY_ERROR = re.compile(r"^(?P<file>[^:]+):(?P<line>\d+): error: ")
+
+Errors = dict[tuple[str, int], list[str]]
+
+
+@cache
+def mypy_errors() -> Errors:
+    """Errors of mypy by file name and line."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--no-error-summary", str(HERE / "snippets")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == ""
+    found: Errors = {}
+    for line in done.stdout.splitlines():
+        if match := MYPY_ERROR.match(line):
+            found.setdefault((Path(match["file"]).name, int(match["line"])), []).append(line)
+    return found
+
+
+@cache
+def pyright_errors() -> Errors:
+    """Errors of pyright by file name and line."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pyright", "--outputjson", "-p", str(HERE)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    found: Errors = {}
+    for row in json.loads(done.stdout)["generalDiagnostics"]:
+        if row["severity"] == "error":
+            place = (Path(row["file"]).name, row["range"]["start"]["line"] + 1)
+            found.setdefault(place, []).append(row["message"])
+    return found
+
+
+def expected_lines(snippet: Path) -> set[int]:
+    """Numbers of the lines that are wrong on purpose."""
+    lines = snippet.read_text("utf-8").splitlines()
+    return {number for number, line in enumerate(lines, 1) if EXPECTED.search(line)}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("errors", [mypy_errors, pyright_errors])
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda path: path.stem)
+def test_a_checker_finds_the_wrong_lines_and_no_others(snippet: Path, errors: object) -> None:
+    assert callable(errors)
+    found = {line: texts for (file, line), texts in errors().items() if file == snippet.name}
+    expected = expected_lines(snippet)
+    assert {line: texts for line, texts in found.items() if line not in expected} == {}
+    assert expected - found.keys() == set()
+
+
+def test_there_are_snippets_that_are_right_and_some_that_are_wrong() -> None:
+    wrong = [snippet for snippet in SNIPPETS if expected_lines(snippet)]
+    assert wrong
+    assert len(wrong) < len(SNIPPETS)
