@@ -16,6 +16,12 @@ ROOT = Path(__file__).parent
 PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 GOLDEN = "generated/mcp_protocol"
 CODE = ("generator", "generated", "templates", "tests", "noxfile.py")
+TESTS_MAY = (
+    "--exclude=tests/typing/",
+    "--disable-error-code=union-attr",  # a test that meets the wrong class fails by itself
+    "--allow-untyped-decorators",  # of the official SDK
+    "--allow-untyped-calls",
+)
 EVERYTHING_SERVER = "@modelcontextprotocol/server-everything@2026.8.31"
 
 
@@ -40,7 +46,7 @@ def lint(session: nox.Session) -> None:
     session.run("black", "--check", "--quiet", *CODE)
     session.run("ruff", "check", *CODE)
     session.run("mypy", "generator/mcpgen", GOLDEN, "noxfile.py")
-    session.run("mypy", "tests", "--exclude", "tests/typing/", env={"MYPYPATH": "tests"})
+    session.run("mypy", "tests", *TESTS_MAY, env={"MYPYPATH": "tests"})
     session.run("pyright")
     session.run("pytest", "-m", "typing", "tests/typing")
 

@@ -72,7 +72,8 @@ class Client(ClientBase):
 
         Source: server/resources.
         """
-        return await self._pages("resources/list", {}, meta, timeout)
+        fields: dict[str, Any] = {}
+        return await self._pages("resources/list", fields, meta, timeout)
 
     async def list_resources_page(
         self,
@@ -110,7 +111,8 @@ class Client(ClientBase):
 
         Source: server/resources.
         """
-        return await self._pages("resources/templates/list", {}, meta, timeout)
+        fields: dict[str, Any] = {}
+        return await self._pages("resources/templates/list", fields, meta, timeout)
 
     async def list_resource_templates_page(
         self,
@@ -197,7 +199,8 @@ class Client(ClientBase):
 
         Source: server/prompts.
         """
-        return await self._pages("prompts/list", {}, meta, timeout)
+        fields: dict[str, Any] = {}
+        return await self._pages("prompts/list", fields, meta, timeout)
 
     async def list_prompts_page(
         self,
@@ -261,7 +264,8 @@ class Client(ClientBase):
 
         Source: server/tools.
         """
-        return await self._pages("tools/list", {}, meta, timeout)
+        fields: dict[str, Any] = {}
+        return await self._pages("tools/list", fields, meta, timeout)
 
     async def list_tools_page(
         self,
@@ -287,7 +291,6 @@ class Client(ClientBase):
         )
         return result
 
-    @overload
     async def call_tool(
         self,
         name: str,
@@ -296,47 +299,21 @@ class Client(ClientBase):
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
-    ) -> models.CallToolResult: ...
-
-    @overload
-    async def call_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | UnsetType = UNSET,
-        *,
-        task: models.TaskMetadata,
-        meta: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> models.CallToolResult | models.CreateTaskResult: ...
-
-    async def call_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | UnsetType = UNSET,
-        *,
-        task: models.TaskMetadata | UnsetType = UNSET,
-        meta: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> models.CallToolResult | models.CreateTaskResult:
+    ) -> models.CallToolResult:
         """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
         `isError`.
 
         Args:
             name: Name of the tool, as listed.
             arguments: Arguments as the tool's `inputSchema` wants them; absent means none.
-            task: Asks for execution as a task: the answer is then a `CreateTaskResult`; needs the
-                receiver's tasks capability.
 
         Source: server/tools.
         """
         fields: dict[str, Any] = {
             "name": name,
             "arguments": arguments,
-            "task": task,
         }
-        result: models.CallToolResult | models.CreateTaskResult = await self._call(
+        result: models.CallToolResult = await self._call(
             "tools/call", fields, meta, timeout, on_progress
         )
         return result
@@ -557,7 +534,8 @@ class Client(ClientBase):
 
         Source: basic/utilities/tasks.
         """
-        return await self._pages("tasks/list", {}, meta, timeout)
+        fields: dict[str, Any] = {}
+        return await self._pages("tasks/list", fields, meta, timeout)
 
     async def list_tasks_page(
         self,
@@ -929,6 +907,7 @@ def connect(
     handlers: r2024_11_05.ClientHandlers | ClientHandlers | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
+    title: str | None = None,
     info: Mapping[str, Any] | None = None,
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
@@ -945,6 +924,7 @@ def connect(
     handlers: r2025_03_26.ClientHandlers | ClientHandlers | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
+    title: str | None = None,
     info: Mapping[str, Any] | None = None,
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
@@ -961,6 +941,7 @@ def connect(
     handlers: r2025_06_18.ClientHandlers | ClientHandlers | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
+    title: str | None = None,
     info: Mapping[str, Any] | None = None,
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
@@ -977,6 +958,7 @@ def connect(
     handlers: r2025_11_25.ClientHandlers | ClientHandlers | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
+    title: str | None = None,
     info: Mapping[str, Any] | None = None,
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
@@ -993,6 +975,7 @@ def connect(
     handlers: r2026_07_28.ClientHandlers | ClientHandlers | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
+    title: str | None = None,
     info: Mapping[str, Any] | None = None,
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
@@ -1009,6 +992,7 @@ def connect(
     handlers: ClientHandlers | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
+    title: str | None = None,
     info: Mapping[str, Any] | None = None,
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
@@ -1025,6 +1009,7 @@ def connect(
     handlers: Handlers | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
+    title: str | None = None,
     info: Mapping[str, Any] | None = None,
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
@@ -1040,6 +1025,7 @@ def connect(
     handlers: Handlers | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
+    title: str | None = None,
     info: Mapping[str, Any] | None = None,
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
@@ -1055,6 +1041,7 @@ def connect(
         handlers: What the client can do for the server, and what it hears of it.
         name: How the client calls itself.
         version: Its version.
+        title: Its name for people.
         info: What else it says of itself, as wire object.
         capabilities: What it declares beyond what the handlers show, as wire object.
         env: Environment of the server's process.
@@ -1071,6 +1058,8 @@ def connect(
     if revision is not None:
         chosen = REVISIONS.only(revision)
         face = importlib.import_module(f".{_FACES[revision]}.client", __package__).Client
-    identity = Identity({"name": name, "version": version, **(info or {})}, capabilities or {})
-    application = ClientApplication(handlers, identity)
+    own = {"name": name, "version": version, **(info or {})}
+    if title is not None:
+        own["title"] = title
+    application = ClientApplication(handlers, Identity(own, capabilities or {}))
     return open_client(face, target, chosen, application, env=env, cwd=cwd, timeouts=timeouts)

@@ -37,6 +37,7 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+RESOURCE_NOT_FOUND = -32002
 
 NO_DATA: Any = object()
 """Stands for an error without `data`, which is not the same as `data: null`."""
@@ -180,6 +181,17 @@ class RemoteError(McpError):
         self.data = data
         self.method = method
 
+    @property
+    def resource_not_found(self) -> bool:
+        """Whether it may say that there is no resource under the URI that was read.
+
+        Servers say it by -32002 or by -32602, the code of bad params, as their revision has it.
+
+        Source: server/resources (error handling).
+        """
+        codes = (RESOURCE_NOT_FOUND, INVALID_PARAMS)
+        return self.method == "resources/read" and self.code in codes
+
 
 class RevisionError(McpError):
     """Client and server have no protocol revision in common.
@@ -263,7 +275,11 @@ class ServerStartError(TransportError):
     """
 
     def __init__(
-        self, argv: Sequence[str], exit_code: int | None, stderr_tail: Sequence[str], reason: str = ""
+        self,
+        argv: Sequence[str],
+        exit_code: int | None,
+        stderr_tail: Sequence[str],
+        reason: str = "",
     ) -> None:
         ended = "could not be started" if exit_code is None else f"ended with exit code {exit_code}"
         parts = [f"server {' '.join(argv)!r} {ended}"]

@@ -71,7 +71,9 @@ def check_user_meta(meta: Mapping[str, Any], facts: Facts) -> None:
         if key not in known and is_reserved_key(key, facts):
             raise LocalProtocolError(f"_meta key {key!r}: its prefix is reserved for the protocol")
         if key in facts.trace_keys and not _is_trace(key, value):
-            raise LocalProtocolError(f"_meta key {key!r}: expected W3C trace context, got {value!r}")
+            raise LocalProtocolError(
+                f"_meta key {key!r}: expected W3C trace context, got {value!r}"
+            )
 
 
 def _is_trace(key: str, value: Any) -> bool:

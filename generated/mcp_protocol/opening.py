@@ -35,9 +35,7 @@ class Opening:
         describe: The client's account of itself in a revision.
     """
 
-    def __init__(
-        self, revisions: Revisions, describe: Callable[[Revision], Description]
-    ) -> None:
+    def __init__(self, revisions: Revisions, describe: Callable[[Revision], Description]) -> None:
         self._all = revisions
         self._describe = describe
         self._modern = revisions.of(Lifecycle.PER_REQUEST)

@@ -119,8 +119,10 @@ async def serve(
         sessions: The server's sessions, joined while this one is open.
         drain: Seconds that requests being served may still take once the client is gone.
     """
+    from .trace import traced  # its patterns cost import time that only serving is worth
+
     connection = Connection("server", revisions, describe, extensions)
-    session = Session(Peer(connection, channel, application, drain=drain))
+    session = Session(Peer(connection, traced(channel, "server"), application, drain=drain))
     with sessions.joined(session):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.send_announced)

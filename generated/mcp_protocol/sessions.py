@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 from ._faces import SessionBase
 from ._wire import UNSET, UnsetType
@@ -119,7 +119,6 @@ class ServerSession(SessionBase):
         result: models.ListTasksResult = await self._request("tasks/list", fields, timeout)
         return result
 
-    @overload
     async def create_message(
         self,
         max_tokens: int,
@@ -134,42 +133,7 @@ class ServerSession(SessionBase):
         tools: Sequence[models.Tool] | UnsetType = UNSET,
         *,
         timeout: float | None = None,
-    ) -> models.CreateMessageResult: ...
-
-    @overload
-    async def create_message(
-        self,
-        max_tokens: int,
-        messages: Sequence[models.SamplingMessage],
-        include_context: Literal["allServers", "none", "thisServer"] | UnsetType = UNSET,
-        metadata: Mapping[str, Any] | UnsetType = UNSET,
-        model_preferences: models.ModelPreferences | UnsetType = UNSET,
-        stop_sequences: Sequence[str] | UnsetType = UNSET,
-        system_prompt: str | UnsetType = UNSET,
-        temperature: int | float | UnsetType = UNSET,
-        tool_choice: models.ToolChoice | UnsetType = UNSET,
-        tools: Sequence[models.Tool] | UnsetType = UNSET,
-        *,
-        task: models.TaskMetadata,
-        timeout: float | None = None,
-    ) -> models.CreateMessageResult | models.CreateTaskResult: ...
-
-    async def create_message(
-        self,
-        max_tokens: int,
-        messages: Sequence[models.SamplingMessage],
-        include_context: Literal["allServers", "none", "thisServer"] | UnsetType = UNSET,
-        metadata: Mapping[str, Any] | UnsetType = UNSET,
-        model_preferences: models.ModelPreferences | UnsetType = UNSET,
-        stop_sequences: Sequence[str] | UnsetType = UNSET,
-        system_prompt: str | UnsetType = UNSET,
-        temperature: int | float | UnsetType = UNSET,
-        tool_choice: models.ToolChoice | UnsetType = UNSET,
-        tools: Sequence[models.Tool] | UnsetType = UNSET,
-        *,
-        task: models.TaskMetadata | UnsetType = UNSET,
-        timeout: float | None = None,
-    ) -> models.CreateMessageResult | models.CreateTaskResult:
+    ) -> models.CreateMessageResult:
         """Asks the client to run a model. The client picks the model, and its user should see and
         approve the exchange.
 
@@ -184,8 +148,6 @@ class ServerSession(SessionBase):
             model_preferences: Which model would suit; advice only.
             stop_sequences: Texts at which generation ends.
             system_prompt: Instructions for the model; the client may change or drop them.
-            task: Asks for execution as a task: the answer is then a `CreateTaskResult`; needs the
-                receiver's tasks capability.
             temperature: Randomness of the model, on the scale of its provider; absent leaves it to
                 the client.
             tool_choice: Whether the model may or must use tools (default `auto`); an error unless
@@ -202,12 +164,11 @@ class ServerSession(SessionBase):
             "model_preferences": model_preferences,
             "stop_sequences": stop_sequences,
             "system_prompt": system_prompt,
-            "task": task,
             "temperature": temperature,
             "tool_choice": tool_choice,
             "tools": tools,
         }
-        result: models.CreateMessageResult | models.CreateTaskResult = await self._request(
+        result: models.CreateMessageResult = await self._request(
             "sampling/createMessage", fields, timeout
         )
         return result
@@ -232,7 +193,7 @@ class ServerSession(SessionBase):
         params: models.ElicitRequestParams,
         *,
         timeout: float | None = None,
-    ) -> models.ElicitResult | models.CreateTaskResult:
+    ) -> models.ElicitResult:
         """Asks the client's user for something: data in a form, or an act on a web page.
 
         Only in 2025-06-18, 2025-11-25.
@@ -243,7 +204,7 @@ class ServerSession(SessionBase):
 
         Source: client/elicitation.
         """
-        result: models.ElicitResult | models.CreateTaskResult = await self._request_whole(
+        result: models.ElicitResult = await self._request_whole(
             "elicitation/create", params, timeout
         )
         return result

@@ -143,6 +143,7 @@ class Callers:
         if self.gone is not None:
             raise self.gone()
         timed = timeout is not None or limit is not None
+        now = anyio.current_time() if timed else 0.0
         identifier, message = self._connection.request(
             name,
             params,
@@ -151,7 +152,7 @@ class Callers:
             serving=serving,
             timeout=timeout,
             limit=limit,
-            now=anyio.current_time() if timed else 0.0,
+            now=now,
         )
         self._waiters[identifier] = waiter
         try:
@@ -161,8 +162,8 @@ class Callers:
                 await self._channel.send(message, serving)
                 await waiter.wait()
             if not waiter.settled:
-                seconds = [given for given in (timeout, limit) if given is not None]
-                raise RequestTimeoutError(name, min(seconds))
+                at_limit = limit is not None and self._connection.deadline(identifier) == now + limit
+                raise RequestTimeoutError(name, (limit if at_limit else timeout) or 0.0)
         finally:
             del self._waiters[identifier]
             if not waiter.settled:

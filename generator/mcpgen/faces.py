@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from mcpgen import names
 from mcpgen.annotations import GIVEN, annotation, union
-from mcpgen.facts import Facts
 from mcpgen.jsonvalues import Node
 from mcpgen.methods import Method, Methods
 from mcpgen.nodes import META
@@ -19,9 +18,10 @@ from mcpgen.plain import Definition, Normal
 from mcpgen.texts import Texts, arguments, docstring
 
 CURSOR = "cursor"
-_ANSWERS = ("inputResponses", "requestState")
-_ASKS = "inputRequests"
-_TASK = "task"
+_ANSWER_TO = {"inputResponses": "inputRequests", "requestState": "inputRequests", "task": "task"}
+"""Params that no face has, and the member by which a result tells that it answers to them."""
+_TAKEN = frozenset({"fields", "meta", "on_progress", "result", "rows", "self", "timeout"})
+"""Names that the coroutines of a face need for themselves."""
 _INDENT = 8
 
 
@@ -30,31 +30,18 @@ class Argument:
     """One member of the params, as an argument.
 
     Attributes:
-        name: Its Python name.
+        name: Its name.
+        field: Python name of the member.
         type: Its type, without the mark of an optional one.
         required: Whether it must be given.
         doc: What it means; may be empty.
     """
 
     name: str
+    field: str
     type: str
     required: bool
     doc: str
-
-
-@dataclass(frozen=True)
-class Way:
-    """One signature of a call.
-
-    Attributes:
-        switches: Arguments by name only that decide about the answer.
-        answer: Type of the answer.
-        is_overload: Whether it is for type checkers alone.
-    """
-
-    switches: tuple[Argument, ...]
-    answer: str
-    is_overload: bool
 
 
 @dataclass(frozen=True)
@@ -71,9 +58,8 @@ class Call:
         arguments: The params one by one; the params as a whole where they are of several kinds.
         whole: Whether `arguments` is the params as a whole.
         result: Type of what comes back, and of what a handler returns.
-        answer: The same, less what the client works out by itself.
+        answer: The same, less the answers to what a face does not ask for.
         item: Type of the items of a paginated list.
-        plain_answer: The type of the answer when `task` is not given; `None` if that is the same.
         summary, source: Parts of the docstring.
     """
 
@@ -88,30 +74,13 @@ class Call:
     result: str
     answer: str
     item: str | None
-    plain_answer: str | None
     summary: str
     source: str
 
     @property
-    def switch(self) -> Argument | None:
-        """The argument that decides between the kinds of answer."""
-        return _switch(self.arguments) if self.plain_answer else None
-
-    @property
-    def positional(self) -> tuple[Argument, ...]:
-        """The arguments that may be given by position."""
-        return tuple(argument for argument in self.arguments if argument != self.switch)
-
-    @property
-    def ways(self) -> tuple[Way, ...]:
-        """The signatures, overloads first."""
-        if self.switch is None or self.plain_answer is None:
-            return (Way((), self.answer, False),)
-        return (
-            Way((), self.plain_answer, True),
-            Way((replace(self.switch, required=True),), self.answer, True),
-            Way((self.switch,), self.answer, False),
-        )
+    def filters(self) -> tuple[Argument, ...]:
+        """The arguments of a list that hold for all of its pages."""
+        return tuple(argument for argument in self.arguments if argument.name != CURSOR)
 
 
 @dataclass(frozen=True)
@@ -137,9 +106,9 @@ class Faces:
     asked: Face
 
 
-def derive(methods: Methods, facts: Facts, texts: Texts) -> Faces:
+def derive(methods: Methods, texts: Texts) -> Faces:
     """The faces of one revision."""
-    maker = _Maker(methods.normal, facts, texts)
+    maker = _Maker(methods.normal, texts)
 
     def face(*groups: Iterable[Method], notifications: Iterable[Method]) -> Face:
         requests = {m.python_name: maker.call(m) for group in groups for m in group}
@@ -165,9 +134,8 @@ def merge(faces: Mapping[str, Faces]) -> Faces:
 
 
 class _Maker:
-    def __init__(self, normal: Normal, facts: Facts, texts: Texts) -> None:
+    def __init__(self, normal: Normal, texts: Texts) -> None:
         self.normal = normal
-        self.facts = facts
         self.texts = texts
 
     def call(self, method: Method) -> Call:
@@ -177,7 +145,6 @@ class _Maker:
         found = self._whole(params) if params and whole else self._arguments(params, method)
         result = union(f"models.{name}" for name in method.results) or "None"
         answer = union(f"models.{name}" for name in self._answers(method)) or "None"
-        without = union(f"models.{name}" for name in self._plain(method, found)) or "None"
         return _documented(
             Call(
                 name=method.name,
@@ -191,7 +158,6 @@ class _Maker:
                 result=result,
                 answer=answer,
                 item=f"models.{method.item}" if method.item else None,
-                plain_answer=without if without != answer else None,
                 summary=self.texts.summary(message),
                 source=self.texts.source(message),
             ),
@@ -200,19 +166,18 @@ class _Maker:
 
     def _whole(self, params: Definition) -> tuple[Argument, ...]:
         kind = f"models.{params.name}"
-        return (Argument("params", kind, True, self.texts.summary(params)),)
+        return (Argument("params", "params", kind, True, self.texts.summary(params)),)
 
     def _arguments(self, params: Definition | None, method: Method) -> tuple[Argument, ...]:
         """The params one by one, those that must be given first."""
         if params is None:
             return ()
-        left_out = {META}
-        if method.name in self.facts.behaviour.input_required:
-            left_out.update(_ANSWERS)
+        left_out = {META, *self._left_out(method)}
         python = names.members(params.properties)
         found = [
             Argument(
-                name=python[wire],
+                name=f"{python[wire]}_" if python[wire] in _TAKEN else python[wire],
+                field=python[wire],
                 type=annotation(node, GIVEN),
                 required=wire in params.required,
                 doc=self.texts.member(params, wire),
@@ -223,18 +188,18 @@ class _Maker:
         return tuple(sorted(found, key=lambda argument: not argument.required))
 
     def _answers(self, method: Method) -> list[str]:
-        """The results less the demand for input, which a client meets by itself."""
-        asks = method.name in self.facts.behaviour.input_required
-        return [name for name in method.results if not (asks and _ASKS in self._properties(name))]
+        """The results that can come without what is left out."""
+        left_out = {_ANSWER_TO[wire] for wire in self._left_out(method)}
+        return [name for name in method.results if left_out.isdisjoint(self._properties(name))]
 
-    def _plain(self, method: Method, given: Sequence[Argument]) -> list[str]:
-        """The answers that can come when no task was asked for."""
-        switch = _switch(given)
-        return [
-            name
-            for name in self._answers(method)
-            if switch is None or switch.name not in self._properties(name)
-        ]
+    def _left_out(self, method: Method) -> list[str]:
+        """Params that no face has.
+
+        Demands for input are met by the client itself, and whether a request becomes a task
+        decides about the type of its answer.
+        """
+        answers = {wire for name in method.results for wire in self._properties(name)}
+        return [wire for wire, answer in _ANSWER_TO.items() if answer in answers]
 
     def _properties(self, name: str) -> Mapping[str, Node]:
         return self.normal.definitions[name].properties
@@ -246,16 +211,11 @@ def _params(method: Method) -> str:
     return f"models.{method.params}" + ("" if method.params_required else " | None")
 
 
-def _switch(given: Sequence[Argument]) -> Argument | None:
-    """The optional argument that turns a call into a task, of which the answer then tells."""
-    return next((a for a in given if a.name == _TASK and not a.required), None)
-
-
 def _documented(call: Call, revisions: Sequence[str]) -> Call:
     """A call with its docstrings made from its parts."""
     told = [(a.name, a.doc) for a in call.arguments]
+    own = [(a.name, a.doc) for a in call.filters] if call.item else told
     only = f"Only in {', '.join(revisions)}." if revisions else ""
-    own = [(name, doc) for name, doc in told if name != CURSOR] if call.item else told
     every = "Follows the pages to the last, and returns the items of all." if call.item else ""
     return replace(
         call,
@@ -288,8 +248,6 @@ def _merged_calls(groups: Mapping[str, Sequence[Call]]) -> tuple[Call, ...]:
 def _merged(calls: Sequence[Call], revisions: Sequence[str]) -> Call:
     newest = calls[0]
     whole = next((call for call in calls if call.whole), None)
-    plain = union(call.plain_answer or call.answer for call in calls)
-    answer = union(call.answer for call in calls)
     items = [call.item for call in calls if call.item]
     merged = replace(
         newest,
@@ -297,8 +255,7 @@ def _merged(calls: Sequence[Call], revisions: Sequence[str]) -> Call:
         arguments=whole.arguments if whole else _merged_arguments(calls),
         whole=whole is not None,
         result=union(call.result for call in calls),
-        answer=answer,
-        plain_answer=plain if plain != answer else None,
+        answer=union(call.answer for call in calls),
         item=union(items) if items else None,
     )
     return _documented(merged, revisions)

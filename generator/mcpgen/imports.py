@@ -23,6 +23,7 @@ class Imports:
         errors: Of `errors`.
         exchange: Of `exchange`, for type checkers.
         waiting: Of `waiting`, for type checkers.
+        models: The module `models`, for type checkers.
     """
 
     abc: str
@@ -32,6 +33,7 @@ class Imports:
     errors: str
     exchange: str
     waiting: str
+    models: str
 
 
 def of_client(sent: Face, handled: Face) -> Imports:
@@ -52,7 +54,8 @@ def of_handlers_and_session(handled: Face, sent: Face) -> Imports:
 
 def of_session(sent: Face) -> Imports:
     """For a module with what a server may say by itself."""
-    return _imports({"SessionBase", "TYPE_CHECKING", *_called(sent)})
+    used = {"SessionBase", *_called(sent)}
+    return _imports(used | {"TYPE_CHECKING"} if "models" in used else used)
 
 
 def _client(sent: Face, handled: Face) -> set[str]:
@@ -78,14 +81,13 @@ def _imports(used: set[str]) -> Imports:
         errors=those("MethodNotFoundError"),
         exchange=those("Exchange"),
         waiting=those("OnProgress"),
+        models=those("models"),
     )
 
 
 def _called(face: Face) -> Iterator[str]:
     for call in (*face.requests, *face.notifications):
         yield "Any"
-        if len(call.ways) > 1:
-            yield "overload"
         for argument in call.arguments:
             yield from _WORD.findall(argument.type)
             if not argument.required:

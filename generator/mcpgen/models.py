@@ -11,12 +11,13 @@ import json
 import warnings
 from collections import defaultdict
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from mcpgen import names, paths
 from mcpgen.jsonvalues import Node
 from mcpgen.plain import Check, Definition, Fixed, Normal, Range
-from mcpgen.texts import Doc
+from mcpgen.texts import WIDTH, Doc
 from mcpgen.unions import Variant
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -59,12 +60,14 @@ def render(
             input_file_type=InputFileType.JsonSchema,
             output_model_type=DataModelType.MsgspecStruct,
             target_python_version=PythonVersion.PY_311,
-            custom_template_dir=paths.templates_dir() / "models",
+            custom_template_dir=_templates(),
             extra_template_data=extra,
             additional_imports=_imports(normal, unions),
             import_overrides=_OF_PACKAGE,
             custom_file_header=f'"""{title}"""',
             formatters=[Formatter.BUILTIN],
+            builtin_format_line_length=WIDTH,
+            settings_path=_templates(),
             aliases=aliases,
             apply_default_values_for_required_fields=True,
             disable_timestamp=True,
@@ -78,6 +81,10 @@ def render(
             use_union_operator=True,
         )
     return str(source)
+
+
+def _templates() -> Path:
+    return paths.templates_dir() / "models"
 
 
 def _input(definition: Definition) -> Node:

@@ -56,6 +56,11 @@ def is_open(node: Node) -> bool:
     return node.get("additionalProperties") in ({}, True)
 
 
+def refers_to_open(node: Json, definitions: Mapping[str, Node]) -> bool:
+    """Whether a schema is a reference to an object that is declared open."""
+    return is_object(node) and "$ref" in node and is_open(definitions[target(node)])
+
+
 def says_nothing(node: Node) -> bool:
     """Whether an object is declared open, and knows no member but `_meta`."""
     return is_open(node) and set(properties(node)) <= {META}

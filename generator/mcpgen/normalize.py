@@ -201,9 +201,8 @@ class _Walk:
         if place.path[-1] == META:
             self.name_meta(node, place)
             return ANY_MAP
-        if is_object(node) and "$ref" in node:
-            if nodes.is_open(self.schema.definitions[target(node)]):
-                return ANY_MAP
+        if nodes.refers_to_open(node, self.schema.definitions):
+            return ANY_MAP
         return self.plain(node, place)
 
     def name_meta(self, node: Json, place: _Place) -> None:

@@ -203,7 +203,7 @@ def build(
         types=tuple(normal.definitions),
         parts=_parts(normal),
         tables=_tables(found),
-        faces=faces.derive(found, facts, texts),
+        faces=faces.derive(found, texts),
         facts=facts,
         result_types=_result_types(facts),
         models=ModelsSpec(

@@ -1,6 +1,6 @@
 """Docstrings: what is said about a type or a call, wrapped and escaped, ready between quotes.
 
-What mcpgen's own documentation says comes first, then the prose of the schema, if it has any.
+The prose of a schema comes first, if it has any; mcpgen's own schemas have none, but documentation.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class Texts:
         """What a type is, in one paragraph or more."""
         told = self.docs.type_doc(self.schema.revision, definition.name)
         said = self.schema.prose.get(definition.pointer, "")
-        return told or said or f"{_spaced(definition.name)}."
+        return said or told or f"{_spaced(definition.name)}."
 
     def member(self, definition: Definition, wire: str) -> str:
         """What a member of a type means, or an empty text."""
         told = self.docs.field_doc(self.schema.revision, definition.name, wire)
         pointer = f"{definition.pointer}/properties/{escape(wire)}"
-        return told or self.schema.prose.get(pointer, "")
+        return self.schema.prose.get(pointer, "") or told
 
     def source(self, definition: Definition) -> str:
         """The line that names the page a type belongs to, or an empty text."""
@@ -77,9 +77,16 @@ def docstring(paragraphs: Iterable[str], indent: int) -> str:
 
 
 def arguments(pairs: Sequence[tuple[str, str]]) -> str:
-    """The `Args:` section for names and what they mean; empty if nothing is said of any."""
-    told = [f"    {name}: {text}" for name, text in pairs if text]
+    """The `Args:` section for names and what they mean; empty if nothing is said of any.
+
+    Of a text in paragraphs, the first counts.
+    """
+    told = [f"    {name}: {_line(text)}" for name, text in pairs if text]
     return "\n".join(["Args:", *told]) if told else ""
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split("\n\n")[0].split())
 
 
 def _wrapped(paragraph: str, indent: int, *, first: bool) -> list[str]:

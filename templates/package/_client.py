@@ -18,10 +18,11 @@ from .errors import (
     RemoteProtocolError,
     RequestCancelledError,
 )
-from .exchange import Application, Exchange
+from .exchange import Exchange
 from .facts import Method, Revision
 from .lifecycle import Description, Session, declared
 from .peer import Peer
+from .structured import OutputSchemas
 from .waiting import OnChange, OnProgress
 
 INPUT_ROUNDS = 16
@@ -51,7 +52,7 @@ class ClientBase:
         session: What was agreed with the server.
     """
 
-    def __init__(self, peer: Peer, application: Application, limit: float) -> None:
+    def __init__(self, peer: Peer, application: ClientApplication, limit: float) -> None:
         if peer.session is None:
             raise LocalProtocolError("nothing was agreed with the server yet")
         self.session: Session = peer.session
@@ -193,19 +194,25 @@ class ClientBase:
         """Send a request whose params are given by Python names; UNSET ones are left out.
 
         Where a server may ask for input first, it gets what it asks, until it gives its result.
-        The timeout holds for each round.
+        The timeout holds for each round. A tool's structured result is held against the schema
+        that the server listed for it.
         """
         revision = self.session.revision
         params = typed_params(revision.client_requests, name, fields, revision.name)
         result = await self._ask(name, params, meta, timeout, on_progress)
-        if name not in revision.facts.input_required:
-            return result
-        for _ in range(INPUT_ROUNDS):
-            if not hasattr(result, "input_requests"):
-                return result
-            again = await self._with_input(name, params, result)
-            result = await self._ask(name, again, meta, timeout, on_progress)
-        raise RemoteProtocolError(f"{name}: the server asked for input {INPUT_ROUNDS} times")
+        if name in revision.facts.input_required:
+            rounds = 0
+            while hasattr(result, "input_requests"):
+                if rounds == INPUT_ROUNDS:
+                    raise RemoteProtocolError(f"{name}: the server asked for input {rounds} times")
+                rounds += 1
+                again = await self._with_input(name, params, result)
+                result = await self._ask(name, again, meta, timeout, on_progress)
+        if name == "tools/list":
+            self._application.outputs.listed(result.tools)
+        elif name == "tools/call":
+            self._application.outputs.check(params.name, result)
+        return result
 
     async def _with_input(self, name: str, params: Any, result: Any) -> dict[str, Any]:
         """The params of a request once more, with what its result asked for.
@@ -256,7 +263,7 @@ class ClientBase:
         meta: Mapping[str, Any] | None,
         timeout: float | None,
     ) -> list[Any]:
-        """Follow the cursors of a list to its end; an empty cursor is a cursor too.
+        """Follow the cursors of a list to its end. They may be any text, even the same one again.
 
         Source: server/utilities/pagination.
         """
@@ -264,17 +271,17 @@ class ClientBase:
         if method is None or method.items is None:
             raise MethodNotFoundError(name)
         found: list[Any] = []
+        last: list[Any] = []
         cursor: Any = UNSET
-        seen: set[Any] = set()
         for _ in range(PAGES):
             result = await self._call(name, {**fields, "cursor": cursor}, meta, timeout, None)
-            found += getattr(result, method.items)
-            cursor = result.next_cursor
-            if cursor is UNSET:
+            page = getattr(result, method.items)
+            found += page
+            if result.next_cursor is UNSET:
                 return found
-            if cursor in seen:
-                raise RemoteProtocolError(f"{name}: cursor {cursor!r} came twice")
-            seen.add(cursor)
+            if page and page == last and cursor == result.next_cursor:
+                raise RemoteProtocolError(f"{name}: the page after cursor {cursor!r} leads nowhere")
+            last, cursor = page, result.next_cursor
         raise RemoteProtocolError(f"{name}: the list did not end within {PAGES} pages")
 
 
@@ -297,9 +304,13 @@ class ClientApplication:
     Args:
         handlers: The user's handlers, or `None`.
         identity: How the client introduces itself.
+
+    Attributes:
+        outputs: What the server's tools promise; forgotten when the server says that they changed.
     """
 
     def __init__(self, handlers: Handlers | None, identity: Identity) -> None:
+        self.outputs = OutputSchemas()
         self._handlers = handlers
         self._identity = identity
         self._descriptions: dict[str, Description] = {}
@@ -332,6 +343,8 @@ class ClientApplication:
 
     async def notified(self, exchange: Exchange) -> None:
         """Pass one of the server's notifications on."""
+        if exchange.method.name == "notifications/tools/list_changed":
+            self.outputs.forget()
         handler = self._handler(exchange.method)
         if handler is not None:
             await handler(exchange.params, exchange)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from . import _wire
-from ._wire import UNSET
+from ._wire import UNSET, ValidationError
 from .errors import InvalidParamsError, MethodNotFoundError
 from .exchange import Exchange
 from .facts import Method
@@ -62,22 +62,33 @@ def typed_params(
 
     Raises:
         MethodNotFoundError: The revision has no such message.
-        InvalidParamsError: The revision has no such field, or a required one is missing.
+        InvalidParamsError: The revision has no such field, a required one is missing, or a value
+            has another type there.
     """
     method = rows.get(name)
     if method is None:
         raise MethodNotFoundError(name)
-    given = {field: value for field, value in fields.items() if value is not UNSET}
-    known: tuple[str, ...] = () if method.params is None else method.params.__struct_fields__
-    for field in given:
-        if field not in known:
-            raise InvalidParamsError(f"{name}: {revision} has no {field!r}")
+    known = method.wire_names
+    given: dict[str, Any] = {}
+    for field, value in fields.items():
+        if value is not UNSET:
+            if field not in known:
+                raise InvalidParamsError(f"{name}: {revision} has no {field!r}")
+            given[known[field]] = value
     if method.params is None or not (given or method.params_required):
         return None
     try:
-        return method.params(**method.filled_in, **given)
-    except TypeError as error:
+        return _shaped({**method.filled_in, **given}, method.params)
+    except (ValidationError, TypeError) as error:
         raise InvalidParamsError(f"{name}: {error}") from None
+
+
+def _shaped(wire: Mapping[str, Any], kind: Any) -> Any:
+    """Params in a revision's own type; Structs in them may be those of another revision."""
+    try:
+        return _wire.convert(wire, kind)
+    except ValidationError:
+        return _wire.convert(_wire.to_builtins(wire), kind)
 
 
 def wire_params(

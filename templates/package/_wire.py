@@ -23,6 +23,7 @@ __all__ = [
     "convert",
     "decoder",
     "encode",
+    "nullable_decoder",
     "to_builtins",
 ]
 
@@ -83,13 +84,17 @@ class Untagged(metaclass=_Stand):
         """Convert a decoded JSON value into the member it fits.
 
         Raises:
-            ValidationError: It fits none, or breaks a rule of the one it fits.
+            ValueError: It fits none, or breaks a rule of the one it fits. (To this, and not to a
+                ValidationError, msgspec adds where in the message the value stands.)
         """
         if isinstance(value, dict):
             for variant in cls.variants:
                 if variant.fits(value):
-                    return convert(value, variant.type)
-        raise ValidationError(f"Expected one of {cls.names()}, got {_shape(value)}")
+                    try:
+                        return convert(value, variant.type)
+                    except ValidationError as error:
+                        raise ValueError(str(error)) from None
+        raise ValueError(f"Expected one of {cls.names()}, got {_shape(value)}")
 
     @classmethod
     def names(cls) -> str:
@@ -126,6 +131,27 @@ def decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
         kind, dec_hook=_decode_untagged
     ).decode
     return decode
+
+
+def nullable_decoder(kind: Any, name: str) -> Callable[[bytes | Raw], Any]:
+    """A decoder for an object that takes null under a wire name for no such member.
+
+    Raises:
+        ValidationError: (from the decoder) JSON of another shape; the text has the path.
+        msgspec.DecodeError: (from the decoder) not JSON.
+    """
+    decode = decoder(kind)
+
+    def decode_nullable(data: bytes | Raw) -> Any:
+        try:
+            return decode(data)
+        except ValidationError:
+            value = msgspec.json.decode(data)
+            if not isinstance(value, dict) or value.pop(name, UNSET) is not None:
+                raise
+            return convert(value, kind)
+
+    return decode_nullable
 
 
 def convert(value: Any, kind: Any) -> Any:

@@ -18,7 +18,6 @@ from ._client import ClientApplication, ClientBase
 from .channel import Channel
 from .connection import Connection
 from .errors import ConnectionClosedError
-from .exchange import Application
 from .facts import Revisions
 from .peer import Peer
 from .trace import traced
@@ -55,7 +54,7 @@ Target: TypeAlias = Sequence[str] | Servable | Channel
 """What to connect to: a command line, a server in this process, or a channel of one's own."""
 
 Face = TypeVar("Face", bound=ClientBase)
-MakeFace: TypeAlias = Callable[[Peer, Application, float], Face]
+MakeFace: TypeAlias = Callable[[Peer, ClientApplication, float], Face]
 
 
 @asynccontextmanager

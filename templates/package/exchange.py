@@ -10,6 +10,7 @@ from msgspec import Raw
 from .channel import RequestId
 from .facts import Method, Revision
 from .lifecycle import Session
+from .waiting import OnProgress
 
 
 class Messenger(Protocol):
@@ -27,6 +28,7 @@ class Messenger(Protocol):
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
+        on_progress: OnProgress | None = None,
         serving: RequestId | None = None,
     ) -> Any:
         """Send a request and wait for its typed result."""
@@ -131,8 +133,21 @@ class Exchange:
         """
         await self.peer.log(self.request_id, level, data, logger)
 
-    async def request(self, name: str, params: Any = None, *, timeout: float | None = None) -> Any:
+    async def request(
+        self,
+        name: str,
+        params: Any = None,
+        *,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Any:
         """Ask the peer something on behalf of this request.
+
+        Args:
+            name: The method.
+            params: Typed params or a wire object.
+            timeout: Seconds without answer or progress; `None` for no limit.
+            on_progress: Called with progress, total and message of each report; asks for them.
 
         Returns:
             The typed result.
@@ -142,7 +157,9 @@ class Exchange:
             LocalProtocolError: The revision does not let this side ask.
             RemoteError: The peer refused.
         """
-        return await self.peer.request(name, params, timeout=timeout, serving=self.request_id)
+        return await self.peer.request(
+            name, params, timeout=timeout, on_progress=on_progress, serving=self.request_id
+        )
 
     async def notify(self, name: str, params: Mapping[str, Any] | None = None) -> None:
         """Tell the peer something; what nobody wants to hear is not sent."""

@@ -66,12 +66,19 @@ class Method:
     python_name: str
 
     @cached_property
-    def filled_in(self) -> Mapping[str, Any]:
-        """Required params, by Python name, that the connection fills in: `_meta`, or none."""
+    def wire_names(self) -> Mapping[str, str]:
+        """Python name to wire name of each of its params."""
         if self.params is None:
             return {}
-        required = {field.name for field in msgspec.structs.fields(self.params) if field.required}
-        return {"meta": {}} if "meta" in required else {}
+        return {field.name: field.encode_name for field in msgspec.structs.fields(self.params)}
+
+    @cached_property
+    def filled_in(self) -> Mapping[str, Any]:
+        """Required params, by wire name, that the connection fills in: `_meta`, or none."""
+        if self.params is None:
+            return {}
+        fields = msgspec.structs.fields(self.params)
+        return {"_meta": {}} if any(f.required and f.name == "meta" for f in fields) else {}
 
     @cached_property
     def decode_params(self) -> Callable[[bytes | Raw], Any]:
@@ -80,7 +87,12 @@ class Method:
 
     @cached_property
     def decode_result(self) -> Callable[[bytes | Raw], Any]:
-        """Decoder for the result."""
+        """Decoder for the result; a page whose next cursor is null is the last.
+
+        Source: server/utilities/pagination (2026-07-28: whether a non-null value was provided).
+        """
+        if self.items is not None:
+            return _wire.nullable_decoder(self.result, "nextCursor")
         return _wire.decoder(self.result)
 
 

@@ -35,6 +35,10 @@ class Serving:
     peer_capabilities: Mapping[str, Any]
     progress: float | None = None
 
+    def quiet(self) -> None:
+        """Neither progress nor log messages are sent for it, though it asked for them."""
+        self.token = self.log_level = None
+
     def advance(self, value: float) -> bool:
         """Whether this progress may be reported: wanted, and more than the last."""
         if self.token is None or (self.progress is not None and value <= self.progress):

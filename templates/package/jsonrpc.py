@@ -237,7 +237,7 @@ def encode_result(identifier: RequestId, result: Any) -> bytes:
 
 
 def encode_error(
-    identifier: RequestId | None | UnsetType, code: int, message: str, data: Any = NO_DATA
+    identifier: RequestId | UnsetType | None, code: int, message: str, data: Any = NO_DATA
 ) -> bytes:
     """The answer to a request that failed.
 

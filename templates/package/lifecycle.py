@@ -132,5 +132,3 @@ def newest_common(own: Revisions, offered: tuple[str, ...]) -> Revision | None:
     """The newest of our revisions that the peer named."""
     common = [name for name in own if name in offered]
     return own[max(common)] if common else None
-
-

@@ -46,8 +46,9 @@ def main() -> int:
     lines: list[Line] = []
     for name, (section, rounds) in SECTIONS.items():
         if options.only is None or name in options.only:
-            print(f"... {name}", file=sys.stderr)
-            lines += section(options.rounds or rounds)
+            for line in section(options.rounds or rounds):
+                print("...", line.name, file=sys.stderr)
+                lines.append(line)
     print(table(lines), end="\n\n")
     print(
         METHOD.format(

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import mcp
+from mcp.client._memory import InMemoryTransport
 
 from mcp_protocol import connect
 
 from . import official_server, our_server
 from .measure import FLOOR, OURS, SDK, AtMost, Line, typical_async
-from .processes import HERE
+from .processes import GENERATED, HERE
 
 CALLS = 320
 AT_ONCE = 32
@@ -56,7 +57,8 @@ async def many_at_once(call: Caller) -> float:
 @asynccontextmanager
 async def ours(server: Any, revision: str) -> AsyncIterator[Caller]:
     """Our client on our server."""
-    async with connect(server, revision=revision) as client:
+    environment = {"PYTHONPATH": str(GENERATED)}
+    async with connect(server, revision=revision, env=environment) as client:
         result = await client.call_tool("add", ARGUMENTS)
         assert result.content[0].text == "3", result
         yield partial(client.call_tool, "add", ARGUMENTS)
@@ -126,13 +128,16 @@ async def compare(
 
 def in_memory(rounds: int) -> Iterable[Line]:
     """Lines on a call within one process."""
-    for revision in (HANDSHAKE, PER_REQUEST):
-        contenders = {
-            OURS: ours(our_server.server, revision),
-            SDK: official(official_server.server, revision),
-        }
+    server = official_server.server
+    rivals = (
+        (HANDSHAKE, "", server, (AtMost(SDK, 1 / 6),)),
+        (PER_REQUEST, "", InMemoryTransport(server), (AtMost(SDK, 1 / 6),)),
+        (PER_REQUEST, " (the SDK passes objects, not messages)", server, ()),
+    )
+    for revision, how, rival, targets in rivals:
+        contenders = {OURS: ours(our_server.server, revision), SDK: official(rival, revision)}
         times = asyncio.run(compare(contenders, one_by_one, rounds))
-        yield Line(f"tool call in memory, {revision}", times, (AtMost(SDK, 1 / 6),))
+        yield Line(f"tool call in memory, {revision}{how}", times, targets)
 
 
 def over_pipes(rounds: int) -> Iterable[Line]:

@@ -9,7 +9,7 @@ import mcp_types
 import orjson
 from mcp_types.methods import parse_client_request, parse_server_result
 
-from mcp_protocol import _wire, jsonrpc, revisions
+from mcp_protocol import REVISIONS, _wire, jsonrpc
 
 from .measure import FLOOR, OURS, SDK, AtMost, Line, best
 
@@ -80,7 +80,7 @@ def official_listing() -> bytes:
 
 def codec(rounds: int) -> Iterable[Line]:
     """Lines on decoding and encoding."""
-    methods = revisions.get(REVISION).client_requests
+    methods = REVISIONS[REVISION].client_requests
     params = _wire.decoder(methods["tools/call"].params)
     listing = _wire.decoder(methods["tools/list"].result)
 

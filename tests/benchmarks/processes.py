@@ -32,8 +32,9 @@ INITIALIZE = (
 
 
 def environment() -> dict[str, str]:
-    """This process's environment, with the generated package in reach."""
-    return {**os.environ, "PYTHONPATH": str(GENERATED)}
+    """This process's environment, with the generated package and the tool in reach."""
+    places = (GENERATED, ROOT / "generator")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(str(place) for place in places)}
 
 
 def timed_import(statement: str) -> float:
@@ -113,25 +114,26 @@ def run_mcpgen(arguments: Sequence[str]) -> tuple[float, int]:
 
 def generation(rounds: int) -> Iterable[Line]:
     """Lines on the tool itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        for chosen, what, targets in (
+            (REVISION, "one revision", (Within(3),)),
+            ("all", "all revisions", ()),
+        ):
+            target = str(Path(folder) / f"pkg_{chosen.replace('-', '_')}")
+            generate = ["--revision", chosen, "-o", target, "--quiet"]
+            yield tool_line(f"{what} generated, cold start", generate, targets, rounds)
+            check = ["check", target]
+            yield tool_line(f"check of {what}, unchanged", check, (Within(1),), rounds)
+
+
+def tool_line(name: str, arguments: list[str], targets: Sequence[Within], rounds: int) -> Line:
+    """The line of one command of the tool, with its peak memory."""
     peaks: list[int] = []
 
-    def timed(arguments: Sequence[str]) -> float:
+    def timed() -> float:
         taken, peak = run_mcpgen(arguments)
         peaks.append(peak)
         return taken
 
-    with tempfile.TemporaryDirectory() as folder:
-        target = str(Path(folder) / "pkg")
-        generate = ["--revision", REVISION, "-o", target, "--quiet"]
-        times = typical({OURS: lambda: timed(generate)}, rounds)
-        peak = f"peak {max(peaks) // MEBIBYTE} MiB"
-        yield Line("one revision generated, cold start", times, (Within(3),), peak)
-        peaks.clear()
-        times = typical({OURS: lambda: timed(["check", target])}, rounds)
-        peak = f"peak {max(peaks) // MEBIBYTE} MiB"
-        yield Line("check of one unchanged revision", times, (Within(1),), peak)
-    peaks.clear()
-    golden = str(GENERATED / "mcp_protocol")
-    times = typical({OURS: lambda: timed(["check", golden])}, rounds)
-    peak = f"peak {max(peaks) // MEBIBYTE} MiB"
-    yield Line("check of all revisions, unchanged", times, (Within(1),), peak)
+    times = typical({OURS: timed}, rounds)
+    return Line(name, times, targets, f"peak {max(peaks) // MEBIBYTE} MiB")

@@ -63,10 +63,13 @@ def facts_of(
     )
 
 
-def normal_of(
-    later: tuple[Mapping[str, Any], ...] = (), facts: Facts | None = None, **definitions: Any
-) -> Normal:
-    """The plain form of these definitions."""
+def normal_of(later: Any = (), facts: Any = None, **definitions: Any) -> Normal:
+    """The plain form of these definitions.
+
+    Args:
+        later: Definitions of later revisions.
+        facts: What is known beside; nothing by default.
+    """
     return normalize(schema_of(**definitions), facts or facts_of(), later)
 
 

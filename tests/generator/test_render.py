@@ -1,4 +1,4 @@
-"""Whole packages: what is rendered, what is copied, and that the same input gives the same bytes."""
+"""Whole packages: what is rendered, what is copied, and that nothing changes by itself."""
 
 from __future__ import annotations
 

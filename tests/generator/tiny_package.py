@@ -1,4 +1,4 @@
-"""A package made from the tiny schema beside this file, whose whole output is small enough to read."""
+"""A package made from the tiny schema beside this file: its output is small enough to read."""
 
 from __future__ import annotations
 

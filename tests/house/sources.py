@@ -27,6 +27,11 @@ def hand_written() -> list[Path]:
     return [*python_files(GENERATOR, TEMPLATES, TESTS), ROOT / "noxfile.py"]
 
 
+def templates() -> list[Path]:
+    """Every template, in order."""
+    return sorted(TEMPLATES.rglob("*.jinja"))
+
+
 def shown(path: Path) -> str:
     """A path from the top of the repository."""
     return path.relative_to(ROOT).as_posix()

@@ -8,8 +8,6 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from house.sources import (
     GENERATOR,
     TEMPLATES,
@@ -19,6 +17,7 @@ from house.sources import (
     python_files,
     repository_files,
     shown,
+    templates,
     text_of,
     tokens_of,
     tree_of,
@@ -58,14 +57,13 @@ def revisions_in(path: Path) -> Iterator[str]:
             yield f"{shown(path)}:{token.start[0]}: {token.string[:60]}"
 
 
-@pytest.mark.parametrize("path", python_files(GENERATOR, TEMPLATES), ids=shown)
-def test_code_asks_what_a_revision_has_and_never_which_one_it_is(path: Path) -> None:
-    assert list(revisions_in(path)) == []
+def test_code_asks_what_a_revision_has_and_never_which_one_it_is() -> None:
+    code = python_files(GENERATOR, TEMPLATES)
+    assert [line for path in code for line in revisions_in(path)] == []
 
 
-@pytest.mark.parametrize("path", sorted(TEMPLATES.rglob("*.jinja*")), ids=shown)
-def test_a_template_names_no_revision(path: Path) -> None:
-    assert REVISION.findall(text_of(path)) == []
+def test_a_template_names_no_revision() -> None:
+    assert [shown(path) for path in templates() if REVISION.search(text_of(path))] == []
 
 
 def bare_suppressions(path: Path) -> Iterator[str]:
@@ -88,14 +86,13 @@ def bare_casts(path: Path) -> Iterator[str]:
                     yield f"{shown(path)}:{first}: {lines[first - 1].strip()}"
 
 
-@pytest.mark.parametrize("path", hand_written(), ids=shown)
-def test_nothing_is_suppressed_without_a_reason_on_the_line(path: Path) -> None:
-    assert [*bare_suppressions(path), *bare_casts(path)] == []
+def test_nothing_is_suppressed_without_a_reason_on_the_line() -> None:
+    found = ((*bare_suppressions(path), *bare_casts(path)) for path in hand_written())
+    assert [line for lines in found for line in lines] == []
 
 
-@pytest.mark.parametrize("path", sorted(TEMPLATES.rglob("*.jinja*")), ids=shown)
-def test_rendered_code_suppresses_nothing(path: Path) -> None:
-    assert SUPPRESSION.findall(text_of(path)) == []
+def test_rendered_code_suppresses_nothing() -> None:
+    assert [shown(path) for path in templates() if SUPPRESSION.search(text_of(path))] == []
 
 
 def test_no_file_names_a_place_of_one_machine_or_a_registry_host() -> None:
@@ -108,9 +105,9 @@ def test_no_file_names_a_place_of_one_machine_or_a_registry_host() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("path", hand_written(), ids=shown)
-def test_code_is_ascii(path: Path) -> None:
-    assert text_of(path).isascii()
+def test_code_is_ascii() -> None:
+    written = [*hand_written(), *templates()]
+    assert [shown(path) for path in written if not text_of(path).isascii()] == []
 
 
 def test_no_module_has_a_name_that_says_nothing() -> None:
@@ -139,6 +136,6 @@ def waits(path: Path) -> Iterator[str]:
                 yield f"{shown(path)}:{node.lineno}: {ast.unparse(node)}"
 
 
-@pytest.mark.parametrize("path", sorted(TESTS.rglob("test_*.py")), ids=shown)
-def test_a_test_is_named_by_a_sentence_and_neither_sleeps_nor_mocks(path: Path) -> None:
-    assert [*vague_names(path), *waits(path)] == []
+def test_a_test_is_named_by_a_sentence_and_neither_sleeps_nor_mocks() -> None:
+    tests = sorted(TESTS.rglob("test_*.py"))
+    assert [line for path in tests for line in (*vague_names(path), *waits(path))] == []

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from package import wire
+
 URI = "memo://one"
 _TEXT = {"type": "text", "text": "hello"}
 _TASK = {
@@ -18,20 +20,9 @@ _TASK = {
     "ttl": None,
 }
 
-EVERY_SERVER_CAPABILITY: Mapping[str, Any] = {
-    "tools": {"listChanged": True},
-    "resources": {"subscribe": True, "listChanged": True},
-    "prompts": {"listChanged": True},
-    "logging": {},
-    "completions": {},
-    "tasks": {"list": {}, "cancel": {}},
-}
-EVERY_CLIENT_CAPABILITY: Mapping[str, Any] = {
-    "roots": {"listChanged": True},
-    "sampling": {},
-    "elicitation": {},
-    "tasks": {"list": {}, "cancel": {}},
-}
+_TASKS: Mapping[str, Any] = {"tasks": {"list": {}, "cancel": {}}}
+EVERY_SERVER_CAPABILITY: Mapping[str, Any] = {**wire.EVERY_SERVER_CAPABILITY, **_TASKS}
+EVERY_CLIENT_CAPABILITY: Mapping[str, Any] = {**wire.EVERY_CLIENT_CAPABILITY, **_TASKS}
 
 PARAMS: Mapping[str, Mapping[str, Any]] = {
     "completion/complete": {

@@ -149,7 +149,7 @@ def test_a_server_declares_what_the_revision_has_and_no_more(revision: str) -> N
 @pytest.mark.requirement("capabilities.server-set-2025-11", "capabilities.server-set-2026")
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_tasks_are_declared_only_where_they_are_asked_for_and_known(revision: str) -> None:
-    tasks = {"tasks": {"list": {}, "requests": {"tools": {"call": {}}}}}
+    tasks: dict[str, Any] = {"tasks": {"list": {}, "requests": {"tools": {"call": {}}}}}
     found = server_declares(revision, Server("bare", logging=False, capabilities=tasks))
     known = "tasks/list" in REVISIONS[revision].client_requests
     assert found == (tasks if known else {})
@@ -274,6 +274,8 @@ def test_updates_of_resources_need_the_declared_subscription(
     server.connection.respond(1)
     told = server.connection.notify("notifications/resources/updated", {"uri": URI})
     assert bool(told) is bool(flag.get("subscribe"))
+    other = {"uri": "memo://other"}
+    assert server.connection.notify("notifications/resources/updated", other) == []
     client = ClientEnd(revision, server={"resources": flag})
     if not flag.get("subscribe"):
         with pytest.raises(MissingCapabilityError):

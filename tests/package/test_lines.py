@@ -15,19 +15,20 @@ from anyio.abc import ByteStream, Listener, SocketAttribute
 
 from mcp_protocol.errors import ConnectionClosedError, EndOfChannel, LocalProtocolError
 from mcp_protocol.transports.descriptors import (
+    AsyncioSource,
     PolledSink,
     PolledSource,
-    ThreadedSink,
-    ThreadedSource,
     open_sink,
     open_source,
 )
 from mcp_protocol.transports.lines import LineChannel, Sink, Source, stream_channel
+from mcp_protocol.transports.threaded import ThreadedSink, ThreadedSource
 
 pytestmark = pytest.mark.anyio
 
 Ends = tuple[Callable[[int], Source], Callable[[int], Sink]]
 KINDS: dict[str, Ends] = {
+    "by the loop": (open_source, open_sink),
     "polled": (PolledSource, PolledSink),
     "threaded": (ThreadedSource, ThreadedSink),
 }
@@ -184,48 +185,94 @@ async def test_closing_lets_a_message_that_was_begun_go_out(ends: Ends) -> None:
     await b.close()
 
 
-async def test_a_source_that_is_cut_gives_what_is_there_and_then_ends() -> None:
-    for kind in (PolledSource, ThreadedSource):
-        read_end, write_end = os.pipe()
-        source = kind(read_end)
-        got: list[bytes] = []
-
-        async def read(source: Source = source, got: list[bytes] = got) -> None:
-            got.append(await source.read())
-
-        os.write(write_end, b"1")
-        assert await source.read() == b"1"
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(read)
-            await wait_all_tasks_blocked()
-            source.cut()
-        assert got == [b""]
-        await source.close()
-        os.close(write_end)
-
-
-async def test_a_polled_source_that_is_cut_still_gives_what_lies_in_the_pipe() -> None:
+@pytest.mark.parametrize("open_end", [open_source, PolledSource, ThreadedSource])
+async def test_a_source_that_is_cut_gives_what_is_there_and_then_ends(
+    open_end: Callable[[int], AsyncioSource | PolledSource | ThreadedSource],
+) -> None:
     read_end, write_end = os.pipe()
-    source = PolledSource(read_end)
+    source = open_end(read_end)
+    got: list[bytes] = []
+
+    async def read() -> None:
+        got.append(await source.read())
+
     os.write(write_end, b"1")
-    source.cut()
-    assert [await source.read(), await source.read()] == [b"1", b""]
+    await read()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(read)
+        await wait_all_tasks_blocked()
+        source.cut()
+    assert got == [b"1", b""]
+    assert await source.read() == b""
     await source.close()
     assert await source.read() == b""
     os.close(write_end)
 
 
-async def test_how_a_descriptor_is_served_depends_on_what_it_can(tmp_path: Path) -> None:
+@pytest.mark.parametrize("open_end", [open_source, PolledSource])
+async def test_a_source_that_is_cut_while_nobody_reads_gives_what_lies_in_the_pipe(
+    open_end: Callable[[int], AsyncioSource | PolledSource],
+) -> None:
+    read_end, write_end = os.pipe()
+    source = open_end(read_end)
+    os.write(write_end, b"1")
+    source.cut()
+    assert [await source.read(), await source.read()] == [b"1", b""]
+    await source.close()
+    os.close(write_end)
+
+
+async def test_a_read_that_is_cancelled_loses_nothing(ends: Ends) -> None:
+    read_end, write_end = os.pipe()
+    source = ends[0](read_end)
+    os.write(write_end, b"1")
+    assert await source.read() == b"1"
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(source.read)
+        await wait_all_tasks_blocked()
+        os.write(write_end, b"2")
+        tasks.cancel_scope.cancel()
+    assert await source.read() == b"2"
+    os.close(write_end)
+    assert await source.read() == b""
+    await source.close()
+
+
+async def test_bytes_that_come_while_nobody_reads_stay_in_the_pipe(ends: Ends) -> None:
+    a, b = pair(ends)
+    await a.send(b"1")
+    assert await b.receive() == b"1"
+    await a.send(b"2")
+    await wait_all_tasks_blocked()
+    await a.send(b"3")
+    assert [await b.receive(), await b.receive()] == [b"2", b"3"]
+    await a.close()
+    await b.close()
+
+
+async def test_how_a_descriptor_is_served_depends_on_what_it_can(
+    tmp_path: Path, anyio_backend: str
+) -> None:
     ours, theirs = socket.socketpair()
     read_end, write_end = os.pipe()
+    by_loop = {"asyncio": AsyncioSource, "trio": PolledSource}[anyio_backend]
     with ours, theirs, (tmp_path / "file").open("w+") as file:
-        assert isinstance(open_source(os.dup(ours.fileno())), PolledSource)
-        assert isinstance(open_source(read_end), PolledSource)
-        assert isinstance(open_sink(write_end), PolledSink)
-        assert isinstance(open_source(os.dup(file.fileno())), ThreadedSource)
-        assert isinstance(open_sink(os.dup(file.fileno())), ThreadedSink)
-    os.close(read_end)
-    os.close(write_end)
+        opened = [
+            open_source(os.dup(ours.fileno())),
+            open_source(read_end),
+            open_sink(write_end),
+            open_source(os.dup(file.fileno())),
+            open_sink(os.dup(file.fileno())),
+        ]
+        assert [type(end) for end in opened] == [
+            by_loop,
+            by_loop,
+            PolledSink,
+            ThreadedSource,
+            ThreadedSink,
+        ]
+        for end in opened:
+            await end.close()
 
 
 async def test_ends_that_were_never_used_close_too(ends: Ends) -> None:

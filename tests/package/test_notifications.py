@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mcp_protocol.channel import Channel
 from mcp_protocol.connection import Connection
 from mcp_protocol.errors import MethodNotFoundError
 from mcp_protocol.events import NotificationReceived
@@ -15,7 +16,6 @@ from mcp_protocol.exchange import Exchange
 from mcp_protocol.facts import Role, other
 from mcp_protocol.peer import Peer
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.transports.memory import MemoryChannel
 from package.ends import answered, asking, both, end_of
 from package.rules import holding
 from package.samples import EVERY_SERVER_CAPABILITY, PARAMS
@@ -77,16 +77,13 @@ def test_a_notification_of_the_table_reaches_the_application(revision: str) -> N
 class Clumsy:
     """An application that fails whatever comes."""
 
-    def __init__(self, revision: str) -> None:
-        self._revision = revision
-
     async def handle(self, exchange: Exchange) -> Any:
         raise LookupError("the secret of /home/user/server.py")
 
     async def notified(self, exchange: Exchange) -> None:
         raise LookupError("the secret of /home/user/server.py")
 
-    async def serve(self, channel: MemoryChannel) -> None:
+    async def serve(self, channel: Channel) -> None:
         """Serve one client."""
         describe = described(EVERY_SERVER_CAPABILITY, "server")
         await Peer(Connection("server", REVISIONS, describe), channel, self).run()
@@ -100,7 +97,7 @@ async def test_a_handler_that_fails_answers_requests_neutrally_and_notifications
 ) -> None:
     caplog.set_level(logging.CRITICAL)
     notifications = REVISIONS[revision].client_notifications.keys() & PARAMS.keys()
-    async with speaking_to(Clumsy(revision), revision) as end:
+    async with speaking_to(Clumsy(), revision) as end:
         for name in notifications:
             await end.send({"jsonrpc": "2.0", "method": name, "params": PARAMS[name]})
         for method in ("resources/read", "tools/list"):

@@ -10,7 +10,7 @@ import pytest
 
 from mcp_protocol.connection import Connection
 from mcp_protocol.errors import RemoteError, RemoteProtocolError, RevisionError
-from mcp_protocol.events import Event, Opened, OpenFailed, Send
+from mcp_protocol.events import Event, Ignored, Opened, OpenFailed, Send
 from mcp_protocol.facts import Lifecycle, Revisions
 from mcp_protocol.lifecycle import Description
 from mcp_protocol.revisions import REVISIONS
@@ -148,6 +148,16 @@ def test_a_revision_that_the_client_does_not_speak_ends_the_opening(revision: st
         assert client.methods == ["initialize"]
 
 
+@pytest.mark.requirement("versioning.no-modern-in-initialize")
+@pytest.mark.parametrize("chosen", PER_REQUEST)
+def test_a_handshake_cannot_end_in_a_revision_without_one(chosen: str) -> None:
+    client = Newcomer()
+    client.hear(error=error(-32601))
+    client.hear(result=initialized(chosen))
+    assert isinstance(client.refused(), RevisionError)
+    assert client.methods == ["server/discover", "initialize"]
+
+
 @pytest.mark.requirement("versioning.client-rejects-unknown", "versioning.single-per-session")
 @pytest.mark.requirement("seed-compat.fixed-server-version")
 @pytest.mark.parametrize("chosen", holding("seed-compat.fixed-server-version"))
@@ -232,12 +242,14 @@ def test_any_answer_of_an_older_server_leads_to_initialize(answer: Mapping[str, 
 @pytest.mark.requirement("versioning.fallback-any-code")
 def test_silence_leads_to_initialize_and_a_late_answer_changes_nothing() -> None:
     client = Newcomer()
-    assert client.connection.probing
+    probing = [client.connection.probing]
     client.wait_in_vain()
-    assert not client.connection.probing
+    probing.append(client.connection.probing)
+    assert probing == [True, False]
     assert client.methods == ["server/discover", "initialize"]
     late = {"jsonrpc": "2.0", "id": client.sent[0]["id"], "result": discovered(*PER_REQUEST)}
-    assert sent(client.connection.receive(encoded(late))) == []
+    (ignored,) = client.connection.receive(encoded(late))
+    assert isinstance(ignored, Ignored)
     client.hear(result=initialized(NEWEST))
     assert client.agreed() == NEWEST
     client.wait_in_vain()

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from mcp_protocol import Server, connect
+from mcp_protocol.channel import Channel
 from mcp_protocol.connection import Connection
 from mcp_protocol.errors import InvalidParamsError, RemoteError
 from mcp_protocol.exchange import Exchange
 from mcp_protocol.peer import Peer
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.transports.memory import MemoryChannel
 from package.rules import holding
 from package.samples import EVERY_SERVER_CAPABILITY
 from package.wire import described, speaking_to
@@ -40,7 +40,7 @@ class Forgetful:
     async def notified(self, exchange: Exchange) -> None:
         """Hear, and do nothing."""
 
-    async def serve(self, channel: MemoryChannel) -> None:
+    async def serve(self, channel: Channel) -> None:
         """Serve one client."""
         describe = described(EVERY_SERVER_CAPABILITY, "server")
         await Peer(Connection("server", REVISIONS, describe), channel, self).run()

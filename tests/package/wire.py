@@ -12,10 +12,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+
 from mcp_protocol.channel import Channel
 from mcp_protocol.connection import Connection
 from mcp_protocol.events import Event, RequestReceived, Send
-from mcp_protocol.facts import Facts, Lifecycle, Revision
+from mcp_protocol.facts import Facts, Lifecycle, Method, Revision
 from mcp_protocol.lifecycle import Description
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.transports.memory import memory_pair
@@ -160,6 +161,7 @@ class ClientEnd:
         revision: The server's revision.
         capabilities: What the client declares.
         server: What the server declares.
+        extensions: Methods of the client's own.
     """
 
     def __init__(
@@ -167,9 +169,11 @@ class ClientEnd:
         revision: str,
         capabilities: Mapping[str, Any] = EVERY_CLIENT_CAPABILITY,
         server: Mapping[str, Any] = EVERY_SERVER_CAPABILITY,
+        *,
+        extensions: Mapping[str, Method] | None = None,
     ) -> None:
-        spoken = REVISIONS.only(revision)
-        self.connection = Connection("client", spoken, described(capabilities, "client"))
+        spoken, describe = REVISIONS.only(revision), described(capabilities, "client")
+        self.connection = Connection("client", spoken, describe, extensions)
         self.revision = revision
         self.opening = json.loads(self.connection.open())
         result: dict[str, Any] = {"capabilities": dict(server)}

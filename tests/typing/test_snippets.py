@@ -46,7 +46,16 @@ def mypy_errors() -> Errors:
 def pyright_errors() -> Errors:
     """Errors of pyright by file name and line."""
     done = subprocess.run(
-        [sys.executable, "-m", "pyright", "--outputjson", "-p", str(HERE)],
+        [
+            sys.executable,
+            "-m",
+            "pyright",
+            "--outputjson",
+            "--pythonpath",
+            sys.executable,
+            "-p",
+            str(HERE),
+        ],
         cwd=ROOT,
         capture_output=True,
         text=True,

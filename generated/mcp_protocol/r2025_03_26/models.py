@@ -464,7 +464,10 @@ class JSONRPCRequest(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag
 
 if TYPE_CHECKING:
     JSONRPCBatchRequestItem: TypeAlias = JSONRPCRequest | JSONRPCNotification
-    """JSONRPCBatch request item."""
+    """A request or a notification inside a batch.
+
+    Source: basic/index.
+    """
 else:
 
     class JSONRPCBatchRequestItem(Untagged):
@@ -495,7 +498,10 @@ class JSONRPCResponse(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", ta
 
 if TYPE_CHECKING:
     JSONRPCBatchResponseItem: TypeAlias = JSONRPCResponse | JSONRPCError
-    """JSONRPCBatch response item."""
+    """An answer inside a batch: a result or an error.
+
+    Source: basic/index.
+    """
 else:
 
     class JSONRPCBatchResponseItem(Untagged):

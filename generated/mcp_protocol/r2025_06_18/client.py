@@ -75,7 +75,8 @@ class Client(ClientBase):
 
         Source: server/resources.
         """
-        return await self._pages("resources/list", {}, meta, timeout)
+        fields: dict[str, Any] = {}
+        return await self._pages("resources/list", fields, meta, timeout)
 
     async def list_resources_page(
         self,
@@ -113,7 +114,8 @@ class Client(ClientBase):
 
         Source: server/resources.
         """
-        return await self._pages("resources/templates/list", {}, meta, timeout)
+        fields: dict[str, Any] = {}
+        return await self._pages("resources/templates/list", fields, meta, timeout)
 
     async def list_resource_templates_page(
         self,
@@ -220,7 +222,8 @@ class Client(ClientBase):
 
         Source: server/prompts.
         """
-        return await self._pages("prompts/list", {}, meta, timeout)
+        fields: dict[str, Any] = {}
+        return await self._pages("prompts/list", fields, meta, timeout)
 
     async def list_prompts_page(
         self,
@@ -284,7 +287,8 @@ class Client(ClientBase):
 
         Source: server/tools.
         """
-        return await self._pages("tools/list", {}, meta, timeout)
+        fields: dict[str, Any] = {}
+        return await self._pages("tools/list", fields, meta, timeout)
 
     async def list_tools_page(
         self,

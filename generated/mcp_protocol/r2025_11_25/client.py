@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._client import ClientBase
 from .._faces import HandlersBase, wire_params
@@ -75,7 +75,8 @@ class Client(ClientBase):
 
         Source: server/resources.
         """
-        return await self._pages("resources/list", {}, meta, timeout)
+        fields: dict[str, Any] = {}
+        return await self._pages("resources/list", fields, meta, timeout)
 
     async def list_resources_page(
         self,
@@ -113,7 +114,8 @@ class Client(ClientBase):
 
         Source: server/resources.
         """
-        return await self._pages("resources/templates/list", {}, meta, timeout)
+        fields: dict[str, Any] = {}
+        return await self._pages("resources/templates/list", fields, meta, timeout)
 
     async def list_resource_templates_page(
         self,
@@ -220,7 +222,8 @@ class Client(ClientBase):
 
         Source: server/prompts.
         """
-        return await self._pages("prompts/list", {}, meta, timeout)
+        fields: dict[str, Any] = {}
+        return await self._pages("prompts/list", fields, meta, timeout)
 
     async def list_prompts_page(
         self,
@@ -284,7 +287,8 @@ class Client(ClientBase):
 
         Source: server/tools.
         """
-        return await self._pages("tools/list", {}, meta, timeout)
+        fields: dict[str, Any] = {}
+        return await self._pages("tools/list", fields, meta, timeout)
 
     async def list_tools_page(
         self,
@@ -310,7 +314,6 @@ class Client(ClientBase):
         )
         return result
 
-    @overload
     async def call_tool(
         self,
         name: str,
@@ -319,47 +322,21 @@ class Client(ClientBase):
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
-    ) -> models.CallToolResult: ...
-
-    @overload
-    async def call_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | UnsetType = UNSET,
-        *,
-        task: models.TaskMetadata,
-        meta: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> models.CallToolResult | models.CreateTaskResult: ...
-
-    async def call_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | UnsetType = UNSET,
-        *,
-        task: models.TaskMetadata | UnsetType = UNSET,
-        meta: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> models.CallToolResult | models.CreateTaskResult:
+    ) -> models.CallToolResult:
         """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
         `isError`.
 
         Args:
             name: Name of the tool, as listed.
             arguments: Arguments as the tool's `inputSchema` wants them; absent means none.
-            task: Asks for execution as a task: the answer is then a `CreateTaskResult`; needs the
-                receiver's tasks capability.
 
         Source: server/tools.
         """
         fields: dict[str, Any] = {
             "name": name,
             "arguments": arguments,
-            "task": task,
         }
-        result: models.CallToolResult | models.CreateTaskResult = await self._call(
+        result: models.CallToolResult = await self._call(
             "tools/call", fields, meta, timeout, on_progress
         )
         return result
@@ -445,7 +422,8 @@ class Client(ClientBase):
 
         Source: basic/utilities/tasks.
         """
-        return await self._pages("tasks/list", {}, meta, timeout)
+        fields: dict[str, Any] = {}
+        return await self._pages("tasks/list", fields, meta, timeout)
 
     async def list_tasks_page(
         self,

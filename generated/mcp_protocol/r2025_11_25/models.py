@@ -278,7 +278,7 @@ class ClientCapabilitiesTasks(Struct, kw_only=True, frozen=True):
 
     cancel: dict[str, Any] | UnsetType = UNSET
     """The client answers `tasks/cancel`; an empty object."""
-    list: dict[str, Any] | UnsetType = UNSET
+    list_: dict[str, Any] | UnsetType = field(name="list", default=UNSET)
     """The client answers `tasks/list`; an empty object."""
     requests: ClientCapabilitiesTasksRequests | UnsetType = UNSET
     """Requests that the client runs as tasks; those not named are never tasks."""
@@ -503,7 +503,10 @@ else:
 
 if TYPE_CHECKING:
     CreateMessageResultResponseResult: TypeAlias = CreateMessageResult | CreateTaskResult
-    """Create message result response result."""
+    """What may answer a sampling request: the message, or a task that will have it.
+
+    Source: client/sampling.
+    """
 else:
 
     class CreateMessageResultResponseResult(Untagged):
@@ -635,7 +638,10 @@ Source: client/elicitation.
 
 if TYPE_CHECKING:
     ElicitResultResponseResult: TypeAlias = ElicitResult | CreateTaskResult
-    """Elicit result response result."""
+    """What may answer an elicitation: the user's reaction, or a task that will have it.
+
+    Source: client/elicitation.
+    """
 else:
 
     class ElicitResultResponseResult(Untagged):
@@ -777,7 +783,10 @@ Source: basic/utilities/tasks.
 
 if TYPE_CHECKING:
     GetTaskPayloadResultResponseResult: TypeAlias = CreateMessageResult | ElicitResult
-    """Get task payload result response result."""
+    """What a finished task had to give: the result of the request that it was made for.
+
+    Source: basic/utilities/tasks.
+    """
 else:
 
     class GetTaskPayloadResultResponseResult(Untagged):
@@ -1919,7 +1928,7 @@ class ServerCapabilitiesTasks(Struct, kw_only=True, frozen=True):
 
     cancel: dict[str, Any] | UnsetType = UNSET
     """The server answers `tasks/cancel`; an empty object."""
-    list: dict[str, Any] | UnsetType = UNSET
+    list_: dict[str, Any] | UnsetType = field(name="list", default=UNSET)
     """The server answers `tasks/list`; an empty object."""
     requests: ServerCapabilitiesTasksRequests | UnsetType = UNSET
     """Requests that the server runs as tasks; those not named are never tasks."""

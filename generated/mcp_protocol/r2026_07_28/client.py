@@ -49,7 +49,8 @@ class Client(ClientBase):
 
         Source: server/resources.
         """
-        return await self._pages("resources/list", {}, meta, timeout)
+        fields: dict[str, Any] = {}
+        return await self._pages("resources/list", fields, meta, timeout)
 
     async def list_resources_page(
         self,
@@ -87,7 +88,8 @@ class Client(ClientBase):
 
         Source: server/resources.
         """
-        return await self._pages("resources/templates/list", {}, meta, timeout)
+        fields: dict[str, Any] = {}
+        return await self._pages("resources/templates/list", fields, meta, timeout)
 
     async def list_resource_templates_page(
         self,
@@ -172,7 +174,8 @@ class Client(ClientBase):
 
         Source: server/prompts.
         """
-        return await self._pages("prompts/list", {}, meta, timeout)
+        fields: dict[str, Any] = {}
+        return await self._pages("prompts/list", fields, meta, timeout)
 
     async def list_prompts_page(
         self,
@@ -236,7 +239,8 @@ class Client(ClientBase):
 
         Source: server/tools.
         """
-        return await self._pages("tools/list", {}, meta, timeout)
+        fields: dict[str, Any] = {}
+        return await self._pages("tools/list", fields, meta, timeout)
 
     async def list_tools_page(
         self,

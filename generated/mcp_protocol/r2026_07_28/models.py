@@ -98,17 +98,15 @@ class CacheableResult(Struct, kw_only=True, frozen=True):
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Extra data about the result; servers should name their software here."""
-    cache_scope: Literal["private", "public"] | UnsetType = field(
-        name="cacheScope", default="private"
-    )
+    cache_scope: Literal["private", "public"] = field(name="cacheScope", default="private")
     """`public`: shared caches may serve it to everyone; `private`: reuse stays within one
     authorization context.
     """
-    result_type: str | UnsetType = field(name="resultType", default="complete")
+    result_type: str = field(name="resultType", default="complete")
     """Tells how to read the result: `complete`, `input_required` or a value of an extension; absent
     (older servers) means `complete`.
     """
-    ttl_ms: Annotated[int, Meta(ge=0)] | UnsetType = field(name="ttlMs", default=0)
+    ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs", default=0)
     """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at once.
     """
 
@@ -162,7 +160,7 @@ class CallToolResult(Struct, kw_only=True, frozen=True):
     is_error: bool | UnsetType = field(name="isError", default=UNSET)
     """The tool itself failed and `content` says how, so that a model can react; absent means false.
     """
-    result_type: str | UnsetType = field(name="resultType", default="complete")
+    result_type: str = field(name="resultType", default="complete")
     """`complete`; absent (older servers) means the same."""
     structured_content: Any | UnsetType = field(name="structuredContent", default=UNSET)
     """The output as any JSON value, null included, that fits the tool's `outputSchema`."""
@@ -327,7 +325,7 @@ class CompleteResult(Struct, kw_only=True, frozen=True):
     """The suggestions."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Extra data about the result; servers should name their software here."""
-    result_type: str | UnsetType = field(name="resultType", default="complete")
+    result_type: str = field(name="resultType", default="complete")
     """`complete`; absent (older servers) means the same."""
 
 
@@ -460,17 +458,15 @@ class DiscoverResult(Struct, kw_only=True, frozen=True):
     """Revisions that the server speaks; later requests pick one of them."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Extra data about the result; servers should name their software here."""
-    cache_scope: Literal["private", "public"] | UnsetType = field(
-        name="cacheScope", default="private"
-    )
+    cache_scope: Literal["private", "public"] = field(name="cacheScope", default="private")
     """`public`: shared caches may serve it to everyone; `private`: reuse stays within one
     authorization context.
     """
     instructions: str | UnsetType = UNSET
     """Advice on using this server, meant for a model's prompt; untrusted text."""
-    result_type: str | UnsetType = field(name="resultType", default="complete")
+    result_type: str = field(name="resultType", default="complete")
     """`complete`; absent (older servers) means the same."""
-    ttl_ms: Annotated[int, Meta(ge=0)] | UnsetType = field(name="ttlMs", default=0)
+    ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs", default=0)
     """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at once.
     """
 
@@ -663,7 +659,7 @@ class GetPromptResult(Struct, kw_only=True, frozen=True):
     """Extra data about the result; servers should name their software here."""
     description: str | UnsetType = UNSET
     """What the prompt is for."""
-    result_type: str | UnsetType = field(name="resultType", default="complete")
+    result_type: str = field(name="resultType", default="complete")
     """`complete`; absent (older servers) means the same."""
 
 
@@ -786,7 +782,7 @@ class InputRequiredResult(Struct, kw_only=True, frozen=True):
     """Questions to answer before the retry; only kinds that the client declared."""
     request_state: str | UnsetType = field(name="requestState", default=UNSET)
     """Opaque state to send back unchanged with the retry; the server must verify it on return."""
-    result_type: str | UnsetType = field(name="resultType", default="input_required")
+    result_type: str = field(name="resultType", default="input_required")
     """Always `input_required` here."""
 
 
@@ -1030,17 +1026,15 @@ class ListPromptsResult(Struct, kw_only=True, frozen=True):
     """The prompts on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Extra data about the result; servers should name their software here."""
-    cache_scope: Literal["private", "public"] | UnsetType = field(
-        name="cacheScope", default="private"
-    )
+    cache_scope: Literal["private", "public"] = field(name="cacheScope", default="private")
     """`public`: shared caches may serve it to everyone; `private`: reuse stays within one
     authorization context.
     """
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Cursor of the next page; absent on the last page."""
-    result_type: str | UnsetType = field(name="resultType", default="complete")
+    result_type: str = field(name="resultType", default="complete")
     """`complete`; absent (older servers) means the same."""
-    ttl_ms: Annotated[int, Meta(ge=0)] | UnsetType = field(name="ttlMs", default=0)
+    ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs", default=0)
     """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at once.
     """
 
@@ -1082,17 +1076,15 @@ class ListResourceTemplatesResult(Struct, kw_only=True, frozen=True):
     """The templates on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Extra data about the result; servers should name their software here."""
-    cache_scope: Literal["private", "public"] | UnsetType = field(
-        name="cacheScope", default="private"
-    )
+    cache_scope: Literal["private", "public"] = field(name="cacheScope", default="private")
     """`public`: shared caches may serve it to everyone; `private`: reuse stays within one
     authorization context.
     """
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Cursor of the next page; absent on the last page."""
-    result_type: str | UnsetType = field(name="resultType", default="complete")
+    result_type: str = field(name="resultType", default="complete")
     """`complete`; absent (older servers) means the same."""
-    ttl_ms: Annotated[int, Meta(ge=0)] | UnsetType = field(name="ttlMs", default=0)
+    ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs", default=0)
     """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at once.
     """
 
@@ -1136,17 +1128,15 @@ class ListResourcesResult(Struct, kw_only=True, frozen=True):
     """The resources on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Extra data about the result; servers should name their software here."""
-    cache_scope: Literal["private", "public"] | UnsetType = field(
-        name="cacheScope", default="private"
-    )
+    cache_scope: Literal["private", "public"] = field(name="cacheScope", default="private")
     """`public`: shared caches may serve it to everyone; `private`: reuse stays within one
     authorization context.
     """
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Cursor of the next page; absent on the last page."""
-    result_type: str | UnsetType = field(name="resultType", default="complete")
+    result_type: str = field(name="resultType", default="complete")
     """`complete`; absent (older servers) means the same."""
-    ttl_ms: Annotated[int, Meta(ge=0)] | UnsetType = field(name="ttlMs", default=0)
+    ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs", default=0)
     """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at once.
     """
 
@@ -1258,17 +1248,15 @@ class ListToolsResult(Struct, kw_only=True, frozen=True):
     """The tools on this page."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Extra data about the result; servers should name their software here."""
-    cache_scope: Literal["private", "public"] | UnsetType = field(
-        name="cacheScope", default="private"
-    )
+    cache_scope: Literal["private", "public"] = field(name="cacheScope", default="private")
     """`public`: shared caches may serve it to everyone; `private`: reuse stays within one
     authorization context.
     """
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Cursor of the next page; absent on the last page."""
-    result_type: str | UnsetType = field(name="resultType", default="complete")
+    result_type: str = field(name="resultType", default="complete")
     """`complete`; absent (older servers) means the same."""
-    ttl_ms: Annotated[int, Meta(ge=0)] | UnsetType = field(name="ttlMs", default=0)
+    ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs", default=0)
     """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at once.
     """
 
@@ -1523,7 +1511,7 @@ class PaginatedResult(Struct, kw_only=True, frozen=True):
     """Extra data about the result; servers should name their software here."""
     next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
     """Cursor of the next page; absent on the last page."""
-    result_type: str | UnsetType = field(name="resultType", default="complete")
+    result_type: str = field(name="resultType", default="complete")
     """Tells how to read the result: `complete`, `input_required` or a value of an extension; absent
     (older servers) means `complete`.
     """
@@ -1709,15 +1697,13 @@ class ReadResourceResult(Struct, kw_only=True, frozen=True):
     """The contents; several when the URI names a collection."""
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Extra data about the result; servers should name their software here."""
-    cache_scope: Literal["private", "public"] | UnsetType = field(
-        name="cacheScope", default="private"
-    )
+    cache_scope: Literal["private", "public"] = field(name="cacheScope", default="private")
     """`public`: shared caches may serve it to everyone; `private`: reuse stays within one
     authorization context.
     """
-    result_type: str | UnsetType = field(name="resultType", default="complete")
+    result_type: str = field(name="resultType", default="complete")
     """`complete`; absent (older servers) means the same."""
-    ttl_ms: Annotated[int, Meta(ge=0)] | UnsetType = field(name="ttlMs", default=0)
+    ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs", default=0)
     """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at once.
     """
 
@@ -1992,7 +1978,7 @@ class Result(Struct, kw_only=True, frozen=True):
 
     meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
     """Extra data about the result; servers should name their software here."""
-    result_type: str | UnsetType = field(name="resultType", default="complete")
+    result_type: str = field(name="resultType", default="complete")
     """Tells how to read the result: `complete`, `input_required` or a value of an extension; absent
     (older servers) means `complete`.
     """
@@ -2252,7 +2238,7 @@ class SubscriptionsListenResult(Struct, kw_only=True, frozen=True):
 
     meta: dict[str, Any] = field(name="_meta")
     """Names the subscription that ended."""
-    result_type: str | UnsetType = field(name="resultType", default="complete")
+    result_type: str = field(name="resultType", default="complete")
     """`complete`; absent (older servers) means the same."""
 
 

@@ -15,6 +15,7 @@ from .._wire import to_builtins
 from ..context import Context
 from ..errors import InvalidParamsError, ProtocolError, ToolError
 from ..exchange import Exchange
+from ..json_schema import Complaint, validator
 from . import calls, docstrings, outputs, schemas, signatures
 from .content import Icon, ToolAnnotations
 from .inputs import InputRequired
@@ -71,7 +72,7 @@ class Tool:
             )
         self._signature = signatures.read(function, self.label, names)
         self._context = self._signature.context
-        self._complaint: Callable[[Any], str | None] | None = None
+        self._complaint: Complaint | None = None
         schema = self._inputs(input_schema, function)
         schemas.check_header_marks(schema)
         self._output = self._outputs(output_schema)
@@ -156,7 +157,7 @@ class Tool:
                 raise TypeError(f"{self.label}: **kwargs needs an input_schema")
             return self._signature.schema()
         schema = schemas.check_object_root(given, f"{self.label}: input_schema")
-        self._complaint = schemas.validator(schema)
+        self._complaint = validator(schema, "an input_schema")
         named: Mapping[str, Any] = schema.get("properties", {})
         required: Sequence[str] = schema.get("required", ())
         parameters = self._signature.parameters

@@ -1,8 +1,7 @@
 """File descriptors as sources and sinks of bytes.
 
 What an event loop can wait for (pipes, sockets, terminals on POSIX) is waited for there. The rest
-(regular files, the null device, anything on Windows) has a thread of its own, which dies with the
-process: a read that never returns must not keep it alive.
+(regular files, the null device, anything on Windows) is left to threads.
 
 A descriptor is read only when it is ready, so it need not be non-blocking: that flag belongs to all
 processes that share the open file, and some of them would break.
@@ -13,40 +12,42 @@ from __future__ import annotations
 import os
 import selectors
 import sys
-from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from queue import SimpleQueue
-from threading import Semaphore, Thread
+from typing import TYPE_CHECKING, TypeGuard
 
 from anyio import (
     ClosedResourceError,
-    Event,
     Lock,
-    from_thread,
     move_on_after,
     notify_closing,
     wait_readable,
     wait_writable,
 )
-from anyio.lowlevel import EventLoopToken, current_token
+from anyio.lowlevel import current_token
 
 from ..errors import ConnectionClosedError
-from .lines import FLUSH_SECONDS
+from .lines import CHUNK, FLUSH_SECONDS
+from .threaded import ThreadedSink, ThreadedSource
 
-CHUNK = 64 * 1024
-"""Bytes read at once: what a pipe usually holds."""
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Future
 
 
-def open_source(fd: int) -> PolledSource | ThreadedSource:
-    """The descriptor as a source that owns it."""
-    return PolledSource(fd) if _can_be_polled(fd) else ThreadedSource(fd)
+def open_source(fd: int) -> AsyncioSource | PolledSource | ThreadedSource:
+    """The descriptor as a source that owns it, for the event loop that runs."""
+    if not _can_be_polled(fd):
+        return ThreadedSource(fd)
+    loop = current_token().native_token
+    return AsyncioSource(fd, loop) if _is_asyncio(loop) else PolledSource(fd)
 
 
 def open_sink(fd: int) -> PolledSink | ThreadedSink:
     """The descriptor as a sink that owns it. Sets it non-blocking where it can be waited for."""
     return PolledSink(fd) if _can_be_polled(fd) else ThreadedSink(fd)
+
+
+def _is_asyncio(loop: object) -> TypeGuard[AbstractEventLoop]:
+    return hasattr(loop, "add_reader")
 
 
 def _can_be_polled(fd: int) -> bool:
@@ -57,6 +58,16 @@ def _can_be_polled(fd: int) -> bool:
     except (OSError, ValueError):
         return False
     return True
+
+
+def _read_some(fd: int) -> bytes | None:
+    """What is there; empty at the end; `None` if nothing is there yet."""
+    try:
+        return os.read(fd, CHUNK)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""
 
 
 if sys.platform == "win32":
@@ -82,20 +93,15 @@ class PolledSource:
 
     async def read(self) -> bytes:
         """Some bytes; empty at the end, when interrupted and when the other end broke."""
-        while self._fd >= 0:
+        while self._fd >= 0 and self._waits:
             try:
-                if self._waits:
-                    await wait_readable(self._fd)
-                return os.read(self._fd, CHUNK)
-            except BlockingIOError:
-                if not self._waits:
-                    break
-            except ClosedResourceError:
-                if self._waits:
-                    break
-            except OSError:
+                await wait_readable(self._fd)
+            except (ClosedResourceError, OSError):
                 break
-        return b""
+            chunk = _read_some(self._fd)
+            if chunk is not None:
+                return chunk
+        return b"" if self._fd < 0 or self._waits else _read_some(self._fd) or b""
 
     def interrupt(self) -> None:
         """Wake a waiting reader."""
@@ -114,6 +120,72 @@ class PolledSource:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+
+
+class AsyncioSource:
+    """A descriptor that an asyncio loop watches as long as somebody keeps reading.
+
+    Registering anew for each read, as `PolledSource` does, takes two more system calls a message.
+    """
+
+    def __init__(self, fd: int, loop: AbstractEventLoop) -> None:
+        self._fd = fd
+        self._loop = loop
+        self._watched = False
+        self._waits = True
+        self._waiter: Future[None] | None = None
+        self._chunk: bytes | None = None
+
+    async def read(self) -> bytes:
+        """Some bytes; empty at the end, when interrupted and when the other end broke."""
+        if self._chunk is None and self._waits:
+            if not self._watched:
+                self._loop.add_reader(self._fd, self._take)
+                self._watched = True
+            self._waiter = self._loop.create_future()
+            await self._waiter
+        # Kept here and not in the waiter: a reader that is cancelled now must lose nothing.
+        chunk, self._chunk = self._chunk, None
+        if chunk is not None or self._waits or self._fd < 0:
+            return chunk or b""
+        return _read_some(self._fd) or b""
+
+    def interrupt(self) -> None:
+        """Wake a waiting reader."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def cut(self) -> None:
+        """Wait no more: what is there already can still be read, then comes the end."""
+        self._unwatch()
+        self._waits = False
+        _set_blocking(self._fd, False)
+        self.interrupt()
+
+    async def close(self) -> None:
+        """Close the descriptor."""
+        self._unwatch()
+        self._waits = False
+        self.interrupt()
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def _take(self) -> None:
+        if self._waiter is None or self._waiter.done():
+            # Nobody reads just now. What is in the pipe stays there, and holds the peer back.
+            self._unwatch()
+        else:
+            self._chunk = _read_some(self._fd)
+            if self._chunk is not None:
+                self._waiter.set_result(None)
+            if self._chunk == b"":
+                self._unwatch()
+
+    def _unwatch(self) -> None:
+        if self._watched:
+            self._loop.remove_reader(self._fd)
+        self._watched = False
 
 
 class PolledSink:
@@ -181,151 +253,3 @@ class PolledSink:
         except OSError as gone:
             self._rest = memoryview(b"")
             raise ConnectionClosedError("the other end no longer reads") from gone
-
-
-class ThreadedSource:
-    """A descriptor read by a thread, a few chunks ahead."""
-
-    def __init__(self, fd: int, ahead: int = 4) -> None:
-        self._fd = fd
-        self._chunks: deque[bytes] = deque()
-        self._room = Semaphore(ahead)
-        self._arrived: Event | None = None
-        self._ended = False
-        self._thread: Thread | None = None
-
-    async def read(self) -> bytes:
-        """Some bytes; empty at the end and when interrupted."""
-        if self._thread is None and not self._ended:
-            self._thread = _start(self._pump, "mcp reader")
-        if not self._chunks and not self._ended:
-            self._arrived = Event()
-            await self._arrived.wait()
-        if not self._chunks:
-            return b""
-        self._room.release()
-        return self._chunks.popleft()
-
-    def interrupt(self) -> None:
-        """Wake a waiting reader."""
-        if self._arrived is not None:
-            self._arrived.set()
-
-    def cut(self) -> None:
-        """Wait no more: what was read already can still be had, then comes the end."""
-        self._ended = True
-        self.interrupt()
-
-    async def close(self) -> None:
-        """Read no more. The thread, if any, closes the descriptor when its read returns."""
-        if self._thread is None and not self._ended:
-            os.close(self._fd)
-        self._ended = True
-        self._chunks.clear()
-        self._room.release()
-        self.interrupt()
-
-    def _pump(self, token: EventLoopToken) -> None:
-        data = b"any"
-        with suppress(RuntimeError):  # the event loop is gone, and with it the reader
-            while data and not self._ended:
-                self._room.acquire()
-                data = _read_blocking(self._fd)
-                from_thread.run_sync(self._take, data, token=token)
-        os.close(self._fd)
-
-    def _take(self, data: bytes) -> None:
-        if data and not self._ended:
-            self._chunks.append(data)
-        else:
-            self._ended = True
-        self.interrupt()
-
-
-@dataclass(eq=False)
-class _Job:
-    """Bytes to write, and what became of them."""
-
-    data: bytes
-    done: Event
-    written: bool = False
-
-
-class ThreadedSink:
-    """A descriptor written by a thread, in order. A message begun is finished there in any case."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
-        self._open_jobs: set[_Job] = set()
-        self._closed = False
-        self._thread: Thread | None = None
-
-    async def write(self, data: bytes) -> None:
-        """Write all of it. If cancelled, it is written all the same.
-
-        Raises:
-            ConnectionClosedError: Nobody reads the other end, or this one was closed.
-        """
-        if self._closed:
-            raise ConnectionClosedError("the channel is closed; nothing more can be sent")
-        if not await self._pass_on(data):
-            raise ConnectionClosedError("the other end no longer reads")
-
-    async def close(self) -> None:
-        """Wait a bounded time for what was begun. The thread, if any, closes the descriptor."""
-        if self._closed:
-            return
-        self._closed = True
-        if self._thread is None:
-            os.close(self._fd)
-            return
-        with move_on_after(FLUSH_SECONDS, shield=True):
-            await self._pass_on(b"")
-        self._queue.put(None)
-        for job in self._open_jobs:
-            job.done.set()
-
-    async def _pass_on(self, data: bytes) -> bool:
-        if self._thread is None:
-            self._thread = _start(self._pump, "mcp writer")
-        job = _Job(data, Event())
-        self._open_jobs.add(job)
-        self._queue.put(job)
-        try:
-            await job.done.wait()
-        finally:
-            self._open_jobs.discard(job)
-        return job.written
-
-    def _pump(self, token: EventLoopToken) -> None:
-        broken = False
-        with suppress(RuntimeError):  # the event loop is gone, and with it the writers
-            while job := self._queue.get():
-                broken = broken or not _write_blocking(self._fd, job.data)
-                job.written = not broken
-                from_thread.run_sync(job.done.set, token=token)
-        os.close(self._fd)
-
-
-def _start(pump: Callable[[EventLoopToken], None], name: str) -> Thread:
-    thread = Thread(target=pump, args=(current_token(),), name=name, daemon=True)
-    thread.start()
-    return thread
-
-
-def _read_blocking(fd: int) -> bytes:
-    try:
-        return os.read(fd, CHUNK)
-    except OSError:
-        return b""
-
-
-def _write_blocking(fd: int, data: bytes) -> bool:
-    rest = memoryview(data)
-    try:
-        while rest:
-            rest = rest[os.write(fd, rest) :]
-    except OSError:
-        return False
-    return True

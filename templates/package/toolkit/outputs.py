@@ -20,12 +20,13 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias, Union
 
 import msgspec
 
 from .._wire import UNSET, convert, encode, to_builtins
+from ..json_schema import Complaint, validator
 from . import schemas, shapes, signatures
 from .content import ToolResult
 from .kinds import is_many, is_object
@@ -51,7 +52,7 @@ class Output(msgspec.Struct, frozen=True):
     form: Form
     kind: Any = None
     schema: Mapping[str, Any] | None = None
-    complaint: Callable[[Any], str | None] | None = None
+    complaint: Complaint | None = None
 
     def results(self, value: Any) -> tuple[Blocks, Any, Mapping[str, Any] | None]:
         """Blocks, structured value (or UNSET) and `_meta` for what a tool returned.
@@ -147,7 +148,7 @@ def from_schema(schema: Mapping[str, Any]) -> Output:
         MissingExtraError: `jsonschema` is not installed.
         ValueError: Not a JSON Schema.
     """
-    return Output("by value", None, dict(schema), schemas.validator(schema))
+    return Output("by value", None, dict(schema), validator(schema, "an output_schema"))
 
 
 def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:

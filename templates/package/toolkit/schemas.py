@@ -1,28 +1,18 @@
-"""JSON Schemas of tools: made from types, or handed in and then held against their dialect.
-
-A schema that a user hands in is validated with `jsonschema`, imported only then. References
-beyond the schema itself are never fetched.
+"""JSON Schemas of tools: made from types, or handed in and then looked over.
 
 Source: server/tools (Tool), basic/index#json-schema-usage.
 """
 
 from __future__ import annotations
 
-import importlib
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
-from ..errors import MissingExtraError
+from ..json_schema import JsonSchema
 from .kinds import is_many, is_object
-
-JsonSchema: TypeAlias = Mapping[str, Any]
-"""A JSON Schema as decoded JSON."""
-
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
-"""What a schema without `$schema` is written in."""
 
 HEADER_MARK = "x-mcp-header"
 
@@ -50,38 +40,6 @@ def _mentions(value: object, reference: str) -> bool:
             _mentions(inner, reference) for inner in value.values()
         )
     return is_many(value) and any(_mentions(inner, reference) for inner in value)
-
-
-def validator(schema: JsonSchema) -> Callable[[Any], str | None]:
-    """A function that says what is wrong with a value, in one line, or `None` if nothing is.
-
-    Raises:
-        MissingExtraError: `jsonschema` is not installed.
-        ValueError: Not a schema of its dialect, or of a dialect that is not known.
-    """
-    try:
-        library: Any = importlib.import_module("jsonschema")
-        dialects: Any = importlib.import_module("jsonschema_specifications")
-    except ImportError as error:
-        raise MissingExtraError("a JSON Schema of your own", "jsonschema") from error
-    dialect = schema.get("$schema", DIALECT)
-    kind = library.validators.validator_for({"$schema": dialect}, default=None)
-    if kind is None:
-        raise ValueError(f"$schema: expected a JSON Schema dialect that is known, got {dialect!r}")
-    try:
-        kind.check_schema(schema)
-    except library.exceptions.SchemaError as error:
-        raise ValueError(f"not a JSON Schema: {error.json_path}: {error.message}") from error
-    checker = kind(schema, registry=dialects.REGISTRY)
-
-    def complaint(value: Any) -> str | None:
-        error = library.exceptions.best_match(checker.iter_errors(value))
-        if error is None:
-            return None
-        where = error.json_path.removeprefix("$").removeprefix(".")
-        return f"{where}: {error.message}" if where else str(error.message)
-
-    return complaint
 
 
 def check_object_root(schema: object, what: str) -> dict[str, Any]:

@@ -23,6 +23,9 @@ from ..channel import RequestId
 from ..errors import ConnectionClosedError, EndOfChannel
 from ..framing import MESSAGE_LIMIT, LineReader, TooLong, frame_line
 
+CHUNK = 64 * 1024
+"""Bytes read at once: what a pipe usually holds."""
+
 FLUSH_SECONDS = 0.5
 """How long closing waits for a message that was begun to go out."""
 

@@ -12,14 +12,19 @@ import stat
 import sys
 from contextlib import suppress
 from io import TextIOWrapper
+from typing import TypeGuard
 
 from ..channel import RequestId
 from ..errors import ConnectionClosedError
 from ..framing import MESSAGE_LIMIT
-from .descriptors import ThreadedSink, open_sink, open_source
+from .descriptors import open_sink, open_source
 from .lines import LineChannel, Sink
+from .threaded import ThreadedSink
 
 STDIN, STDOUT, STDERR = 0, 1, 2
+
+# Neither waits for a reader of a named pipe nor makes a terminal the controlling one.
+_REOPEN = os.O_WRONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
 class StdioChannel:
@@ -32,10 +37,12 @@ class StdioChannel:
     Source: basic/transports (stdio).
     """
 
-    def __init__(self, lines: LineChannel, saved: tuple[int, int], replaced: TextIO | None) -> None:
+    def __init__(
+        self, lines: LineChannel, saved: tuple[int, int], printers: list[_Printer]
+    ) -> None:
         self._lines = lines
         self._saved: tuple[int, int] | None = saved
-        self._replaced = replaced
+        self._printers = printers
 
     async def receive(self) -> bytes:
         """Wait for the next message.
@@ -80,7 +87,8 @@ class StdioChannel:
 def open_stdio(limit: int = MESSAGE_LIMIT) -> StdioChannel:
     """Take standard input and output from the rest of the process, and speak through them.
 
-    What reached standard output earlier can't be taken back, so call it before anything prints.
+    To be called within an event loop, and before anything prints: what reached standard output
+    earlier can't be taken back.
     Bytes pass as they are: UTF-8, whatever the locale.
 
     Args:
@@ -106,9 +114,7 @@ def _private_sink(fd: int) -> Sink:
     if stat.S_ISFIFO(kind.st_mode) or stat.S_ISCHR(kind.st_mode):
         # Where there is a /proc, this is a new open file with flags of its own.
         with suppress(OSError):
-            return open_sink(
-                os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | getattr(os, "O_NOCTTY", 0))
-            )
+            return open_sink(os.open(f"/proc/self/fd/{fd}", _REOPEN))
     if sys.__stderr__ is not None and os.path.samestat(kind, os.fstat(STDERR)):
         return ThreadedSink(os.dup(fd))
     return open_sink(os.dup(fd))
@@ -130,7 +136,8 @@ class _Printer:
     def __init__(self, stream: TextIOWrapper) -> None:
         self._stream = stream
         self._before = stream.errors, stream.line_buffering
-        stream.reconfigure(errors="backslashreplace", line_buffering=True)
+        with suppress(OSError, ValueError):
+            stream.reconfigure(errors="backslashreplace", line_buffering=True)
 
     def restore(self) -> None:
         """Flush it, and let it be as it was."""
@@ -142,8 +149,12 @@ class _Printer:
 def _printing_streams() -> list[TextIOWrapper]:
     found: list[TextIOWrapper] = []
     for stream in (sys.stdout, sys.__stdout__):
-        if isinstance(stream, TextIOWrapper) and stream not in found:
+        if _is_wrapper(stream) and stream not in found:
             with suppress(OSError, ValueError):
                 if stream.fileno() == STDOUT:
                     found.append(stream)
     return found
+
+
+def _is_wrapper(stream: object) -> TypeGuard[TextIOWrapper]:
+    return isinstance(stream, TextIOWrapper)

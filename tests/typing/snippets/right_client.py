@@ -38,5 +38,5 @@ async def one_revision() -> None:
                 assert_type(content.text, str)
         reference = models.PromptReference(name="compare")
         argument = models.CompleteRequestParamsArgument(name="first", value="O")
-        completed = await client.complete(reference, argument)
+        completed = await client.complete(ref=reference, argument=argument)
         assert_type(completed.completion.values, list[str])

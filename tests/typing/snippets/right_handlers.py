@@ -12,7 +12,7 @@ class Desktop(HandlersOfOne):
     """Answers what a server of one revision may ask."""
 
     async def list_roots(
-        self, params: models.ListRootsRequestParams | None, ctx: Exchange
+        self, params: models.RequestParams | None, ctx: Exchange
     ) -> models.ListRootsResult:
         return models.ListRootsResult(roots=[models.Root(uri="file:///home", name="home")])
 

@@ -33,7 +33,7 @@ def messages() -> None:
 
 
 async def whatever_revision() -> None:
-    async with connect("python weather.py", revision=2025) as client:  # expect: error
-        print(client)
-    async with connect(7) as client:  # expect: error
-        print(client)
+    async with connect("python weather.py", revision=2025) as _:  # expect: error
+        pass
+    async with connect(7):  # expect: error
+        pass

@@ -15,7 +15,7 @@ server = Server("weather", page_size="10")  # expect: error
 async def forecast(city: str, ctx: Context) -> str:
     await ctx.progress("half")  # expect: error
     await ctx.log("loud", city)  # expect: error
-    raise ToolError()  # expect: error
+    raise ToolError("no forecast")
 
 
 @server.resource()  # expect: error
@@ -33,12 +33,10 @@ async def in_a_test() -> None:
 
 
 class Weather(ServerHandlers):
-    async def call_tool(  # expect: error
-        self, params: models.ListToolsResult, ctx: Exchange
-    ) -> models.CallToolResult:
+    async def call_tool(self, params: int, ctx: Exchange) -> models.CallToolResult:  # expect: error
         raise NotImplementedError
 
     async def list_tools(
-        self, params: models.ListToolsRequestParams | None, ctx: Exchange
+        self, params: models.PaginatedRequestParams | None, ctx: Exchange
     ) -> models.ListToolsResult:
         return models.ListPromptsResult(prompts=[])  # expect: error

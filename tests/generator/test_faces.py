@@ -1,0 +1,177 @@
+"""The typed faces: calls with their arguments, and faces over several revisions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from generator.schemas import COUNT, OPEN, TEXT, any_of, const, facts_of, normal_of, obj
+from mcpgen import faces, imports, methods
+from mcpgen.docs import Docs
+from mcpgen.faces import Call, Faces
+from mcpgen.facts import Facts
+from mcpgen.texts import Texts
+
+
+def derived(known: Facts | None = None, **definitions: Any) -> Faces:
+    """The faces of these definitions."""
+    known = known or facts_of()
+    found = methods.derive(normal_of(facts=known, **definitions), known)
+    return faces.derive(found, Texts(found.normal.schema, Docs()))
+
+
+def asking(params: Any, *results: str, known: Facts | None = None, **more: Any) -> Faces:
+    """The faces of a client that sends one request, `ask`."""
+    known = known or facts_of(client={"ask": results or ("AskResult",)})
+    return derived(
+        known,
+        AskRequest=obj("method params", method=const("ask"), params=params),
+        AskResult=obj("answer", answer=TEXT),
+        ClientRequest=any_of("AskRequest"),
+        **more,
+    )
+
+
+def only(found: Faces) -> Call:
+    """The one request of a client."""
+    (call,) = found.client.requests
+    return call
+
+
+def shown(call: Call) -> list[tuple[str, str, bool]]:
+    return [(argument.name, argument.type, argument.required) for argument in call.arguments]
+
+
+def test_params_become_arguments_those_that_must_be_given_first() -> None:
+    params = obj("mimeType", _meta=OPEN, count=COUNT, mimeType=TEXT, args=OPEN)
+    call = only(asking(params))
+    assert shown(call) == [
+        ("mime_type", "str", True),
+        ("count", "int", False),
+        ("args", "Mapping[str, Any]", False),
+    ]
+    assert (call.params, call.answer) == ("models.AskRequestParams", "models.AskResult")
+
+
+def test_an_argument_gives_way_to_what_every_coroutine_has() -> None:
+    (argument,) = only(asking(obj("timeout", timeout=COUNT))).arguments
+    assert (argument.name, argument.field) == ("timeout_", "timeout")
+
+
+def test_a_list_takes_what_holds_for_all_of_its_pages() -> None:
+    found = derived(
+        ListRequest=obj("method", method=const("list"), params=obj(cursor=TEXT, kind=TEXT)),
+        ListResult=obj(nextCursor=TEXT, items={"type": "array", "items": obj(x=TEXT)}),
+        ClientRequest=any_of("ListRequest"),
+    )
+    assert only(found).item == "models.ListResultItems"
+    assert [argument.name for argument in only(found).filters] == ["kind"]
+
+
+def test_params_of_several_kinds_stay_whole() -> None:
+    params = any_of("A", "B")
+    call = only(asking(params, A=obj("a", a=TEXT), B=obj("b", b=TEXT)))
+    assert call.whole
+    assert shown(call) == [("params", "models.AskRequestParams", True)]
+
+
+def test_a_handler_gets_none_where_params_may_be_absent() -> None:
+    found = derived(
+        PingRequest=obj("method", method=const("ping"), params=obj(x=TEXT)),
+        PingResult=obj(x=TEXT),
+        StopNotification=obj("method", method=const("stop")),
+        ClientRequest=any_of("PingRequest"),
+        ClientNotification=any_of("StopNotification"),
+    )
+    assert only(found).params == "models.PingRequestParams | None"
+    assert found.client.notifications[0].params == "None"
+
+
+def test_what_the_client_answers_by_itself_is_no_argument_and_no_answer() -> None:
+    known = facts_of(
+        client={"ask": ("AskResult", "MoreResult")}, defaults={"MoreResult": {"type": "more"}}
+    )
+    call = only(
+        asking(
+            obj("x", x=TEXT, inputResponses=OPEN, requestState=TEXT),
+            known=known,
+            MoreResult=obj("type", type=TEXT, inputRequests=OPEN),
+        )
+    )
+    assert shown(call) == [("x", "str", True)]
+    assert call.answer == "models.AskResult"
+    assert call.result == "models.AskResult | models.MoreResult"
+
+
+def task_face() -> Faces:
+    return asking(
+        obj("x", x=TEXT, task=OPEN),
+        "AskResult",
+        "TaskResult",
+        TaskResult=obj("task", task=TEXT),
+    )
+
+
+def test_no_face_asks_for_a_task_so_none_gets_one() -> None:
+    call = only(task_face())
+    assert shown(call) == [("x", "str", True)]
+    assert call.answer == "models.AskResult"
+    assert call.result == "models.AskResult | models.TaskResult"
+
+
+def test_a_client_has_handlers_for_what_is_asked_inside_results() -> None:
+    found = derived(
+        ElicitRequest=obj("method", method=const("elicit")),
+        ElicitResult=obj(x=TEXT),
+        InputRequest=any_of("ElicitRequest"),
+    )
+    assert [call.python_name for call in found.asked.requests] == ["elicit"]
+    assert found.server.requests == ()
+
+
+def test_a_face_over_revisions_takes_what_any_of_them_takes() -> None:
+    old = asking(obj("a b", a=TEXT, b=TEXT))
+    new = asking(obj("a b c", a=COUNT, b=TEXT, c=TEXT))
+    call = only(faces.merge({"1": old, "2": new}))
+    assert shown(call) == [
+        ("a", "int | str", True),
+        ("b", "str", True),
+        ("c", "str", False),
+    ]
+
+
+def test_a_face_over_revisions_says_which_of_them_have_a_message() -> None:
+    merged = faces.merge({"1": task_face(), "2": derived(), "3": derived()})
+    assert "Only in 1." in only(merged).doc
+    both = faces.merge({"1": task_face(), "2": asking(obj("x", x=TEXT))})
+    call = only(both)
+    assert "Only in" not in call.doc
+    assert call.result == "models.AskResult | models.TaskResult"
+
+
+def test_params_that_are_whole_in_one_revision_are_whole_over_all() -> None:
+    whole = asking(any_of("A", "B"), A=obj("a", a=TEXT), B=obj("b", b=TEXT))
+    merged = only(faces.merge({"1": asking(obj("x", x=TEXT)), "2": whole}))
+    assert merged.whole
+    assert len(merged.arguments) == 1
+
+
+def test_a_module_imports_what_it_uses() -> None:
+    found = task_face()
+    assert imports.of_client(found.client, found.asked) == imports.Imports(
+        abc="Mapping",
+        typing="TYPE_CHECKING, Any, ClassVar",
+        faces="HandlersBase",
+        wire="",
+        errors="",
+        exchange="",
+        waiting="OnProgress",
+        models="models",
+    )
+    whole = asking(any_of("A", "B"), A=obj("a", a=TEXT), B=obj("b", b=TEXT))
+    assert imports.of_client(whole.client, whole.asked).wire == "to_builtins"
+    handled = imports.of_handlers_and_session(found.client, found.server)
+    assert (handled.errors, handled.exchange, handled.wire) == (
+        "MethodNotFoundError",
+        "Exchange",
+        "",
+    )

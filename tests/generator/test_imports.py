@@ -1,0 +1,58 @@
+"""What the module of a face imports: all it uses, nothing else."""
+
+from __future__ import annotations
+
+from mcpgen import imports
+from mcpgen.faces import Argument, Call, Face
+from mcpgen.imports import Imports
+
+EMPTY = Face((), ())
+
+
+def call(*arguments: Argument, result: str = "models.AskResult") -> Call:
+    return Call(
+        name="ask",
+        python_name="ask",
+        doc="",
+        page_doc="",
+        handler_doc="",
+        params="models.AskParams",
+        arguments=arguments,
+        whole=False,
+        result=result,
+        answer=result,
+        item=None,
+        summary="",
+        source="",
+    )
+
+
+def test_a_session_that_says_nothing_imports_only_its_base() -> None:
+    assert imports.of_session(EMPTY) == Imports("", "", "SessionBase", "", "", "", "", "")
+
+
+def test_names_come_in_the_order_of_import_sorters() -> None:
+    optional = Argument("kind", "kind", "Literal['a'] | Sequence[Mapping[str, Any]]", False, "")
+    found = imports.of_session(Face((call(optional),), ()))
+    assert found.abc == "Mapping, Sequence"
+    assert found.typing == "TYPE_CHECKING, Any, Literal"
+    assert found.wire == "UNSET, UnsetType"
+    assert found.models == "models"
+
+
+def test_handlers_need_what_they_refuse_with() -> None:
+    requests = imports.of_handlers_and_session(Face((call(),), ()), EMPTY)
+    assert (requests.errors, requests.exchange) == ("MethodNotFoundError", "Exchange")
+    notifications = imports.of_handlers_and_session(Face((), (call(),)), EMPTY)
+    assert (notifications.errors, notifications.exchange) == ("", "Exchange")
+
+
+def test_a_client_that_only_notifies_waits_for_nothing() -> None:
+    found = imports.of_client(Face((), (call(),)), EMPTY)
+    assert (found.faces, found.waiting) == ("HandlersBase, wire_params", "")
+
+
+def test_opening_sessions_takes_a_little_more() -> None:
+    found = imports.of_connect(EMPTY, EMPTY)
+    assert found.abc == "Mapping"
+    assert found.typing == "TYPE_CHECKING, Any, ClassVar, Literal, overload"

@@ -1,0 +1,203 @@
+"""The models as they behave: what they take, refuse, keep and give back."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from generator.schemas import OPEN, TEXT, any_of, const, facts_of, normal_of, obj, ref
+from mcpgen import models, paths
+from mcpgen.texts import Doc
+from mcpgen.unions import untagged
+
+NUMBER = {"type": "number"}
+
+DEFINITIONS: dict[str, Any] = {
+    "Text": obj("type text", type=const("text"), text=TEXT, mimeType=TEXT),
+    "Image": obj("type data", type=const("image"), data=TEXT),
+    "Block": any_of("Text", "Image"),
+    "Near": obj("uri text", uri=TEXT, text=TEXT),
+    "Far": obj("uri blob", uri=TEXT, blob=TEXT),
+    "Contents": any_of("Near", "Far"),
+    "Size": {"enum": ["small", "large"], "type": "string"},
+    "Message": obj(
+        "jsonrpc blocks",
+        jsonrpc=const("2.0"),
+        method=const("say"),
+        _meta=OPEN,
+        blocks={"type": "array", "items": ref("Block")},
+        contents=ref("Contents"),
+        either={"anyOf": [ref("Text"), {"type": "array", "items": ref("Block")}]},
+        size=ref("Size"),
+        count={"type": "integer", "minimum": 0},
+        share={"type": "number", "minimum": 0, "maximum": 1},
+        amount=NUMBER,
+        gone={"type": ["string", "null"]},
+        any={},
+        **{"class": TEXT, "list": {"type": "array", "items": TEXT}},
+    ),
+    "Tool": obj(
+        "inputSchema",
+        inputSchema=obj("type", type=const("object")),
+        outputSchema=obj("type", type=const("object")),
+    ),
+    "Result": obj("resultType", resultType=TEXT),
+}
+
+
+@pytest.fixture(scope="module")
+def wire(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The module `_wire` of a package with these models, which are its attribute `models`."""
+    folder = tmp_path_factory.mktemp("models")
+    package = folder / "modelled"
+    (package / "r").mkdir(parents=True)
+    (package / "r" / "models.py").write_text(rendered(), encoding="utf-8")
+    shutil.copy(paths.templates_dir() / "package" / "_wire.py", package)
+    sys.path.insert(0, str(folder))
+    try:
+        module: Any = importlib.import_module("modelled._wire")
+        module.models = importlib.import_module("modelled.r.models")
+    finally:
+        sys.path.remove(str(folder))
+    return module
+
+
+def rendered() -> str:
+    """The models of these definitions."""
+    normal = normal_of(facts=facts_of(defaults={"*": {"resultType": "done"}}), **DEFINITIONS)
+    docs = {name: Doc(f"About {name}.", {}) for name in normal.definitions}
+    return models.render(normal, untagged(normal), docs, "Models.")
+
+
+def through(wire: Any, kind: str, text: str) -> Any:
+    """What comes back from decoding and encoding a text."""
+    decoded = wire.decoder(getattr(wire.models, kind))(text.encode())
+    return json.loads(wire.encode(decoded))
+
+
+def message(**members: Any) -> str:
+    return json.dumps({"jsonrpc": "2.0", "blocks": [], **members})
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"_meta": {"a/b": [1, 1.0, {}]}},
+        {"blocks": [{"type": "text", "text": "a", "mimeType": "b"}, {"type": "image", "data": ""}]},
+        {"contents": {"uri": "a", "blob": "b"}},
+        {"contents": {"uri": "a", "text": "b"}},
+        {"either": {"type": "text", "text": "a"}},
+        {"either": [{"type": "image", "data": ""}]},
+        {"size": "large", "count": 0, "class": "c", "list": ["a"]},
+        {"share": 1},
+        {"share": 0.5, "amount": 1},
+        {"amount": 1.0, "gone": None, "any": {"x": [None]}},
+    ],
+)
+def test_what_the_schema_describes_comes_back_as_it_was(wire: Any, members: Any) -> None:
+    text = message(**members)
+    assert through(wire, "Message", text) == json.loads(text)
+
+
+def test_integers_and_floats_stay_what_they_are(wire: Any) -> None:
+    decoded = wire.decoder(wire.models.Message)(message(amount=1).encode())
+    assert type(decoded.amount) is int
+    decoded = wire.decoder(wire.models.Message)(message(amount=1.0).encode())
+    assert type(decoded.amount) is float
+
+
+def test_what_is_absent_stays_absent(wire: Any) -> None:
+    decoded = wire.decoder(wire.models.Message)(message().encode())
+    assert decoded.gone is wire.UNSET
+    assert decoded.meta is wire.UNSET
+
+
+@pytest.mark.parametrize(
+    ("members", "error"),
+    [
+        ({"blocks": [{"type": "film"}]}, r"\$\.blocks\[0\]\.type"),
+        ({"contents": {"uri": "a"}}, r"Expected one of Near, Far, got an object with uri"),
+        ({"contents": {"uri": "a", "text": 3}}, r"Expected `str`, got `int` - at `\$\.text`"),
+        ({"size": "huge"}, r"\$\.size"),
+        ({"count": -1}, r"\$\.count"),
+        ({"count": 1.5}, r"\$\.count"),
+        ({"share": 1.5}, "share: expected 0 to 1, got 1.5"),
+        ({"size": None}, r"\$\.size"),
+    ],
+)
+def test_what_breaks_the_schema_is_refused_with_its_place(
+    wire: Any, members: Any, error: str
+) -> None:
+    with pytest.raises(msgspec.ValidationError, match=error):
+        through(wire, "Message", message(**members))
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"inputSchema": {}},
+        {"inputSchema": {"type": "array"}},
+        {"inputSchema": {"type": "object"}, "outputSchema": {"type": "string"}},
+    ],
+)
+def test_a_json_schema_of_another_type_is_refused(wire: Any, tool: Any) -> None:
+    with pytest.raises(
+        msgspec.ValidationError, match='expected a JSON Schema with "type": "object"'
+    ):
+        through(wire, "Tool", json.dumps(tool))
+
+
+def test_a_json_schema_keeps_everything(wire: Any) -> None:
+    tool = {"inputSchema": {"type": "object", "$defs": {"A": {}}, "anyOf": [{}]}}
+    assert through(wire, "Tool", json.dumps(tool)) == tool
+
+
+def test_a_default_is_always_sent_and_may_be_missing(wire: Any) -> None:
+    assert through(wire, "Result", "{}") == {"resultType": "done"}
+    assert wire.encode(wire.models.Result()) == b'{"resultType":"done"}'
+
+
+def test_a_tag_and_a_constant_need_not_be_given(wire: Any) -> None:
+    block = wire.models.Text(text="a")
+    assert block.type == "text"
+    assert json.loads(wire.encode(block)) == {"type": "text", "text": "a"}
+    said = wire.models.Message(blocks=[block], list_=["x"], class_="y")
+    assert json.loads(wire.encode(said)) == {
+        "jsonrpc": "2.0",
+        "blocks": [{"type": "text", "text": "a"}],
+        "class": "y",
+        "list": ["x"],
+    }
+
+
+def test_models_are_frozen(wire: Any) -> None:
+    with pytest.raises(AttributeError):
+        wire.models.Text(text="a").text = "b"
+
+
+def test_no_type_is_named_after_anything_but_a_definition(wire: Any) -> None:
+    own = {
+        name
+        for name, value in vars(wire.models).items()
+        if isinstance(value, type) and value.__module__ == wire.models.__name__
+    }
+    assert own == {"Text", "Image", "Near", "Far", "Contents", "Message", "Tool", "Result"}
+
+
+def test_models_do_not_depend_on_where_they_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = rendered()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text(
+        "[tool.black]\nline-length = 40\nskip-string-normalization = true\n"
+        "[tool.datamodel-codegen]\nuse-union-operator = false\n"
+    )
+    assert rendered() == first

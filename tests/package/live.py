@@ -1,0 +1,216 @@
+"""Whole clients and servers as tests see them: what passes is recorded, or said by hand.
+
+`live` joins a server and a client in memory and keeps what passes; `FakeServer` is a channel that
+takes part in the opening and then says what the test wants.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+
+from mcp_protocol.channel import Channel, RequestId
+from mcp_protocol.client import connect
+from mcp_protocol.errors import EndOfChannel
+from mcp_protocol.exchange import Exchange
+from mcp_protocol.facts import Revisions
+from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.server import Sessions, serve
+from mcp_protocol.transports.memory import memory_pair
+from package.samples import EVERY_SERVER_CAPABILITY
+from package.wire import HANDSHAKE, described, encoded, facts
+
+
+class Recorded:
+    """A channel that keeps what passes.
+
+    Attributes:
+        sent: What went out, decoded.
+        received: What came in, decoded.
+    """
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self.sent: list[dict[str, Any]] = []
+        self.received: list[dict[str, Any]] = []
+
+    async def receive(self) -> bytes:
+        message = await self._channel.receive()
+        self.received.append(json.loads(message))
+        return message
+
+    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+        self.sent.append(json.loads(message))
+        await self._channel.send(message, about)
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+    def sent_as(self, method: str) -> list[dict[str, Any]]:
+        """Params of what went out under a method."""
+        return [message["params"] for message in self.sent if message.get("method") == method]
+
+    def received_as(self, method: str) -> list[dict[str, Any]]:
+        """Params of what came in under a method."""
+        return [message["params"] for message in self.received if message.get("method") == method]
+
+
+@asynccontextmanager
+async def live(
+    server: Any, revision: str | None = None, **how: Any
+) -> AsyncIterator[tuple[Any, Recorded]]:
+    """A client connected with a server in memory, and the record of the client's channel.
+
+    Args:
+        server: Something with `serve`.
+        revision: The one to pin.
+        how: More for `connect`.
+    """
+    near, far = memory_pair()
+    record = Recorded(near)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.serve, far)
+        async with connect(record, revision=revision, **how) as client:
+            yield client, record
+
+
+class FakeServer:
+    """A channel to a server that says what it is told to.
+
+    It answers the opening by itself, and records the rest.
+
+    Args:
+        revision: What it speaks; `None` for a server that never answers.
+        capabilities: What it declares.
+
+    Attributes:
+        heard: What the client sent, decoded; the opening left out.
+        opening: What the client sent to open the session.
+    """
+
+    def __init__(
+        self,
+        revision: str | None,
+        capabilities: Mapping[str, Any] = EVERY_SERVER_CAPABILITY,
+    ) -> None:
+        self.revision = revision
+        self.capabilities = capabilities
+        self.opening: list[dict[str, Any]] = []
+        self.heard: list[dict[str, Any]] = []
+        self.closed = False
+        self._taken = 0
+        self._ours, self._theirs = memory_pair()
+        self._news = anyio.Event()
+
+    async def receive(self) -> bytes:
+        if self.closed:
+            raise EndOfChannel("closed")
+        return await self._theirs.receive()
+
+    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+        decoded = json.loads(message)
+        if decoded.get("method") in ("initialize", "server/discover", "notifications/initialized"):
+            self.opening.append(decoded)
+            await self._agree(decoded)
+        else:
+            self.heard.append(decoded)
+            self._news.set()
+
+    async def close(self) -> None:
+        self.closed = True
+        await self._theirs.close()
+
+    async def hang_up(self) -> None:
+        """Be gone."""
+        await self._ours.close()
+
+    async def say(self, message: Any) -> None:
+        """Send a message as it is."""
+        await self._ours.send(encoded(message))
+
+    async def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        """Send a notification."""
+        await self.say({"jsonrpc": "2.0", "method": method, "params": params})
+
+    async def answer(self, request: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        """Send the result of a request; where results have a type, it is the last word."""
+        assert self.revision is not None
+        if facts(self.revision).result_types:
+            result = {"resultType": "complete", **result}
+        await self.say({"jsonrpc": "2.0", "id": request["id"], "result": result})
+
+    async def next(self) -> dict[str, Any]:
+        """Wait for what the client says next."""
+        with anyio.fail_after(10):
+            while len(self.heard) <= self._taken:
+                self._news = anyio.Event()
+                await self._news.wait()
+        self._taken += 1
+        return self.heard[self._taken - 1]
+
+    async def _agree(self, message: Mapping[str, Any]) -> None:
+        if self.revision is None or "id" not in message:
+            return
+        result: dict[str, Any] = {"capabilities": dict(self.capabilities)}
+        if self.revision in HANDSHAKE:
+            info = {"name": "fake", "version": "1"}
+            result |= {"protocolVersion": self.revision, "serverInfo": info}
+        else:
+            result |= {"supportedVersions": [self.revision], "ttlMs": 0, "cacheScope": "private"}
+        await self.answer(message, result)
+
+
+def text_of(result: Any) -> str:
+    """The text of a tool's result."""
+    text: str = result.content[0].text
+    return text
+
+
+TEXT: Mapping[str, Any] = {"content": [{"type": "text", "text": "done"}]}
+"""What a tool that gives a text answers."""
+
+
+class App:
+    """An application made of one function, and served as a server of some revisions.
+
+    Args:
+        answer: Answers requests.
+        revisions: What it speaks.
+        capabilities: What it declares.
+        drain: Seconds it may take to finish once the client is gone.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[Exchange], Awaitable[Any]],
+        revisions: Revisions = REVISIONS,
+        capabilities: Mapping[str, Any] = EVERY_SERVER_CAPABILITY,
+        *,
+        drain: float = 0,
+    ) -> None:
+        self._answer = answer
+        self._revisions = revisions
+        self._capabilities = capabilities
+        self._drain = drain
+        self.noted: list[str] = []
+
+    async def handle(self, exchange: Exchange) -> Any:
+        return await self._answer(exchange)
+
+    async def notified(self, exchange: Exchange) -> None:
+        self.noted.append(exchange.method.name)
+
+    async def serve(self, channel: Channel) -> None:
+        await serve(
+            self,
+            channel,
+            revisions=self._revisions,
+            describe=described(self._capabilities, "app"),
+            extensions={},
+            sessions=Sessions(),
+            drain=self._drain,
+        )

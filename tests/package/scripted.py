@@ -1,0 +1,56 @@
+"""Clients whose server answers by a script, and what they asked it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from mcp_protocol.channel import RequestId
+from mcp_protocol.client import connect
+from package.live import FakeServer
+
+
+class ScriptedServer(FakeServer):
+    """A server that answers what it hears with what is planned, in this order, and then no more.
+
+    Args:
+        revision: What it speaks.
+        answers: Results, or errors as `{"error": {...}}`.
+    """
+
+    def __init__(self, revision: str, answers: tuple[Mapping[str, Any], ...]) -> None:
+        super().__init__(revision)
+        self._answers = iter(answers)
+
+    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+        known = len(self.heard)
+        await super().send(message, about)
+        for request in self.heard[known:]:
+            planned = next(self._answers, None) if "id" in request else None
+            if planned is not None and "error" in planned:
+                await self.say({"jsonrpc": "2.0", "id": request["id"], **planned})
+            elif planned is not None:
+                await self.answer(request, planned)
+
+    def asked(self) -> list[dict[str, Any]]:
+        """The params of what it heard, without their `_meta`."""
+        return [
+            {name: value for name, value in request.get("params", {}).items() if name != "_meta"}
+            for request in self.heard
+        ]
+
+
+@asynccontextmanager
+async def scripted(
+    revision: str, /, *answers: Mapping[str, Any], **how: Any
+) -> AsyncIterator[tuple[Any, ScriptedServer]]:
+    """An open client, and the server that gives these answers; see `ScriptedServer`.
+
+    Args:
+        revision: What the server speaks, and the client unless `how` says otherwise.
+        how: More for `connect`.
+    """
+    server = ScriptedServer(revision, answers)
+    async with connect(server, **{"revision": revision, **how}) as client:
+        yield client, server

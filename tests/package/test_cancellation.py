@@ -1,0 +1,431 @@
+"""Requests taken back: what is said about it, what it stops, and what comes too late.
+
+Source: basic/utilities/cancellation; 2026-07-28: basic/patterns/cancellation.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol.client import connect
+from mcp_protocol.context import Context
+from mcp_protocol.errors import InternalError, RemoteError, RequestCancelledError
+from mcp_protocol.events import CancelReceived, Ignored, RequestFailed
+from mcp_protocol.facts import Role
+from mcp_protocol.toolkit.server import Server
+from package.ends import ASKED, answering, ask, asking, both, end_of
+from package.live import TEXT, FakeServer, live, text_of
+from package.pair import Pair
+from package.rules import holding
+from package.samples import PARAMS, RESULTS
+from package.traffic import whole_session
+from package.wire import (
+    ALL,
+    HANDSHAKE,
+    PER_REQUEST,
+    ClientEnd,
+    ServerEnd,
+    facts,
+    request,
+    speaking_to,
+)
+
+CANCELLED = "notifications/cancelled"
+every = pytest.mark.parametrize("revision", ALL)
+modern = pytest.mark.parametrize("revision", PER_REQUEST)
+IN_PROGRESS = "cancellation.in-progress-only"  # holds in every revision
+
+
+def cancelled(id: Any, **more: Any) -> dict[str, Any]:
+    """The notification that takes a request back."""
+    return {"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": id, **more}}
+
+
+def begun(revision: str, role: Role) -> tuple[Any, int]:
+    """An end and the id of a request that it has open."""
+    end = end_of(revision, role)
+    method = "tools/list" if role == "client" else "roots/list"
+    identifier, _ = end.connection.request(method)
+    return end, identifier
+
+
+@pytest.mark.requirement(
+    "cancellation.shape", "cancellation.shape-2025-11", "cancellation.either-side"
+)
+@pytest.mark.parametrize(("revision", "role"), asking(IN_PROGRESS))
+@pytest.mark.parametrize("reason", [None, "user went home"])
+def test_a_cancellation_names_the_request_and_gives_the_reason_if_there_is_one(
+    revision: str, role: Role, reason: str | None
+) -> None:
+    end, id = begun(revision, role)
+    message = end.connection.cancel(id, reason)
+    given = {} if reason is None else {"reason": reason}
+    assert json.loads(message) == cancelled(id, **given)
+
+
+@pytest.mark.requirement("cancellation.in-progress-only", "cancellation.client-issued")
+@pytest.mark.parametrize(("revision", "role"), asking(IN_PROGRESS))
+def test_only_an_open_request_of_ours_is_cancelled_and_only_once(revision: str, role: Role) -> None:
+    end, id = begun(revision, role)
+    assert end.connection.cancel(id + 1) is None
+    assert end.connection.cancel(str(id)) is None
+    assert end.connection.cancel(id) is not None
+    assert end.connection.cancel(id) is None
+    end, id = begun(revision, role)
+    end.say({"jsonrpc": "2.0", "id": id, "error": {"code": 1, "message": "no"}})
+    assert end.connection.cancel(id) is None
+
+
+@pytest.mark.requirement("cancellation.client-issued")
+@every
+async def test_a_cancellation_can_not_be_sent_for_an_id_of_ones_choice(revision: str) -> None:
+    async with live(Server("any"), revision) as (client, record):
+        with pytest.raises(Exception, match="giving up the request itself"):
+            await client.notify(CANCELLED, {"requestId": 1})
+    assert record.sent_as(CANCELLED) == []
+
+
+@pytest.mark.requirement("cancellation.not-initialize")
+@pytest.mark.parametrize("revision", holding("cancellation.not-initialize"))
+async def test_initialize_is_not_cancelled_when_the_client_gives_up(revision: str) -> None:
+    end = ClientEnd(revision)
+    assert end.connection.cancel(end.opening["id"]) is None
+    silent = FakeServer(None)
+    with anyio.move_on_after(0.05) as scope:
+        async with connect(silent, revision=revision):
+            pytest.fail("nobody answered")
+    assert scope.cancelled_caught
+    assert silent.closed
+    assert ([said["method"] for said in silent.opening], silent.heard) == (["initialize"], [])
+
+
+@pytest.mark.requirement("cancellation.not-initialize")
+@pytest.mark.parametrize("revision", holding("cancellation.not-initialize"))
+def test_a_server_goes_on_with_initialize_though_it_is_cancelled(revision: str) -> None:
+    server = ServerEnd(None)
+    message = request(revision, "initialize", id="i", params=ClientEnd(revision).opening["params"])
+    (answer,) = server.say(message)
+    assert server.say(cancelled("i")) == []
+    assert answer["result"]["protocolVersion"] == revision
+    assert server.connection.session is not None
+
+
+@pytest.mark.requirement("cancellation.same-direction")
+@pytest.mark.parametrize(
+    ("revision", "role"),
+    [pair for pair in asking(IN_PROGRESS) if pair[0] in HANDSHAKE],
+)
+def test_the_peer_can_not_cancel_a_request_that_we_sent(revision: str, role: Role) -> None:
+    end, id = begun(revision, role)
+    assert end.say(cancelled(id)) == []
+    assert end.connection.open_calls == 1
+    assert end.connection.cancel(id) is not None
+
+
+@pytest.mark.requirement("cancellation.no-response", "cancellation.stops-processing")
+@pytest.mark.parametrize(("revision", "role"), answering(IN_PROGRESS))
+@pytest.mark.parametrize("id", [7, "7", ""])
+def test_a_cancelled_request_is_forgotten_and_not_answered(
+    revision: str, role: Role, id: int | str
+) -> None:
+    end = end_of(revision, role)
+    for started in (id, "other"):
+        ask(end, ASKED[role], id=started)
+    end.events.clear()
+    assert end.say(cancelled(id, reason="late")) == []
+    assert list(end.events) == [CancelReceived(id, "late")]
+    assert end.connection.being_served == ("other",)
+    assert end.connection.respond(id, RESULTS[ASKED[role]]) is None
+    assert end.connection.fail(id, InternalError("too late")) is None
+    assert end.connection.respond("other", RESULTS[ASKED[role]]) is not None
+
+
+@pytest.mark.requirement("cancellation.nothing-further", "stdio.cancel-server-silent")
+@every
+def test_nothing_more_is_said_about_a_cancelled_request(revision: str) -> None:
+    pair = Pair(revision)
+    key = pair.revision.facts.meta.log_level
+    meta = None if key is None else {key: "debug"}
+    id = pair.ask("client", "tools/call", PARAMS["tools/call"], progress=True, meta=meta)
+    assert pair.server.progress(id, 1) is not None
+    assert pair.server.log(id, "error", "on") is not None
+    pair.deliver("client", pair.client.cancel(id))
+    assert pair.server.progress(id, 2) is None
+    assert pair.server.log(id, "error", "on") is None
+    assert pair.server.respond(id, TEXT) is None
+
+
+@pytest.mark.requirement("cancellation.invalid-ignored", "cancellation.may-be-ignored")
+@pytest.mark.parametrize(("revision", "role"), both("cancellation.invalid-ignored"))
+@pytest.mark.parametrize(
+    "params",
+    [
+        None,
+        {},
+        [],
+        {"requestId": None},
+        {"requestId": {}},
+        {"requestId": 1.5},
+        {"requestId": True},
+        {"requestId": 999},
+        {"requestId": "7"},
+        {"requestId": 7, "reason": 5},
+    ],
+    ids=repr,
+)
+def test_a_cancellation_that_fits_nothing_is_ignored(
+    revision: str, role: Role, params: Any
+) -> None:
+    end = end_of(revision, role)
+    if (revision, role) in answering(IN_PROGRESS):
+        ask(end, ASKED[role], id=7)
+    served = end.connection.being_served
+    end.events.clear()
+    message = {"jsonrpc": "2.0", "method": CANCELLED}
+    assert end.say(message if params is None else {**message, "params": params}) == []
+    assert [type(event) for event in end.events] == [Ignored]
+    assert end.connection.being_served == served
+
+
+@pytest.mark.requirement("cancellation.late-response-ignored")
+@pytest.mark.parametrize(("revision", "role"), asking(IN_PROGRESS))
+@pytest.mark.parametrize(
+    "answer", [{"result": {}}, {"error": {"code": 1, "message": "no"}}, {"result": 5}], ids=repr
+)
+def test_an_answer_that_comes_after_the_cancellation_is_ignored(
+    revision: str, role: Role, answer: dict[str, Any]
+) -> None:
+    end, id = begun(revision, role)
+    end.connection.cancel(id)
+    end.events.clear()
+    assert end.say({"jsonrpc": "2.0", "id": id, **answer}) == []
+    assert [type(event) for event in end.events] == [Ignored]
+
+
+@pytest.mark.requirement("cancellation.server-references-listen")
+@modern
+def test_a_server_can_end_a_subscription_and_no_other_request(revision: str) -> None:
+    client = ClientEnd(revision)
+    call = client.ask("tools/call", PARAMS["tools/call"])
+    listen = client.ask("subscriptions/listen", PARAMS["subscriptions/listen"])
+    client.say(cancelled(call["id"]))
+    assert [type(event) for event in client.events] == [Ignored]
+    client.say(cancelled(listen["id"]))
+    (event,) = client.events
+    assert isinstance(event, RequestFailed)
+    assert event.id == listen["id"]
+    assert isinstance(event.error, RequestCancelledError)
+    assert client.connection.open_calls == 1
+
+
+@pytest.mark.requirement("cancellation.server-only-for-listen")
+@modern
+def test_a_server_cancels_nothing_but_subscriptions(revision: str) -> None:
+    pair = whole_session(revision)
+    for send in pair.server.close_streams():
+        pair.deliver("server", send.message)
+    listened = [m["id"] for m in pair.sent("client") if m["method"] == "subscriptions/listen"]
+    ended = [m["params"]["requestId"] for m in pair.sent("server") if m.get("method") == CANCELLED]
+    assert ended == listened
+    assert ended
+
+
+class Stubborn:
+    """A server whose one tool shows when it is stopped, and does not let that be its end."""
+
+    def __init__(self) -> None:
+        self.started = anyio.Event()
+        self.stopped = anyio.Event()
+        self.server = Server("stubborn", drain=0)
+
+        @self.server.tool()
+        async def work(ctx: Context, then: str) -> str:
+            self.started.set()
+            try:
+                await anyio.sleep_forever()
+            except anyio.get_cancelled_exc_class():
+                with anyio.CancelScope(shield=True):
+                    await ctx.progress(1)
+                    await ctx.error("stopped")
+                self.stopped.set()
+                if then == "go":
+                    raise
+                if then == "raise":
+                    raise ValueError("anyway") from None
+            return "anyway"
+
+
+@pytest.mark.requirement(
+    "cancellation.client-signals",
+    "cancellation.stdio-notification",
+    "cancellation.stops-processing",
+    "cancellation.nothing-further",
+    "custom-transport.cancellation-defined",
+    "stdio.cancel-by-notification",
+    "stdio.cancel-server-stops",
+    "stdio.cancel-server-silent",
+)
+@every
+@pytest.mark.parametrize("then", ["go", "return", "raise"])
+async def test_a_caller_that_is_cancelled_stops_the_tool_and_hears_no_more_of_it(
+    revision: str, then: str
+) -> None:
+    stubborn = Stubborn()
+    async with live(stubborn.server, revision) as (client, record):
+        client.ask_for_logs("debug")
+        heard: list[float] = []
+        async with anyio.create_task_group() as tasks:
+
+            async def call() -> None:
+                await client.call_tool(
+                    "work", {"then": then}, on_progress=lambda value, *_: heard.append(value)
+                )
+
+            tasks.start_soon(call)
+            with anyio.fail_after(10):
+                await stubborn.started.wait()
+                tasks.cancel_scope.cancel()
+        with anyio.fail_after(10):
+            await stubborn.stopped.wait()
+        before = len(record.received)
+        await client.list_tools()
+    (call_id,) = [m["id"] for m in record.sent if m.get("method") == "tools/call"]
+    assert record.sent_as(CANCELLED) == [{"requestId": call_id}]
+    assert len(record.received) == before + 1
+    assert heard == []
+
+
+@pytest.mark.parametrize("revision", [r for r in ALL if facts(r).request_ids == "in_flight"])
+async def test_an_id_that_is_used_again_gets_only_the_answer_to_its_second_request(
+    revision: str,
+) -> None:
+    stubborn = Stubborn()
+
+    @stubborn.server.tool()
+    async def fresh() -> str:
+        await stubborn.stopped.wait()
+        await anyio.lowlevel.checkpoint()
+        return "fresh"
+
+    async with speaking_to(stubborn.server, revision) as end:
+        params = {"name": "work", "arguments": {"then": "return"}}
+        await end.send(request(revision, "tools/call", params, id="x"))
+        with anyio.fail_after(10):
+            await stubborn.started.wait()
+        await end.send(cancelled("x"))
+        await end.send(request(revision, "tools/call", {"name": "fresh"}, id="x"))
+        answer = await end.receive()
+        assert answer["result"]["content"][0]["text"] == "fresh"
+
+
+@pytest.mark.requirement("cancellation.reason-logged")
+@every
+async def test_the_reason_of_a_cancellation_is_in_the_log(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "mcp_protocol")
+    stubborn = Stubborn()
+    async with speaking_to(stubborn.server, revision) as end:
+        params = {"name": "work", "arguments": {"then": "go"}}
+        await end.send(request(revision, "tools/call", params, id="x"))
+        with anyio.fail_after(10):
+            await stubborn.started.wait()
+            await end.send(cancelled("x", reason="coffee is ready"))
+            await stubborn.stopped.wait()
+    assert "coffee is ready" in caplog.text
+
+
+@pytest.mark.requirement("cancellation.races", "cancellation.late-response-ignored")
+@every
+async def test_an_answer_that_crosses_the_cancellation_disturbs_nobody(revision: str) -> None:
+    server = FakeServer(revision)
+    async with connect(server, revision=revision) as client:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "slow")
+            asked = await server.next()
+            tasks.cancel_scope.cancel()
+        assert (await server.next())["params"] == {"requestId": asked["id"]}
+        await server.answer(asked, TEXT)
+        await server.say(
+            {"jsonrpc": "2.0", "id": asked["id"], "error": {"code": 1, "message": "no"}}
+        )
+        async with anyio.create_task_group() as tasks:
+
+            async def answer() -> None:
+                await server.answer(await server.next(), TEXT)
+
+            tasks.start_soon(answer)
+            assert text_of(await client.call_tool("quick")) == "done"
+
+
+@pytest.mark.requirement("cancellation.races")
+@every
+async def test_an_answer_that_came_before_the_caller_was_cancelled_needs_no_cancellation(
+    revision: str,
+) -> None:
+    server = FakeServer(revision)
+    async with connect(server, revision=revision) as client:
+        with anyio.CancelScope() as scope:
+
+            async def stop(*news: Any) -> None:
+                await server.answer(asked, TEXT)
+                await anyio.wait_all_tasks_blocked()  # the answer is taken by now
+                scope.cancel()
+                await anyio.lowlevel.checkpoint()
+
+            async with anyio.create_task_group() as tasks:
+
+                async def call() -> None:
+                    await client.call_tool("slow", on_progress=stop)
+
+                tasks.start_soon(call)
+                asked = await server.next()
+                token = asked["params"]["_meta"]["progressToken"]
+                await server.notify(
+                    "notifications/progress", {"progressToken": token, "progress": 1}
+                )
+        assert scope.cancel_called
+    assert [said.get("method") for said in server.heard] == ["tools/call"]
+
+
+@pytest.mark.requirement("cancellation.either-side")
+@pytest.mark.parametrize("revision", HANDSHAKE)
+async def test_a_server_that_is_told_to_stop_takes_its_own_request_back(revision: str) -> None:
+    server = Server("asks")
+
+    @server.tool()
+    async def ask_back(ctx: Context) -> str:
+        await ctx.request("roots/list")
+        return "answered"
+
+    async with speaking_to(server, revision, {"roots": {}}) as end:
+        await end.send(request(revision, "tools/call", {"name": "ask_back"}, id="x"))
+        asked = await end.receive()
+        assert asked["method"] == "roots/list"
+        await end.send(cancelled("x"))
+        assert await end.receive() == cancelled(asked["id"])
+        await end.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": []}})
+        assert (await end.ask("ping"))["result"] == {}
+
+
+@every
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # trio's can't be raised by hand
+async def test_a_tool_that_fails_by_the_cancellation_of_something_else_is_answered(
+    revision: str,
+) -> None:
+    server = Server("fails")
+
+    @server.tool()
+    async def wait_for_another() -> str:
+        raise anyio.get_cancelled_exc_class()
+
+    async with live(server, revision) as (client, _):
+        with anyio.fail_after(10), pytest.raises(RemoteError) as failed:
+            await client.call_tool("wait_for_another")
+        assert failed.value.code == -32603
+        assert await client.list_tools()

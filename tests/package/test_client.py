@@ -1,0 +1,479 @@
+"""The client's face: how it comes to a session, what it sends, and how it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol._client import INPUT_ROUNDS
+from mcp_protocol.client import ClientHandlers, connect
+from mcp_protocol.context import Context
+from mcp_protocol.errors import (
+    ConnectionClosedError,
+    InvalidParamsError,
+    MethodNotFoundError,
+    RemoteError,
+    RemoteProtocolError,
+    RevisionError,
+)
+from mcp_protocol.exchange import Exchange
+from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.toolkit.inputs import InputRequired
+from mcp_protocol.toolkit.server import Server
+from package.live import TEXT, App, FakeServer, live, text_of
+from package.samples import PARAMS
+from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts
+
+every = pytest.mark.parametrize("revision", ALL)
+modern = pytest.mark.parametrize("revision", PER_REQUEST)
+LISTED = {"ttlMs": 0, "cacheScope": "private"}
+
+
+async def names_back(exchange: Exchange) -> Any:
+    """A tool's result that is the tool's name."""
+    return {"content": [{"type": "text", "text": exchange.params.name}]}
+
+
+@pytest.mark.requirement(
+    "stdio.probe-discover", "stdio.probe-modern-result", "stdio.probe-legacy-fallback"
+)
+@every
+async def test_a_client_finds_out_what_a_server_of_any_age_speaks(revision: str) -> None:
+    async with live(App(names_back, REVISIONS.only(revision))) as (client, record):
+        assert client.revision == revision
+        assert text_of(await client.call_tool("x")) == "x"
+    first = ["server/discover"]
+    if revision in HANDSHAKE:
+        first += ["initialize", "notifications/initialized"]
+    methods = [message["method"] for message in record.sent]
+    assert methods == [*first, "tools/call"]
+    probe, *_ = record.sent
+    version_key = facts(PER_REQUEST[-1]).meta.protocol_version
+    assert probe["params"]["_meta"][version_key] == PER_REQUEST[-1]
+
+
+async def test_client_and_server_of_all_revisions_speak_the_newest() -> None:
+    async with live(App(names_back)) as (client, _):
+        assert client.revision == ALL[-1]
+
+
+@every
+async def test_a_revision_can_be_pinned_and_the_face_is_that_revisions_own(revision: str) -> None:
+    async with live(App(names_back), revision) as (client, _):
+        assert client.revision == revision
+        folder = "r" + revision.replace("-", "_")
+        assert type(client).__module__ == f"mcp_protocol.{folder}.client"
+
+
+@pytest.mark.requirement(
+    "stdio.modern-client-legacy-server-error", "stdio.probe-modern-only-client"
+)
+@pytest.mark.parametrize("pinned", ALL)
+@pytest.mark.parametrize("spoken", ALL)
+async def test_without_a_revision_in_common_the_error_names_what_is_spoken(
+    pinned: str, spoken: str
+) -> None:
+    server = App(names_back, REVISIONS.only(spoken))
+    if pinned == spoken:
+        return
+    with pytest.raises((RevisionError, RemoteError)) as refused:
+        async with live(server, pinned):
+            pytest.fail("they have nothing in common")
+    if isinstance(refused.value, RevisionError):
+        assert refused.value.supported == (pinned,)
+        assert pinned in str(refused.value)
+
+
+async def test_a_revision_that_the_package_does_not_have_is_refused_by_name() -> None:
+    with pytest.raises(RevisionError, match="1999-01-01"):
+        connect(FakeServer(ALL[-1]), revision="1999-01-01")
+
+
+@pytest.mark.requirement("stdio.probe-legacy-fallback", "stdio.probe-not-one-code")
+@pytest.mark.parametrize("code", [-32601, -32602, -32600, -32000, 1234, 0])
+@pytest.mark.parametrize("revision", HANDSHAKE)
+async def test_any_error_that_is_not_a_modern_one_means_a_server_with_a_handshake(
+    revision: str, code: int
+) -> None:
+    class Older(FakeServer):
+        async def _agree(self, message: Mapping[str, Any]) -> None:
+            if message["method"] == "server/discover":
+                error = {"code": code, "message": "what?"}
+                await self.say({"jsonrpc": "2.0", "id": message["id"], "error": error})
+            else:
+                await super()._agree(message)
+
+    server = Older(revision)
+    async with connect(server) as client:
+        assert client.revision == revision
+    assert [said["method"] for said in server.opening[:2]] == ["server/discover", "initialize"]
+
+
+class Modern(FakeServer):
+    """A server that knows per-request revisions, if not the one that is asked for first."""
+
+    def __init__(self, supported: list[str]) -> None:
+        super().__init__(PER_REQUEST[-1])
+        self.supported = supported
+
+    async def _agree(self, message: Mapping[str, Any]) -> None:
+        if len(self.opening) > 1:
+            await super()._agree(message)
+            return
+        data = {"supported": self.supported, "requested": PER_REQUEST[-1]}
+        code = facts(PER_REQUEST[-1]).errors.unsupported_revision
+        error = {"code": code, "message": "unsupported", "data": data}
+        await self.say({"jsonrpc": "2.0", "id": message["id"], "error": error})
+
+
+@pytest.mark.requirement("stdio.probe-modern-error")
+async def test_a_modern_server_without_a_common_revision_gets_no_initialize() -> None:
+    server = Modern(["2099-01-01"])
+    with pytest.raises(RevisionError, match="2099-01-01") as refused:
+        async with connect(server):
+            pytest.fail("they have nothing in common")
+    assert refused.value.offered == ("2099-01-01",)
+    assert refused.value.supported == ALL
+    assert [said["method"] for said in server.opening] == ["server/discover"]
+
+
+FAILURES: list[Callable[[], BaseException]] = [
+    lambda: ValueError("mine"),
+    lambda: ExceptionGroup("mine", [ValueError("inner")]),
+    lambda: KeyboardInterrupt("mine"),
+    lambda: SystemExit(3),
+    lambda: BaseExceptionGroup("mine", [KeyboardInterrupt()]),
+    lambda: StopAsyncIteration("mine"),
+    lambda: ConnectionClosedError("mine"),
+]
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("target", ["server", "channel"])
+async def test_what_the_body_raises_leaves_as_it_is(
+    failure: Callable[[], BaseException], target: str
+) -> None:
+    raised = failure()
+    server: Any = Server("any") if target == "server" else FakeServer(ALL[-1])
+    with pytest.raises(type(raised)) as caught:
+        async with connect(server):
+            raise raised
+    assert caught.value is raised
+
+
+@pytest.mark.parametrize("target", ["server", "channel"])
+async def test_a_body_that_is_cancelled_is_just_cancelled(target: str) -> None:
+    server: Any = Server("any") if target == "server" else FakeServer(ALL[-1])
+    with anyio.CancelScope() as scope:
+        async with connect(server) as client:
+            scope.cancel()
+            await anyio.lowlevel.checkpoint()
+            pytest.fail("it was cancelled")
+    assert scope.cancelled_caught
+    with pytest.raises(ConnectionClosedError):
+        await client.list_tools()
+
+
+async def test_a_client_is_of_no_use_after_its_body() -> None:
+    async with connect(Server("any")) as client:
+        pass
+    with pytest.raises(ConnectionClosedError, match="the connection is closed"):
+        await client.list_tools()
+
+
+async def test_a_session_may_be_used_and_closed_by_other_tasks_than_the_one_that_opened_it() -> (
+    None
+):
+    server = Server("shared")
+    server.tool("one")(lambda: "1")
+    async with connect(server) as client:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(client.list_tools)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.close)
+        with pytest.raises(ConnectionClosedError):
+            await client.list_tools()
+
+
+@pytest.mark.parametrize("target", ["python server.py", b"python"])
+async def test_a_command_has_to_be_a_list_of_words(target: Any) -> None:
+    with pytest.raises(TypeError, match="list of words"):
+        async with connect(target):
+            pytest.fail("that is no command")
+
+
+@pytest.mark.parametrize("when", ["before", "during", "after"])
+async def test_a_server_in_memory_that_crashes_gives_its_own_error(when: str) -> None:
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        if when == "before":
+            raise LookupError("no database")
+        yield
+        if when == "after":
+            raise LookupError("no database")
+
+    class Crashing(Server):
+        async def serve(self, channel: Any) -> None:
+            if when == "during":
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(super().serve, channel)
+                    await crash.wait()
+                    tasks.cancel_scope.cancel()
+                raise LookupError("no database")
+            await super().serve(channel)
+
+    crash = anyio.Event()
+    with anyio.fail_after(10), pytest.raises(LookupError, match="no database"):
+        async with connect(Crashing("any", lifespan=lifespan)) as client:
+            if when == "during":
+                crash.set()
+                await anyio.wait_all_tasks_blocked()
+                await client.request("tools/list")
+
+
+async def test_the_bodys_own_error_wins_over_the_servers() -> None:
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        yield
+        raise LookupError("no database")
+
+    with pytest.raises(ValueError, match="mine"):
+        async with connect(Server("any", lifespan=lifespan)):
+            raise ValueError("mine")
+
+
+@every
+async def test_what_was_agreed_can_be_read(revision: str) -> None:
+    server = Server("told", "3", instructions="be kind")
+    server.tool("one")(lambda: "1")
+    async with live(server, revision, name="teller", version="2") as (client, record):
+        assert client.server_info["name"] == "told"
+        assert client.instructions == "be kind"
+        assert client.supports("tools")
+        assert client.supports("tools.listChanged")
+        assert not client.supports("prompts")
+        assert client.server_capabilities["tools"] == {"listChanged": True}
+        assert client.session.revision is REVISIONS[revision]
+    assert "teller" in str(record.sent[0])
+
+
+@every
+async def test_what_the_revision_does_not_have_is_an_error_and_is_not_sent(revision: str) -> None:
+    server = FakeServer(revision)
+    async with connect(server) as client:
+        missing = "ping" if revision in PER_REQUEST else "server/discover"
+        with pytest.raises(MethodNotFoundError):
+            await client.request(missing)
+        with pytest.raises(InvalidParamsError, match="nothing_of_the_kind"):
+            await client._call("tools/list", {"nothing_of_the_kind": 1}, None, None, None)
+        with pytest.raises(MethodNotFoundError):
+            await client._pages("tools/call", {}, None, None)
+        with pytest.raises(MethodNotFoundError):
+            await client.notify("notifications/nothing_of_the_kind")
+    assert server.heard == []
+
+
+@every
+async def test_a_capability_that_was_not_declared_keeps_a_request_back(revision: str) -> None:
+    server = FakeServer(revision, {"tools": {}})
+    async with connect(server, revision=revision) as client:
+        with pytest.raises(Exception, match="needs the capability prompts"):
+            await client.list_prompts()
+    assert server.heard == []
+
+
+def pages(server: FakeServer, cursors: list[str | None]) -> Callable[[], Any]:
+    """What answers one request for a page after another, each with the next cursor."""
+
+    async def answer() -> None:
+        for number, cursor in enumerate(cursors):
+            tool = {"name": f"tool{number}", "inputSchema": {"type": "object"}}
+            more = {} if cursor is None else {"nextCursor": cursor}
+            await server.answer(await server.next(), {"tools": [tool], **more, **LISTED})
+
+    return answer
+
+
+@pytest.mark.requirement("pagination.empty-cursor-is-cursor")
+@every
+async def test_a_list_is_followed_to_its_end_and_an_empty_cursor_is_none(revision: str) -> None:
+    server = FakeServer(revision)
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(pages(server, ["a", "", "b", None]))
+        tools = await client.list_tools()
+    assert [tool.name for tool in tools] == ["tool0", "tool1", "tool2", "tool3"]
+    sent = [message.get("params", {}).get("cursor", "none") for message in server.heard]
+    assert sent == ["none", "a", "", "b"]
+
+
+@every
+async def test_a_list_that_goes_round_in_circles_is_an_error(revision: str) -> None:
+    server = FakeServer(revision)
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(pages(server, ["a", "b", "a"]))
+        with pytest.raises(RemoteProtocolError, match="cursor 'a' came twice"):
+            await client.list_tools()
+
+
+@every
+async def test_one_page_can_be_had_by_its_cursor(revision: str) -> None:
+    server = FakeServer(revision)
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(pages(server, ["b"]))
+        page = await client.list_tools_page("a")
+    assert page.next_cursor == "b"
+    assert server.heard[0]["params"]["cursor"] == "a"
+
+
+class Answers(ClientHandlers):
+    """Answers what a server wants to know, and keeps the questions."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+
+    async def elicit(self, params: Any, ctx: Exchange) -> Any:
+        self.asked.append((params.message, ctx.method.name, ctx.revision.name))
+        return {"action": "accept", "content": {"city": "Oslo"}}
+
+    async def list_roots(self, params: Any, ctx: Exchange) -> Any:
+        return {"roots": [{"uri": "file:///a"}]}
+
+
+ELICIT = {
+    "method": "elicitation/create",
+    "params": {"mode": "form", **PARAMS["elicitation/create"]},
+}
+
+
+@modern
+async def test_a_tool_gets_the_input_it_asks_for_and_then_gives_its_result(revision: str) -> None:
+    server = Server("curious")
+
+    @server.tool()
+    async def where(name: str, ctx: Context) -> Any:
+        if ctx.request_state is None:
+            return InputRequired({"city": ELICIT, "roots": {"method": "roots/list"}}, "round 1")
+        if ctx.request_state == "round 1":
+            assert ctx.input_responses["roots"] == {"roots": [{"uri": "file:///a"}]}
+            return InputRequired(state=ctx.input_responses["city"]["content"]["city"])
+        assert ctx.input_responses == {}
+        return f"{name} in {ctx.request_state}"
+
+    answers = Answers()
+    async with live(server, revision, handlers=answers) as (client, record):
+        result = await client.call_tool("where", {"name": "Ada"}, meta={"mine": 1})
+        assert text_of(result) == "Ada in Oslo"
+    assert answers.asked == [("Which city?", "elicitation/create", revision)]
+    calls = [message for message in record.sent if message["method"] == "tools/call"]
+    assert len({call["id"] for call in calls}) == 3
+    assert [call["params"]["arguments"] for call in calls] == [{"name": "Ada"}] * 3
+    assert [call["params"]["_meta"]["mine"] for call in calls] == [1] * 3
+    assert ["requestState" in call["params"] for call in calls] == [False, True, True]
+    assert ["inputResponses" in call["params"] for call in calls] == [False, True, False]
+
+
+def wants(**more: Any) -> dict[str, Any]:
+    """A result that wants input."""
+    return {**more, "resultType": "input_required"}
+
+
+@modern
+async def test_a_server_that_never_stops_asking_is_an_error(revision: str) -> None:
+    server = FakeServer(revision)
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+
+        async def ask_again() -> None:
+            for _ in range(INPUT_ROUNDS + 1):
+                await server.answer(await server.next(), wants(requestState="again"))
+
+        tasks.start_soon(ask_again)
+        with pytest.raises(RemoteProtocolError, match="asked for input"):
+            await client.call_tool("any")
+
+
+@modern
+async def test_input_that_the_client_never_offered_is_not_given(revision: str) -> None:
+    server = FakeServer(revision)
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+
+        async def ask() -> None:
+            await server.answer(await server.next(), wants(inputRequests={"c": ELICIT}))
+
+        tasks.start_soon(ask)
+        with pytest.raises(RemoteProtocolError, match="this client has no elicitation"):
+            await client.call_tool("any")
+    assert len(server.heard) == 1
+
+
+@modern
+async def test_what_the_users_handler_raises_leaves_through_the_call(revision: str) -> None:
+    class Refuses(ClientHandlers):
+        async def elicit(self, params: Any, ctx: Exchange) -> Any:
+            raise LookupError("mine")
+
+    server = FakeServer(revision)
+    async with (
+        connect(server, revision=revision, handlers=Refuses()) as client,
+        anyio.create_task_group() as tasks,
+    ):
+
+        async def ask() -> None:
+            await server.answer(await server.next(), wants(inputRequests={"c": ELICIT}))
+
+        tasks.start_soon(ask)
+        with pytest.raises(LookupError, match="mine"):
+            await client.call_tool("any")
+
+
+@modern
+async def test_a_request_that_may_not_ask_for_input_does_not_get_any(revision: str) -> None:
+    server = FakeServer(revision)
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+
+        async def ask() -> None:
+            await server.answer(await server.next(), wants(requestState="s"))
+
+        tasks.start_soon(ask)
+        with pytest.raises(RemoteProtocolError):
+            await client.list_tools_page()
+    assert len(server.heard) == 1
+
+
+@every
+async def test_a_client_declares_what_its_handlers_can_do(revision: str) -> None:
+    seen: list[Mapping[str, Any]] = []
+
+    async def look(exchange: Exchange) -> Any:
+        seen.append(exchange.peer_capabilities)
+        return TEXT
+
+    async with live(App(look), revision, handlers=Answers()) as (client, _):
+        await client.call_tool("any")
+    asked = REVISIONS[revision].server_requests.keys() | REVISIONS[revision].input_requests.keys()
+    assert ("elicitation" in seen[0]) is ("elicitation/create" in asked)
+    assert "roots" in seen[0]
+    assert "sampling" not in seen[0]
+
+
+@every
+async def test_a_gateway_sends_by_wire_name_and_keeps_what_it_does_not_know(revision: str) -> None:
+    server = FakeServer(revision)
+    params = {"name": "x", "arguments": {"a": 1.0, "b": {}}, "future": [1, None], "_meta": {"k": 1}}
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+
+        async def answer() -> None:
+            await server.answer(await server.next(), TEXT)
+
+        tasks.start_soon(answer)
+        assert text_of(await client.request("tools/call", params)) == "done"
+    sent = server.heard[0]["params"]
+    assert sent["_meta"]["k"] == 1
+    assert {name: sent[name] for name in params if name != "_meta"} == {
+        name: value for name, value in params.items() if name != "_meta"
+    }
+    assert type(sent["arguments"]["a"]) is float

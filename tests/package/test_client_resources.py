@@ -1,0 +1,160 @@
+"""Resources as a client reads them and hears of them.
+
+Source: server/resources.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_protocol.errors import (
+    ConnectionClosedError,
+    InvalidParamsError,
+    MethodNotFoundError,
+    RemoteError,
+)
+from mcp_protocol.toolkit.server import Server
+from package.live import live
+from package.rules import holding
+from package.samples import RESULTS
+from package.scripted import scripted
+from package.wire import ALL, HANDSHAKE, facts, speaking_to
+
+every = pytest.mark.parametrize("revision", ALL)
+READ = RESULTS["resources/read"] or {}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def notes() -> Server:
+    """A server with one resource, which may be subscribed to."""
+    server = Server("notes", subscribe=True)
+
+    @server.resource("memo://one")
+    async def one() -> str:
+        return "the first"
+
+    return server
+
+
+@pytest.mark.requirement("resources.read-request-shape")
+@every
+@pytest.mark.parametrize("uri", ["memo://one", "file:///a%20b/\u00e9?q=1#f", "urn:isbn:0-395"])
+async def test_a_resource_is_read_by_its_uri_as_it_is_written(revision: str, uri: str) -> None:
+    async with scripted(revision, READ) as (client, server):
+        contents = (await client.read_resource(uri)).contents
+    assert [content.text for content in contents] == ["one"]
+    assert server.asked() == [{"uri": uri}]
+    assert server.heard[0]["method"] == "resources/read"
+
+
+@pytest.mark.requirement("resources.read-request-shape")
+@every
+async def test_reading_without_a_uri_is_refused_by_either_side(revision: str) -> None:
+    async with scripted(revision, READ) as (client, server):
+        for bad in (None, 3, ["memo://one"]):
+            with pytest.raises(InvalidParamsError, match=r"^resources/read: Expected `str`"):
+                await client.read_resource(bad)
+    assert server.heard == []
+    malformed: list[Any] = [{}, {"uri": None}, {"uri": 3}, {"URI": "memo://one"}]
+    async with speaking_to(notes(), revision) as end:
+        for params in malformed:
+            assert (await end.ask("resources/read", params))["error"]["code"] == -32602
+
+
+NOT_FOUND = {facts(revision).errors.resource_not_found for revision in ALL}
+
+
+@pytest.mark.requirement("resources.client-accepts-32002")
+@every
+@pytest.mark.parametrize("code", sorted(NOT_FOUND))
+async def test_what_any_revision_says_of_a_missing_resource_is_understood_in_all(
+    revision: str, code: int
+) -> None:
+    refusal = {"error": {"code": code, "message": "gone", "data": {"uri": "memo://x"}}}
+    async with scripted(revision, refusal, refusal) as (client, _):
+        with pytest.raises(RemoteError) as info:
+            await client.read_resource("memo://x")
+        assert info.value.resource_not_found
+        with pytest.raises(RemoteError) as other:
+            await client.get_prompt("p")
+        assert not other.value.resource_not_found
+
+
+@every
+async def test_any_other_failure_is_not_taken_for_a_missing_resource(revision: str) -> None:
+    refusal = {"error": {"code": -32603, "message": "disk on fire"}}
+    async with scripted(revision, refusal) as (client, _):
+        with pytest.raises(RemoteError) as info:
+            await client.read_resource("memo://one")
+    assert not info.value.resource_not_found
+
+
+@pytest.mark.requirement("resources.client-accepts-32002")
+@every
+async def test_a_server_says_that_a_resource_is_missing_so_that_its_client_knows(
+    revision: str,
+) -> None:
+    async with live(notes(), revision) as (client, record):
+        with pytest.raises(RemoteError) as info:
+            await client.read_resource("memo://two")
+    assert info.value.resource_not_found
+    assert info.value.code == facts(revision).errors.resource_not_found
+    assert record.received[-1]["error"]["data"] == {"uri": "memo://two"}
+
+
+LISTENING = holding("resources.subscribe-via-listen")
+
+
+@pytest.mark.requirement("resources.subscribe-via-listen")
+@pytest.mark.parametrize("revision", LISTENING)
+async def test_one_subscribes_to_resources_by_listening(revision: str) -> None:
+    server = notes()
+    heard: list[tuple[str, Any]] = []
+
+    async def note(change: Any) -> None:
+        heard.append((change.method.name, change.params))
+        if len(heard) == 1:
+            server.resource_updated("memo://two")
+            server.resource_updated("memo://one")
+        else:
+            await client.close()
+
+    async with live(server, revision) as (client, record):
+        with pytest.raises(ConnectionClosedError):
+            await client.listen({"resourceSubscriptions": ["memo://one"]}, note)
+    (asked,) = record.sent_as("subscriptions/listen")
+    assert asked["notifications"] == {"resourceSubscriptions": ["memo://one"]}
+    assert [name for name, _ in heard][1:] == ["notifications/resources/updated"]
+    assert heard[1][1].uri == "memo://one"
+
+
+@pytest.mark.requirement("resources.subscribe-via-listen")
+@pytest.mark.parametrize("revision", LISTENING)
+@pytest.mark.parametrize("name", ["resources/subscribe", "resources/unsubscribe"])
+async def test_the_requests_to_subscribe_are_gone_where_one_listens(
+    revision: str, name: str
+) -> None:
+    async with scripted(revision) as (client, server):
+        with pytest.raises(MethodNotFoundError, match=name):
+            await client.request(name, {"uri": "memo://one"})
+    assert server.heard == []
+    async with speaking_to(notes(), revision) as end:
+        assert (await end.ask(name, {"uri": "memo://one"}))["error"]["code"] == -32601
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE)
+async def test_elsewhere_one_subscribes_by_request_and_cannot_listen(revision: str) -> None:
+    async with scripted(revision, {}, {}) as (client, server):
+        await client.subscribe("memo://one")
+        await client.unsubscribe("memo://one")
+        with pytest.raises(MethodNotFoundError, match="subscriptions/listen"):
+            await client.listen({"resourceSubscriptions": ["memo://one"]}, print)
+    methods = [request["method"] for request in server.heard]
+    assert methods == ["resources/subscribe", "resources/unsubscribe"]
+    assert server.asked() == [{"uri": "memo://one"}] * 2

@@ -1,0 +1,209 @@
+"""Tools as a client calls and reads them.
+
+Source: server/tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from mcp_protocol.errors import InvalidParamsError, RemoteError
+from mcp_protocol.facts import Lifecycle
+from mcp_protocol.hints import Hints, hints
+from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.toolkit.server import Server
+from package.live import TEXT, live, text_of
+from package.rules import holding
+from package.samples import PARAMS
+from package.scripted import scripted
+from package.wire import ALL, facts, speaking_to
+
+every = pytest.mark.parametrize("revision", ALL)
+
+
+class Name(StrEnum):
+    """A name that is text and more."""
+
+    ECHO = "echo"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def echoing() -> Server:
+    """A server with one tool that needs nothing."""
+    server = Server("echoing")
+
+    @server.tool()
+    async def echo(text: str = "nothing") -> str:
+        return text
+
+    return server
+
+
+@pytest.mark.requirement("tools.call-request-shape")
+@every
+@pytest.mark.parametrize(
+    ("given", "params"),
+    [
+        (("echo",), {"name": "echo"}),
+        (("echo", {}), {"name": "echo", "arguments": {}}),
+        (("echo", {"text": "\u00e9", "n": [1, 1.0, None]}), ...),
+        (("echo", MappingProxyType({"a": (1, 2)})), {"name": "echo", "arguments": {"a": [1, 2]}}),
+        ((Name.ECHO, {"deep": [{"a": {}}]}), {"name": "echo", "arguments": {"deep": [{"a": {}}]}}),
+    ],
+    ids=["name alone", "no arguments", "values", "mapping", "deep"],
+)
+async def test_a_call_names_the_tool_and_gives_its_arguments_as_one_object(
+    revision: str, given: tuple[Any, ...], params: Any
+) -> None:
+    async with scripted(revision, TEXT) as (client, server):
+        assert text_of(await client.call_tool(*given)) == "done"
+    wanted = {"name": given[0], "arguments": given[1]} if params is ... else params
+    assert server.asked() == [wanted]
+    assert server.heard[0]["method"] == "tools/call"
+
+
+BAD_CALLS: list[tuple[Any, ...]] = [
+    *((3,), (None,)),
+    *(("echo", bad) for bad in ([], [("text", "x")], "x", 3, None, {3: 4})),
+]
+
+
+@pytest.mark.requirement("tools.call-request-shape")
+@every
+@pytest.mark.parametrize("given", BAD_CALLS, ids=str)
+async def test_a_malformed_call_is_refused_before_it_is_sent(
+    revision: str, given: tuple[Any, ...]
+) -> None:
+    async with scripted(revision, TEXT) as (client, server):
+        with pytest.raises(InvalidParamsError, match=r"^tools/call: Expected"):
+            await client.call_tool(*given)
+        await client.call_tool("echo")
+    assert server.asked() == [{"name": "echo"}]
+
+
+@pytest.mark.requirement("tools.call-request-shape")
+@every
+async def test_a_server_refuses_a_malformed_call_and_takes_one_without_arguments(
+    revision: str,
+) -> None:
+    malformed: list[Any] = [{}, {"name": 3}, {"name": "echo", "arguments": []}]
+    async with speaking_to(echoing(), revision) as end:
+        for params in malformed:
+            assert (await end.ask("tools/call", params))["error"]["code"] == -32602
+        result = (await end.ask("tools/call", {"name": "echo"}))["result"]
+    assert result["content"] == [{"type": "text", "text": "nothing"}]
+
+
+@pytest.mark.requirement("tools.is-error-default-false")
+@every
+@pytest.mark.parametrize(
+    ("more", "failed"),
+    [({}, False), ({"isError": False}, False), ({"isError": True}, True)],
+    ids=str,
+)
+async def test_a_result_is_a_success_unless_it_says_otherwise(
+    revision: str, more: Mapping[str, Any], failed: bool
+) -> None:
+    async with scripted(revision, {**TEXT, **more}) as (client, _):
+        result = await client.call_tool("echo")
+    assert bool(result.is_error) is failed
+
+
+@pytest.mark.requirement("tools.annotation-defaults")
+@pytest.mark.parametrize("revision", holding("tools.annotation-defaults"))
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        (None, Hints(False, True, False, True)),
+        ({}, Hints(False, True, False, True)),
+        ({"title": "T", "x": 1}, Hints(False, True, False, True)),
+        ({"readOnlyHint": True}, Hints(True, True, False, True)),
+        ({"destructiveHint": False, "openWorldHint": False}, Hints(False, False, False, False)),
+        ({"idempotentHint": True, "readOnlyHint": False}, Hints(False, True, True, True)),
+    ],
+)
+async def test_hints_that_a_tool_leaves_out_have_their_defaults(
+    revision: str, said: Any, meant: Hints
+) -> None:
+    tool = {"name": "t", "inputSchema": {"type": "object"}}
+    tools = {"tools": [tool if said is None else {**tool, "annotations": said}]}
+    async with scripted(revision, tools) as (client, _):
+        (found,) = await client.list_tools()
+    assert hints(found) == meant
+
+
+@every
+async def test_where_tools_have_no_hints_or_give_none_the_defaults_hold(revision: str) -> None:
+    tool = {"name": "t", "inputSchema": {"type": "object"}}
+    unknown = {**tool, "annotations": {"readOnlyHint": True}}
+    tools = {"tools": [tool if revision in holding("tools.annotation-defaults") else unknown]}
+    async with scripted(revision, tools) as (client, _):
+        assert [hints(tool) for tool in await client.list_tools()] == [Hints()]
+
+
+@pytest.mark.requirement("tools.name-case-sensitive")
+@every
+async def test_names_are_told_apart_by_case(revision: str) -> None:
+    server = Server("cases")
+    for name in ("get", "Get"):
+        server.tool(name)(lambda name=name: name)
+    async with live(server, revision) as (client, _):
+        assert [text_of(await client.call_tool(name)) for name in ("Get", "get")] == ["Get", "get"]
+    async with speaking_to(server, revision) as end:
+        assert (await end.ask("tools/call", {"name": "GET"}))["error"]["code"] == -32602
+
+
+@pytest.mark.requirement("tools.x-mcp-header-ignored-elsewhere")
+@every
+async def test_marks_for_http_headers_mean_nothing_elsewhere(revision: str) -> None:
+    marked = {"type": "object", "properties": {"n": {"type": "number", "x-mcp-header": ""}}}
+    tools = {"tools": [{"name": "t", "inputSchema": marked}]}
+    async with scripted(revision, tools, TEXT) as (client, _):
+        (tool,) = await client.list_tools()
+        assert tool.input_schema == marked
+        assert text_of(await client.call_tool("t", {"n": 2**53})) == "done"
+
+
+FEATURES = ("tools/", "resources/", "prompts/", "completion/")
+
+
+@pytest.mark.requirement("tools.request-meta-required")
+@pytest.mark.parametrize("revision", holding("tools.request-meta-required"))
+async def test_every_request_says_what_it_is_judged_by(revision: str) -> None:
+    assert REVISIONS[revision].lifecycle is Lifecycle.PER_REQUEST
+    keys = facts(revision).meta
+    stated = {keys.protocol_version: revision, keys.client_capabilities: {}}
+    methods = [name for name in REVISIONS[revision].client_requests if name.startswith(FEATURES)]
+    refusals = [{"error": {"code": -32602, "message": "no"}}] * len(methods)
+    async with scripted(revision, *refusals) as (client, server):
+        for method in methods:
+            with pytest.raises(RemoteError, match="code -32602"):
+                await client.request(method, PARAMS[method])
+    assert [request["method"] for request in server.heard] == methods
+    said = [request["params"]["_meta"] for request in server.heard]
+    assert [{key: meta[key] for key in stated} for meta in said] == [stated] * len(methods)
+
+
+@pytest.mark.requirement("tools.request-meta-required")
+@pytest.mark.parametrize("revision", holding("tools.request-meta-required"))
+async def test_a_server_refuses_requests_that_do_not_say_it(revision: str) -> None:
+    keys = facts(revision).meta
+    complete = {keys.protocol_version: revision, keys.client_capabilities: {}}
+    lacking = [{name: complete[name] for name in complete if name != out} for out in complete]
+    asked: list[Any] = [None, {}, *({"_meta": meta} for meta in lacking), {"_meta": complete}]
+    async with speaking_to(echoing(), revision) as end:
+        for id, params in enumerate(asked):
+            message = {"jsonrpc": "2.0", "id": id, "method": "tools/list"}
+            await end.send(message if params is None else {**message, "params": params})
+        *refused, answered = [await end.receive() for _ in asked]
+    assert [answer["error"]["code"] for answer in refused] == [-32602] * len(refused)
+    assert len(answered["result"]["tools"]) == 1

@@ -1,0 +1,155 @@
+"""Content as a client reads it: known blocks typed, and a bad one fails its call and no other.
+
+Source: server/tools#tool-result, server/prompts#promptmessage.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_protocol._wire import to_builtins
+from mcp_protocol.errors import RemoteProtocolError
+from package.live import TEXT, text_of
+from package.rules import holding
+from package.scripted import scripted
+from package.wire import ALL
+
+every = pytest.mark.parametrize("revision", ALL)
+
+BLOCKS: dict[str, dict[str, Any]] = {
+    "text": {"type": "text", "text": "hello"},
+    "image": {"type": "image", "data": "+//+", "mimeType": "image/png"},
+    "audio": {"type": "audio", "data": "YWJj", "mimeType": "audio/wav"},
+    "resource_link": {"type": "resource_link", "uri": "x://a", "name": "a"},
+    "resource": {"type": "resource", "resource": {"uri": "x://a", "text": "hello"}},
+}
+SINCE = {"audio": "content.audio-shape", "resource_link": "content.resource-link-shape"}
+"""The ledger entry that says in which revisions a kind exists, unless it is all."""
+
+KNOWN = [
+    (revision, kind)
+    for kind in BLOCKS
+    for revision in (holding(SINCE[kind]) if kind in SINCE else ALL)
+]
+UNKNOWN = [(revision, kind) for revision in ALL for kind in BLOCKS if (revision, kind) not in KNOWN]
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def read(revision: str, block: Any) -> Any:
+    """The block as a client reads it in a tool's result; the session has to live on."""
+    async with scripted(revision, {"content": [block]}, TEXT) as (client, _):
+        try:
+            return (await client.call_tool("t")).content[0]
+        finally:
+            assert text_of(await client.call_tool("t")) == "done"
+
+
+@pytest.mark.requirement(
+    "content.block-type-discriminates", "content.text-shape", "content.image-shape"
+)
+@pytest.mark.requirement(
+    "content.audio-shape", "content.resource-link-shape", "content.embedded-shape"
+)
+@pytest.mark.requirement("content.unknown-fields-tolerated", "content.annotations-optional")
+@pytest.mark.parametrize(("revision", "kind"), KNOWN)
+async def test_each_kind_of_block_is_read_as_what_it_is(revision: str, kind: str) -> None:
+    annotations = {"audience": ["user", "assistant"], "priority": 0.9}
+    block = {**BLOCKS[kind], "annotations": annotations}
+    found = await read(revision, {**block, "x": [1]})
+    assert found.type == kind
+    assert to_builtins(found) == block
+
+
+@pytest.mark.requirement("content.meta-optional", "content.annotations-last-modified")
+@pytest.mark.parametrize(
+    ("revision", "kind"),
+    [(revision, kind) for revision, kind in KNOWN if revision in holding("content.meta-optional")],
+)
+async def test_blocks_keep_their_meta_and_when_they_changed_as_it_was_written(
+    revision: str, kind: str
+) -> None:
+    for date in ("2025-01-12T15:00:58Z", "last week"):
+        block = {**BLOCKS[kind], "_meta": {"a/b": [1.0]}, "annotations": {"lastModified": date}}
+        assert to_builtins(await read(revision, block)) == block
+
+
+@pytest.mark.requirement("content.embedded-annotations-place")
+@pytest.mark.parametrize("revision", holding("content.embedded-annotations-place"))
+async def test_annotations_inside_an_embedded_resource_do_no_harm(revision: str) -> None:
+    inner = {"uri": "x://a", "text": "hello", "annotations": {"priority": 0.5}}
+    found = await read(revision, {"type": "resource", "resource": inner})
+    assert (found.resource.uri, found.resource.text) == ("x://a", "hello")
+
+
+BAD: dict[str, Any] = {
+    "no type": {"text": "hello"},
+    "unknown type": {"type": "video", "data": "YWJj", "mimeType": "video/webm"},
+    "null type": {"type": None, "text": "hello"},
+    "no text": {"type": "text"},
+    "null text": {"type": "text", "text": None},
+    "no data": {"type": "image", "mimeType": "image/png"},
+    "no mimeType": {"type": "image", "data": "YWJj"},
+    "neither text nor blob": {"type": "resource", "resource": {"uri": "x://a"}},
+    "no uri": {"type": "resource", "resource": {"text": "hello"}},
+    "unknown audience": {**BLOCKS["text"], "annotations": {"audience": ["system"]}},
+    "audience is no list": {**BLOCKS["text"], "annotations": {"audience": "user"}},
+    "priority above 1": {**BLOCKS["text"], "annotations": {"priority": 1.5}},
+    "priority below 0": {**BLOCKS["text"], "annotations": {"priority": -1}},
+    "text": "hello",
+    "null": None,
+    "list": [],
+}
+
+
+@pytest.mark.requirement("tools.client-validates-results", "content.block-type-discriminates")
+@pytest.mark.requirement("content.text-shape", "content.image-shape", "content.embedded-shape")
+@pytest.mark.requirement("content.annotations-audience", "content.annotations-priority")
+@every
+@pytest.mark.parametrize("block", BAD.values(), ids=BAD)
+async def test_a_bad_block_fails_its_call_alone(revision: str, block: Any) -> None:
+    with pytest.raises(RemoteProtocolError, match=r"tools/call: result: .*content\[0\]"):
+        await read(revision, block)
+
+
+@pytest.mark.requirement("content.audio-shape", "content.resource-link-shape")
+@pytest.mark.parametrize(("revision", "kind"), [known for known in KNOWN if known[1] in SINCE])
+async def test_a_newer_block_without_its_parts_fails_its_call_alone(
+    revision: str, kind: str
+) -> None:
+    for member in BLOCKS[kind].keys() - {"type"}:
+        block = {name: value for name, value in BLOCKS[kind].items() if name != member}
+        with pytest.raises(RemoteProtocolError, match=member):
+            await read(revision, block)
+
+
+@pytest.mark.requirement("content.no-audio-2024", "content.no-resource-link-before-2025-06")
+@pytest.mark.parametrize(("revision", "kind"), UNKNOWN)
+async def test_a_block_of_a_later_revision_is_none_here(revision: str, kind: str) -> None:
+    with pytest.raises(RemoteProtocolError, match=f"Invalid value '{kind}'"):
+        await read(revision, BLOCKS[kind])
+
+
+@pytest.mark.requirement("content.role-values")
+@every
+@pytest.mark.parametrize("role", ["system", "tool", "", None, 1], ids=str)
+async def test_a_message_of_an_unknown_role_fails_its_call_alone(revision: str, role: Any) -> None:
+    good = {"messages": [{"role": "assistant", "content": BLOCKS["text"]}]}
+    bad = {"messages": [{"role": role, "content": BLOCKS["text"]}]}
+    async with scripted(revision, bad, good) as (client, _):
+        with pytest.raises(RemoteProtocolError, match=r"prompts/get: result: .*role"):
+            await client.get_prompt("p")
+        assert (await client.get_prompt("p")).messages[0].role == "assistant"
+
+
+@every
+async def test_a_result_that_could_not_be_read_can_still_be_passed_on_raw(revision: str) -> None:
+    block = BAD["unknown type"]
+    async with scripted(revision, {"content": [BLOCKS["text"]], "x": block}) as (client, _):
+        raw = bytes(await client.request_raw("tools/call", {"name": "t"}))
+    assert b'"video"' in raw

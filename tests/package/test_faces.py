@@ -1,0 +1,144 @@
+"""The rendered faces: what they send, what they refuse to send, and which handlers they see."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import pytest
+
+from mcp_protocol import (
+    ClientHandlers,
+    Context,
+    InvalidParamsError,
+    MethodNotFoundError,
+    RemoteError,
+    Server,
+    ServerSession,
+    connect,
+)
+from mcp_protocol._faces import typed_params
+from mcp_protocol.exchange import Exchange
+from mcp_protocol.facts import Revision
+from mcp_protocol.revisions import REVISIONS
+
+ALL = tuple(REVISIONS)
+ASKING = tuple(name for name in ALL if "sampling/createMessage" in REVISIONS[name].server_requests)
+NEWEST = ALL[-1]
+
+
+def module(revision: str, name: str) -> Any:
+    """A module of a revision."""
+    return importlib.import_module(f"mcp_protocol.r{revision.replace('-', '_')}.{name}")
+
+
+def asker() -> Server:
+    """A server whose tool `ask` has a model say something, and gives that back."""
+    server = Server("asker")
+
+    @server.tool()
+    async def ask(ctx: Context) -> str:
+        models = module(ctx.revision, "models")
+        content = models.TextContent(text="Oslo?")
+        message = models.SamplingMessage(role="user", content=content)
+        session = ServerSession(ctx.exchange)
+        answer = await session.create_message(messages=[message], max_tokens=10, temperature=1)
+        assert isinstance(answer, models.CreateMessageResult)
+        return str(answer.content.text)
+
+    return server
+
+
+class Answering(ClientHandlers):
+    """A client with a model that repeats what it is told."""
+
+    async def create_message(self, params: Any, ctx: Exchange) -> Any:
+        assert params.temperature == 1
+        text = params.messages[0].content.text
+        content = {"type": "text", "text": f"{text} {params.max_tokens}"}
+        return {"role": "assistant", "content": content, "model": "echo"}
+
+
+@pytest.mark.parametrize("revision", ASKING)
+async def test_a_server_asks_by_typed_methods_and_gets_typed_results(revision: str) -> None:
+    async with connect(asker(), revision=revision, handlers=Answering()) as client:
+        result = await client.call_tool("ask")
+    assert result.content[0].text == "Oslo? 10"
+
+
+@pytest.mark.parametrize("revision", ALL)
+async def test_a_pinned_revision_has_the_face_of_that_revision(revision: str) -> None:
+    async with connect(Server("plain"), revision=revision) as client:
+        assert type(client) is module(revision, "client").Client
+        assert client.revision == revision
+
+
+async def test_a_message_that_the_revision_does_not_have_is_not_sent() -> None:
+    async with connect(Server("plain")) as client:
+        assert client.revision == NEWEST
+        with pytest.raises(MethodNotFoundError, match="resources/subscribe"):
+            await client.subscribe("file:///a")
+        with pytest.raises(MethodNotFoundError, match="notifications/roots/list_changed"):
+            await client.roots_list_changed()
+
+
+@pytest.mark.parametrize(
+    ("revision", "method", "fields", "error"),
+    [
+        (ALL[0], "completion/complete", {"context": {}}, "has no 'context'"),
+        (NEWEST, "tools/call", {"arguments": {}}, "tools/call: .*name"),
+        (NEWEST, "tools/call", {"name": "a", "meat": {}}, "has no 'meat'"),
+    ],
+)
+def test_params_that_do_not_fit_the_revision_are_not_sent(
+    revision: str, method: str, fields: Any, error: str
+) -> None:
+    with pytest.raises(InvalidParamsError, match=error):
+        typed_params(REVISIONS[revision].client_requests, method, fields, revision)
+
+
+@pytest.mark.parametrize("revision", ALL)
+async def test_a_handler_that_is_not_overridden_is_none(revision: str) -> None:
+    known: Revision = REVISIONS[revision]
+    for handlers, methods in (
+        (module(revision, "server").ServerHandlers(), known.client_requests),
+        (module(revision, "client").ClientHandlers(), known.server_requests),
+        (ClientHandlers(), known.server_notifications),
+    ):
+        for method in methods.values():
+            assert handlers.mcp_handler(method) is None
+            assert callable(getattr(handlers, method.python_name))
+
+
+async def test_a_stub_refuses_a_request_and_ignores_a_notification() -> None:
+    stubs: Any = ClientHandlers()
+    with pytest.raises(MethodNotFoundError, match="roots/list"):
+        await stubs.list_roots(None, None)
+    assert await stubs.tool_list_changed(None, None) is None
+
+
+async def test_what_a_subclass_of_a_subclass_overrides_counts() -> None:
+    class More(Answering):
+        async def tool_list_changed(self, params: Any, ctx: Exchange) -> None: ...
+
+    known = REVISIONS[ASKING[0]]
+    seen = {
+        name
+        for name, method in {**known.server_requests, **known.server_notifications}.items()
+        if More().mcp_handler(method) is not None
+    }
+    assert seen == {"sampling/createMessage", "notifications/tools/list_changed"}
+
+
+async def test_a_client_without_a_handler_is_not_asked() -> None:
+    async with connect(asker(), revision=ASKING[0]) as client:
+        with pytest.raises(RemoteError, match="needs the capability sampling"):
+            await client.call_tool("ask")
+
+
+def test_a_type_of_the_package_is_that_of_any_revision() -> None:
+    models: Any = importlib.import_module("mcp_protocol.models")
+    for revision in ALL:
+        own = module(revision, "models")
+        assert isinstance(own.TextContent(text="a"), models.TextContent)
+        assert not isinstance(own.ImageContent(data="", mime_type=""), models.TextContent)

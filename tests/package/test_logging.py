@@ -1,0 +1,351 @@
+"""Log messages: which reach a client, when, and in what shape.
+
+Source: server/utilities/logging.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol.client import ClientHandlers, connect
+from mcp_protocol.context import Context
+from mcp_protocol.errors import LocalProtocolError
+from mcp_protocol.events import Ignored, NotificationReceived
+from mcp_protocol.incoming import LOG_LEVELS
+from mcp_protocol.toolkit.server import Server
+from package.live import FakeServer, live
+from package.rules import holding
+from package.samples import EVERY_SERVER_CAPABILITY, PARAMS
+from package.wire import (
+    ALL,
+    INITIALIZED,
+    PER_REQUEST,
+    ClientEnd,
+    ServerEnd,
+    facts,
+    initialize,
+)
+
+MESSAGE = "notifications/message"
+every = pytest.mark.parametrize("revision", ALL)
+modern = pytest.mark.parametrize("revision", PER_REQUEST)
+by_session = pytest.mark.parametrize("revision", holding("logging.set-level-request"))
+SILENT = {name: value for name, value in EVERY_SERVER_CAPABILITY.items() if name != "logging"}
+
+
+def level_key(revision: str) -> str:
+    """The key of `_meta` by which a request asks for log messages."""
+    key = facts(revision).meta.log_level
+    assert key is not None
+    return key
+
+
+def asked(revision: str, capabilities: Any = EVERY_SERVER_CAPABILITY, **meta: Any) -> ServerEnd:
+    """A server that serves the request "x", whose sender wants all log messages there are."""
+    server = ServerEnd(revision, capabilities)
+    key = facts(revision).meta.log_level
+    wanted = {key: "debug"} if key else {}
+    server.ask("tools/call", PARAMS["tools/call"], id="x", meta={**wanted, **meta})
+    return server
+
+
+def levels_sent(server: ServerEnd, id: str = "x") -> list[str]:
+    """The levels of which a message on behalf of a request goes out."""
+    return [level for level in LOG_LEVELS if server.connection.log(id, level, "text") is not None]
+
+
+@pytest.mark.requirement(
+    "logging.declare-capability-initialize", "logging.declare-capability-discover"
+)
+@every
+def test_a_server_without_the_capability_sends_no_log_message(revision: str) -> None:
+    assert levels_sent(asked(revision)) == list(LOG_LEVELS)
+    silent = asked(revision, SILENT)
+    assert levels_sent(silent) == []
+    assert silent.connection.log(None, "emergency", "text") is None
+
+
+@pytest.mark.requirement(
+    "logging.declare-capability-initialize", "logging.declare-capability-discover"
+)
+@every
+async def test_a_server_that_logs_says_so(revision: str) -> None:
+    for logs in (True, False):
+        async with live(Server("any", logging=logs), revision) as (client, _):
+            assert client.supports("logging") is logs
+
+
+@pytest.mark.requirement("logging.message-shape")
+@every
+@pytest.mark.parametrize("data", ["text", {"a": [1, None]}, [], 1.5, 0, False, None], ids=repr)
+@pytest.mark.parametrize("logger", [None, "db"])
+def test_a_message_has_level_and_data_and_a_logger_if_it_is_given(
+    revision: str, data: Any, logger: str | None
+) -> None:
+    message = asked(revision).connection.log("x", "notice", data, logger)
+    assert message is not None
+    named = {} if logger is None else {"logger": logger}
+    assert json.loads(message) == {
+        "jsonrpc": "2.0",
+        "method": MESSAGE,
+        "params": {"level": "notice", "data": data, **named},
+    }
+
+
+@pytest.mark.requirement("logging.levels")
+@every
+@pytest.mark.parametrize("level", ["WARN", "warn", "fatal", "", "Error"])
+def test_a_level_that_is_none_is_refused(revision: str, level: str) -> None:
+    with pytest.raises(LocalProtocolError, match="log level: expected one of debug"):
+        asked(revision).connection.log("x", level, "text")
+
+
+@pytest.mark.requirement("logging.set-level-request", "logging.set-level-threshold")
+@by_session
+@pytest.mark.parametrize("level", LOG_LEVELS)
+def test_from_the_level_that_was_set_upwards_all_are_sent(revision: str, level: str) -> None:
+    server = asked(revision)
+    (answer,) = server.ask("logging/setLevel", {"level": "emergency"}, id="e")
+    assert answer == {"jsonrpc": "2.0", "id": "e", "result": {}}
+    assert levels_sent(server) == ["emergency"]
+    server.ask("logging/setLevel", {"level": level}, id="l")
+    assert levels_sent(server) == list(LOG_LEVELS[LOG_LEVELS.index(level) :])
+
+
+@pytest.mark.requirement("logging.default-without-set-level")
+@by_session
+def test_before_a_level_is_set_all_are_sent(revision: str) -> None:
+    server = asked(revision)
+    assert levels_sent(server) == list(LOG_LEVELS)
+    assert server.connection.log(None, "debug", "of no request") is not None
+
+
+@pytest.mark.requirement("logging.invalid-level-error", "logging.levels")
+@by_session
+@pytest.mark.parametrize("level", ["verbose", "WARN", 3, None])
+def test_a_level_that_can_not_be_set_leaves_the_former(revision: str, level: Any) -> None:
+    server = asked(revision)
+    server.ask("logging/setLevel", {"level": "error"}, id="e")
+    (answer,) = server.ask("logging/setLevel", {"level": level}, id="l")
+    assert answer["error"]["code"] == -32602
+    assert levels_sent(server)[0] == "error"
+
+
+@by_session
+def test_a_log_message_may_come_before_the_client_has_confirmed_the_handshake(
+    revision: str,
+) -> None:
+    server = ServerEnd(None)
+    assert server.connection.log(None, "error", "nobody there") is None
+    server.say(initialize(revision))
+    assert server.connection.log(None, "error", "soon") is not None
+    server.say(INITIALIZED)
+    assert server.connection.log(None, "error", "now") is not None
+
+
+@pytest.mark.requirement("logging.set-level-removed")
+@modern
+def test_where_each_request_asks_for_itself_no_level_can_be_set(revision: str) -> None:
+    (answer,) = ServerEnd(revision).ask("logging/setLevel", {"level": "info"})
+    assert answer["error"]["code"] == -32601
+
+
+@pytest.mark.requirement("logging.per-request-level", "logging.per-request-threshold")
+@modern
+@pytest.mark.parametrize("level", LOG_LEVELS)
+def test_a_request_gets_messages_of_the_level_it_asks_for(revision: str, level: str) -> None:
+    server = asked(revision, **{level_key(revision): level})
+    server.ask("tools/call", PARAMS["tools/call"], id="y")
+    assert levels_sent(server) == list(LOG_LEVELS[LOG_LEVELS.index(level) :])
+    assert levels_sent(server, "y") == []
+
+
+@pytest.mark.requirement(
+    "logging.per-request-level",
+    "logging.request-scoped-only",
+    "subscriptions.no-request-scoped",
+)
+@modern
+def test_no_message_is_sent_beside_a_request_that_asks_for_it(revision: str) -> None:
+    server = asked(revision)
+    meta = {level_key(revision): "debug", "progressToken": "t"}
+    server.ask("subscriptions/listen", PARAMS["subscriptions/listen"], id="s", meta=meta)
+    params = {"level": "emergency", "data": "text"}
+    assert server.connection.log(None, "emergency", "text") is None
+    assert server.connection.notify(MESSAGE, params) == []
+    assert levels_sent(server, "s") == []
+    assert server.connection.progress("s", 1) is None
+    (send,) = server.connection.notify(MESSAGE, params, "x")
+    assert send.about == "x"
+    assert "_meta" not in json.loads(send.message)["params"]
+
+
+@pytest.mark.requirement("logging.per-request-level")
+@every
+def test_a_request_that_is_over_gets_no_messages(revision: str) -> None:
+    server = asked(revision)
+    server.connection.fail("x", LocalProtocolError("over"))
+    assert levels_sent(server) == []
+
+
+@pytest.mark.requirement("logging.invalid-level-error-2026", "logging.levels")
+@modern
+@pytest.mark.parametrize("level", ["verbose", "WARN", 3, None])
+def test_a_request_that_asks_for_a_level_that_is_none_is_not_served(
+    revision: str, level: Any
+) -> None:
+    server = ServerEnd(revision)
+    (answer,) = server.ask("tools/call", PARAMS["tools/call"], meta={level_key(revision): level})
+    assert answer["error"]["code"] == -32602
+    assert list(server.requests()) == []
+
+
+@pytest.mark.requirement("logging.message-shape", "logging.validate-data")
+@every
+@pytest.mark.parametrize(
+    "params",
+    [{"level": "info"}, {"data": 1}, {"level": "loud", "data": 1}, {"level": 3, "data": 1}, [], 1],
+    ids=repr,
+)
+def test_a_message_of_another_shape_is_dropped_and_the_next_is_heard(
+    revision: str, params: Any
+) -> None:
+    client = ClientEnd(revision)
+    message = {"jsonrpc": "2.0", "method": MESSAGE}
+    assert client.say({**message, "params": params}) == []
+    assert [type(event) for event in client.events] == [Ignored]
+    client.say({**message, "params": {"level": "info", "data": None}})
+    (event,) = client.events
+    assert isinstance(event, NotificationReceived)
+    assert (event.params.level, event.params.data) == ("info", None)
+
+
+class Listener(ClientHandlers):
+    """Keeps the log messages it hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, Any]] = []
+
+    async def logging_message(self, params: Any, ctx: Any) -> None:
+        self.heard.append((params.level, params.data))
+
+
+def talker() -> Server:
+    """A server with a tool that says something at two levels."""
+    server = Server("talker")
+
+    @server.tool()
+    async def talk(ctx: Context) -> str:
+        for number in range(3):
+            await ctx.debug(number)
+        await ctx.log("alert", {"last": True})
+        return "said"
+
+    return server
+
+
+@pytest.mark.requirement("logging.per-request-threshold", "logging.request-scoped-only")
+@every
+async def test_messages_are_heard_in_order_before_the_result(revision: str) -> None:
+    listener = Listener()
+    async with live(talker(), revision, handlers=listener) as (client, record):
+        client.ask_for_logs("debug")
+        await client.call_tool("talk")
+        assert listener.heard == [*(("debug", n) for n in range(3)), ("alert", {"last": True})]
+        kinds = [message.get("method", "answer") for message in record.received[-5:]]
+        assert kinds == [MESSAGE] * 4 + ["answer"]
+
+
+@pytest.mark.requirement("logging.per-request-level")
+@modern
+async def test_a_client_asks_for_messages_by_level_and_then_no_more(revision: str) -> None:
+    listener = Listener()
+    async with live(talker(), revision, handlers=listener) as (client, _):
+        await client.call_tool("talk")
+        assert listener.heard == []
+        client.ask_for_logs("error")
+        await client.call_tool("talk")
+        assert [level for level, _ in listener.heard] == ["alert"]
+        client.ask_for_logs(None)
+        await client.call_tool("talk")
+        await client.call_tool("talk", meta={level_key(revision): "alert"})
+        assert [level for level, _ in listener.heard] == ["alert", "alert"]
+
+
+@pytest.mark.requirement("logging.set-level-threshold")
+@by_session
+async def test_a_client_sets_the_level_of_its_session(revision: str) -> None:
+    listener = Listener()
+    async with live(talker(), revision, handlers=listener) as (client, _):
+        await client.set_level("error")
+        await client.call_tool("talk")
+        assert [level for level, _ in listener.heard] == ["alert"]
+
+
+@pytest.mark.requirement("logging.rate-limit")
+@every
+async def test_a_client_that_is_flooded_with_messages_still_hears_its_answer(
+    revision: str,
+) -> None:
+    server = FakeServer(revision)
+    listener = Listener()
+
+    async def flood() -> None:
+        call = await server.next()
+        for number in range(5000):
+            await server.notify(MESSAGE, {"level": "info", "data": number})
+        await server.answer(call, {"tools": [], "ttlMs": 0, "cacheScope": "private"})
+
+    async with (
+        connect(server, revision=revision, handlers=listener) as client,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(flood)
+        with anyio.fail_after(30):
+            assert await client.list_tools() == []
+    assert [data for _, data in listener.heard] == list(range(5000))
+
+
+@every
+async def test_a_handler_that_fails_disturbs_neither_session_nor_later_messages(
+    revision: str,
+) -> None:
+    class Broken(Listener):
+        async def logging_message(self, params: Any, ctx: Any) -> None:
+            await super().logging_message(params, ctx)
+            raise ValueError("broken")
+
+    listener = Broken()
+    async with live(talker(), revision, handlers=listener) as (client, _):
+        client.ask_for_logs("debug")
+        await client.call_tool("talk")
+        await client.call_tool("talk")
+    assert len(listener.heard) == 8
+
+
+@every
+async def test_a_handler_that_waits_holds_up_neither_answers_nor_the_next_message(
+    revision: str,
+) -> None:
+    go_on = anyio.Event()
+
+    class Slow(Listener):
+        async def logging_message(self, params: Any, ctx: Any) -> None:
+            await super().logging_message(params, ctx)
+            await go_on.wait()
+            self.heard.append(("after", params.data))
+
+    listener = Slow()
+    async with live(talker(), revision, handlers=listener) as (client, _):
+        client.ask_for_logs("alert")
+        with anyio.fail_after(10):
+            await client.call_tool("talk")
+        told = len(listener.heard)
+        assert told >= 1
+        go_on.set()
+        await anyio.wait_all_tasks_blocked()
+        assert len(listener.heard) == 2 * told

@@ -1,0 +1,168 @@
+"""Lists in pages, as a client follows them: by cursors that mean nothing to it.
+
+Source: server/utilities/pagination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from mcp_protocol.errors import InvalidParamsError, RemoteError, RemoteProtocolError
+from mcp_protocol.revisions import REVISIONS
+from package.rules import holding
+from package.scripted import scripted
+from package.wire import ALL
+
+every = pytest.mark.parametrize("revision", ALL)
+
+ITEMS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "tools/list": ("tools", {"inputSchema": {"type": "object"}}),
+    "prompts/list": ("prompts", {}),
+    "resources/list": ("resources", {"uri": "x://a"}),
+    "resources/templates/list": ("resourceTemplates", {"uriTemplate": "x://{a}"}),
+}
+"""The member that holds the items of a list, and what an item has beside its name."""
+
+CALLS = {
+    "tools/list": "list_tools",
+    "prompts/list": "list_prompts",
+    "resources/list": "list_resources",
+    "resources/templates/list": "list_resource_templates",
+}
+
+ODD = ["", " ", "0", "null", "\u00e9\u4e16\U0001f600", "a\nb\t\x00c", '{"page": 2}', "x" * 10_000]
+"""Texts that a client could mistake for something else than a cursor."""
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def page(method: str, names: str, **more: Any) -> dict[str, Any]:
+    """A page with an item for each letter."""
+    member, rest = ITEMS[method]
+    return {member: [{"name": name, **rest} for name in names], **more}
+
+
+def tools(names: str, **more: Any) -> dict[str, Any]:
+    return page("tools/list", names, **more)
+
+
+@pytest.mark.requirement(
+    "pagination.continue-with-cursor", "pagination.operations", "pagination.missing-is-end"
+)
+@pytest.mark.requirement("pagination.both-flows", "prompts.client-pagination")
+@every
+@pytest.mark.parametrize("method", ITEMS)
+@pytest.mark.parametrize("cursors", [(), ("c1", "c2")], ids=["one page", "three pages"])
+async def test_a_list_is_followed_by_the_same_method_to_the_page_without_cursor(
+    revision: str, method: str, cursors: tuple[str, ...]
+) -> None:
+    pages = [page(method, "ab", nextCursor=cursor) for cursor in cursors] + [page(method, "ab")]
+    async with scripted(revision, *pages) as (client, server):
+        found = await getattr(client, CALLS[method])()
+    assert [item.name for item in found] == ["a", "b"] * len(pages)
+    assert {request["method"] for request in server.heard} == {method}
+    assert server.asked() == [{}, *({"cursor": cursor} for cursor in cursors)]
+
+
+@every
+def test_these_are_all_lists_but_that_of_an_experiment(revision: str) -> None:
+    listed = {row.name for row in REVISIONS[revision].client_requests.values() if row.items}
+    assert listed - {"tasks/list"} == set(ITEMS)
+
+
+@pytest.mark.requirement("pagination.no-fixed-page-size")
+@every
+async def test_pages_of_any_size_make_one_list(revision: str) -> None:
+    pages = [tools("abc", nextCursor="1"), tools("", nextCursor="2"), tools("defgh")]
+    async with scripted(revision, *pages) as (client, _):
+        assert [tool.name for tool in await client.list_tools()] == list("abcdefgh")
+
+
+@pytest.mark.requirement("pagination.cursor-no-format", "pagination.cursor-no-parse")
+@pytest.mark.requirement("pagination.empty-cursor-is-valid")
+@every
+async def test_a_cursor_is_sent_back_as_it_came(revision: str) -> None:
+    pages = [tools(str(n), nextCursor=cursor) for n, cursor in enumerate(ODD)]
+    async with scripted(revision, *pages, tools("")) as (client, server):
+        assert len(await client.list_tools()) == len(ODD)
+    assert [params.get("cursor") for params in server.asked()] == [None, *ODD]
+
+
+@pytest.mark.requirement("pagination.cursor-no-format", "pagination.cursor-no-parse")
+@every
+async def test_page_by_page_a_cursor_is_the_callers(revision: str) -> None:
+    async with scripted(revision, tools("a", nextCursor=""), tools("b")) as (client, server):
+        first = await client.list_tools_page()
+        second = await client.list_tools_page(first.next_cursor)
+        with pytest.raises(InvalidParamsError, match="cursor"):
+            await client.list_tools_page(7)
+    assert [tool.name for tool in (*first.tools, *second.tools)] == ["a", "b"]
+    assert not second.next_cursor
+    assert server.asked() == [{}, {"cursor": ""}]
+
+
+@pytest.mark.requirement("pagination.empty-cursor-is-valid")
+@every
+async def test_a_cursor_that_comes_again_is_no_end_while_the_pages_differ(revision: str) -> None:
+    pages = [tools(name, nextCursor="") for name in "abc"] + [tools("", nextCursor="")] * 2
+    async with scripted(revision, *pages, tools("d")) as (client, server):
+        assert [tool.name for tool in await client.list_tools()] == list("abcd")
+    assert server.asked() == [{}, *[{"cursor": ""}] * 5]
+
+
+@every
+async def test_a_server_that_gives_one_page_for_ever_is_found_out(revision: str) -> None:
+    async with scripted(revision, *[tools("ab", nextCursor="2")] * 3) as (client, server):
+        with pytest.raises(RemoteProtocolError, match="leads nowhere"):
+            await client.list_tools()
+        assert server.asked() == [{}, {"cursor": "2"}]
+        assert len((await client.list_tools_page()).tools) == 2
+
+
+@pytest.mark.requirement("pagination.empty-cursor-is-valid")
+@every
+@pytest.mark.parametrize("method", ITEMS)
+async def test_null_for_a_cursor_is_no_cursor(revision: str, method: str) -> None:
+    async with scripted(revision, page(method, "a", nextCursor=None)) as (client, server):
+        assert [item.name for item in await getattr(client, CALLS[method])()] == ["a"]
+    assert server.asked() == [{}]
+
+
+@every
+@pytest.mark.parametrize("cursor", [7, False, {}, ["c"]], ids=str)
+async def test_a_cursor_of_another_type_fails_the_list_alone(revision: str, cursor: Any) -> None:
+    async with scripted(revision, tools("a", nextCursor=cursor), tools("b")) as (client, _):
+        with pytest.raises(RemoteProtocolError, match=r"tools/list: result: .*nextCursor"):
+            await client.list_tools()
+        assert len(await client.list_tools()) == 1
+
+
+@every
+@pytest.mark.parametrize("bad", [{"tools": None}, {"nextCursor": None}, {"tools": {}}], ids=str)
+async def test_a_null_elsewhere_is_not_forgiven_with_it(revision: str, bad: Any) -> None:
+    async with scripted(revision, bad) as (client, _):
+        with pytest.raises(RemoteProtocolError, match="tools/list: result"):
+            await client.list_tools()
+
+
+@every
+async def test_an_error_in_the_middle_of_a_list_fails_the_list(revision: str) -> None:
+    refused = {"error": {"code": -32602, "message": "cursor: unknown"}}
+    async with scripted(revision, tools("a", nextCursor="1"), refused) as (client, _):
+        with pytest.raises(RemoteError, match="cursor: unknown"):
+            await client.list_tools()
+
+
+@pytest.mark.requirement("pagination.cursor-no-persist")
+@pytest.mark.parametrize("revision", holding("pagination.cursor-no-persist"))
+async def test_a_new_session_starts_its_lists_anew(revision: str) -> None:
+    for _ in range(2):
+        async with scripted(revision, tools("a", nextCursor="kept?")) as (client, server):
+            assert (await client.list_tools_page()).next_cursor == "kept?"
+        assert server.asked() == [{}]

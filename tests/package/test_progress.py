@@ -1,0 +1,377 @@
+"""Progress: asked for by a token, told in order, and over when the request is.
+
+Source: basic/utilities/progress; 2026-07-28: basic/patterns/progress.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol.client import ClientHandlers, connect
+from mcp_protocol.context import Context
+from mcp_protocol.errors import LocalProtocolError, MethodNotFoundError
+from mcp_protocol.events import Ignored, ProgressReceived
+from mcp_protocol.facts import Role
+from mcp_protocol.toolkit.server import Server
+from mcp_protocol.waiting import NEWS
+from package.ends import ASKED, answering, ask, asking, end_of
+from package.live import TEXT, FakeServer, live, text_of
+from package.rules import holding
+from package.samples import PARAMS, RESULTS
+from package.wire import ALL, PER_REQUEST, ClientEnd, ServerEnd, request, speaking_to
+
+PROGRESS = "notifications/progress"
+every = pytest.mark.parametrize("revision", ALL)
+modern = pytest.mark.parametrize("revision", PER_REQUEST)
+OPT_IN = "progress.opt-in"  # holds in every revision
+
+
+def report(token: Any, progress: Any, **more: Any) -> dict[str, Any]:
+    """A progress notification."""
+    params = {"progressToken": token, "progress": progress, **more}
+    return {"jsonrpc": "2.0", "method": PROGRESS, "params": params}
+
+
+def shown(message: bytes | None) -> Any:
+    """The params of a notification, or nothing."""
+    return None if message is None else json.loads(message)["params"]
+
+
+@pytest.mark.requirement("progress.opt-in")
+@pytest.mark.parametrize(("revision", "role"), asking(OPT_IN))
+def test_a_request_carries_a_token_only_if_progress_is_wanted(revision: str, role: Role) -> None:
+    end = end_of(revision, role)
+    method = "tools/list" if role == "client" else "roots/list"
+    _, plain = end.connection.request(method)
+    id, wanting = end.connection.request(method, progress=True)
+    assert "progressToken" not in json.loads(plain).get("params", {}).get("_meta", {})
+    assert json.loads(wanting)["params"]["_meta"]["progressToken"] == id
+    end.events.clear()
+    assert end.say(report(id, 1, total=2)) == []
+    assert list(end.events) == [ProgressReceived(id, 1, 2, None)]
+
+
+@pytest.mark.requirement("progress.token-unique")
+@pytest.mark.parametrize(("revision", "role"), asking(OPT_IN))
+def test_the_tokens_of_open_requests_differ(revision: str, role: Role) -> None:
+    end = end_of(revision, role)
+    method = "tools/list" if role == "client" else "roots/list"
+    messages = [json.loads(end.connection.request(method, progress=True)[1]) for _ in range(100)]
+    assert len({m["params"]["_meta"]["progressToken"] for m in messages}) == 100
+
+
+@pytest.mark.requirement("progress.token-unique")
+@every
+def test_a_token_of_ones_own_can_not_be_given(revision: str) -> None:
+    client = ClientEnd(revision)
+    with pytest.raises(LocalProtocolError, match="ask for progress by its argument"):
+        client.ask("tools/list", meta={"progressToken": 7})
+
+
+@pytest.mark.requirement("progress.token-type", "progress.opt-in", "progress.floating")
+@pytest.mark.parametrize(("revision", "role"), answering(OPT_IN))
+@pytest.mark.parametrize("token", ["", "a", "7", 7, 0, -1])
+def test_a_token_is_given_back_as_it_came(revision: str, role: Role, token: int | str) -> None:
+    end = end_of(revision, role)
+    ask(end, ASKED[role], id="x", meta={"progressToken": token})
+    params = shown(end.connection.progress("x", 0.25, 1.0))
+    assert params == {"progressToken": token, "progress": 0.25, "total": 1.0}
+    assert type(params["progressToken"]) is type(token)
+
+
+@pytest.mark.requirement("progress.token-type", "progress.opt-in")
+@pytest.mark.parametrize(("revision", "role"), answering(OPT_IN))
+@pytest.mark.parametrize("meta", [None, {"progressToken": 1.5}, {"progressToken": None}, {}])
+def test_without_a_token_of_the_right_type_no_progress_is_sent(
+    revision: str, role: Role, meta: Any
+) -> None:
+    end = end_of(revision, role)
+    told = ask(end, ASKED[role], id="x", meta=meta)
+    refused = [answer["error"]["code"] for answer in told]
+    assert refused in ([], [-32602])
+    assert end.connection.progress("x", 1) is None
+
+
+@pytest.mark.requirement("progress.increasing")
+@pytest.mark.parametrize(("revision", "role"), answering(OPT_IN))
+def test_only_progress_is_reported(revision: str, role: Role) -> None:
+    end = end_of(revision, role)
+    ask(end, ASKED[role], id="x", meta={"progressToken": "t"})
+    sent = [shown(end.connection.progress("x", value)) for value in (1, 2, 2, 1, 2.5, 3)]
+    assert [params and params["progress"] for params in sent] == [1, 2, None, None, 2.5, 3]
+
+
+@pytest.mark.requirement("progress.increasing")
+@pytest.mark.parametrize(("revision", "role"), asking(OPT_IN))
+def test_progress_that_goes_back_is_taken_as_it_comes(revision: str, role: Role) -> None:
+    end = end_of(revision, role)
+    method = "tools/list" if role == "client" else "roots/list"
+    id, _ = end.connection.request(method, progress=True)
+    for value in (5, 3):
+        end.events.clear()
+        assert end.say(report(id, value)) == []
+        assert list(end.events) == [ProgressReceived(id, value, None, None)]
+
+
+@pytest.mark.requirement("progress.notification-shape")
+@pytest.mark.parametrize("revision", holding("progress.notification-shape"))
+def test_total_and_message_are_there_only_if_they_are_given(revision: str) -> None:
+    server = ServerEnd(revision)
+    server.ask("tools/call", PARAMS["tools/call"], id="x", meta={"progressToken": "t"})
+    assert [
+        shown(server.connection.progress("x", 1)),
+        shown(server.connection.progress("x", 2, 3)),
+        shown(server.connection.progress("x", 3, message="m")),
+    ] == [
+        {"progressToken": "t", "progress": 1},
+        {"progressToken": "t", "progress": 2, "total": 3},
+        {"progressToken": "t", "progress": 3, "message": "m"},
+    ]
+
+
+@pytest.mark.requirement("progress.notification-shape-2024")
+@pytest.mark.parametrize("revision", holding("progress.notification-shape-2024"))
+def test_where_progress_has_no_message_none_is_sent_and_one_that_comes_is_no_error(
+    revision: str,
+) -> None:
+    server = ServerEnd(revision)
+    server.ask("tools/call", PARAMS["tools/call"], id="x", meta={"progressToken": "t"})
+    params = shown(server.connection.progress("x", 1, 2, "lost"))
+    assert params == {"progressToken": "t", "progress": 1, "total": 2}
+    client = ClientEnd(revision)
+    id, _ = client.connection.request("tools/list", progress=True)
+    client.say(report(id, 1, message="unknown here"))
+    assert client.events == [ProgressReceived(id, 1, None, None)]
+
+
+@every
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_progress_that_json_can_not_say_is_refused(revision: str, value: float) -> None:
+    server = ServerEnd(revision)
+    server.ask("tools/call", PARAMS["tools/call"], id="x", meta={"progressToken": "t"})
+    with pytest.raises(LocalProtocolError, match="finite number"):
+        server.connection.progress("x", value)
+    assert shown(server.connection.progress("x", 1))["progress"] == 1
+
+
+@pytest.mark.requirement("progress.active-token-only", "progress.stops-at-completion")
+@pytest.mark.parametrize(("revision", "role"), answering(OPT_IN))
+@pytest.mark.parametrize("how", ["answered", "refused"])
+def test_a_request_that_is_over_has_no_more_progress(revision: str, role: Role, how: str) -> None:
+    end = end_of(revision, role)
+    ask(end, ASKED[role], id="x", meta={"progressToken": "t"})
+    assert end.connection.progress("x", 1) is not None
+    if how == "answered":
+        end.connection.respond("x", RESULTS[ASKED[role]])
+    else:
+        end.connection.fail("x", LocalProtocolError("no"))
+    assert end.connection.progress("x", 2) is None
+    assert end.connection.notify(PROGRESS, {"progressToken": "t", "progress": 2}) == []
+
+
+@pytest.mark.requirement("progress.active-token-only")
+@pytest.mark.parametrize(("revision", "role"), answering(OPT_IN))
+def test_progress_in_its_general_form_keeps_the_same_rules(revision: str, role: Role) -> None:
+    end = end_of(revision, role)
+    ask(end, ASKED[role], id="x", meta={"progressToken": "t"})
+    values = [("u", 1), ("t", 1), ("t", 1), ("t", 2)]
+    sent = [
+        [shown(send.message) for send in end.connection.notify(PROGRESS, report(*pair)["params"])]
+        for pair in values
+    ]
+    first, second = ({"progressToken": "t", "progress": value} for value in (1, 2))
+    assert sent == [[], [first], [], [second]]
+
+
+@pytest.mark.requirement("progress.active-token-only")
+@pytest.mark.parametrize(("revision", "role"), asking(OPT_IN))
+@pytest.mark.parametrize("token", [99, "1", 1.0, True, None, {}])
+def test_progress_for_nothing_we_asked_is_ignored(revision: str, role: Role, token: Any) -> None:
+    end = end_of(revision, role)
+    method = "tools/list" if role == "client" else "roots/list"
+    end.connection.request(method)
+    end.connection.request(method, progress=True)
+    end.events.clear()
+    assert end.say(report(token, 1)) == []
+    assert [type(event) for event in end.events] == [Ignored]
+
+
+@pytest.mark.requirement("progress.server-only")
+@modern
+def test_a_client_has_no_progress_to_tell_where_servers_ask_nothing(revision: str) -> None:
+    client = ClientEnd(revision)
+    with pytest.raises(MethodNotFoundError):
+        client.connection.notify(PROGRESS, {"progressToken": 1, "progress": 1})
+
+
+def counter() -> Server:
+    """A server with a tool that counts, and one that is silent."""
+    server = Server("counter")
+
+    @server.tool()
+    async def count(ctx: Context, to: int) -> str:
+        for value in range(1, to + 1):
+            await ctx.progress(value, total=to, message=f"at {value}")
+        return "counted"
+
+    @server.tool()
+    async def silent() -> str:
+        return "done"
+
+    return server
+
+
+@pytest.mark.requirement("progress.opt-in", "progress.sending-optional")
+@every
+@pytest.mark.parametrize("waits", [False, True])
+async def test_the_callback_hears_all_reports_in_order_before_the_result(
+    revision: str, waits: bool
+) -> None:
+    heard: list[tuple[float, float | None]] = []
+
+    async def later(value: float, total: float | None, message: str | None) -> None:
+        await anyio.lowlevel.checkpoint()
+        heard.append((value, total))
+
+    def at_once(value: float, total: float | None, message: str | None) -> None:
+        heard.append((value, total))
+
+    callback: Callable[..., Awaitable[None] | None] = later if waits else at_once
+    async with live(counter(), revision) as (client, record):
+        result = await client.call_tool("count", {"to": 5}, on_progress=callback)
+        assert text_of(result) == "counted"
+        assert heard == [(value, 5) for value in range(1, 6)]
+        assert text_of(await client.call_tool("silent", on_progress=callback)) == "done"
+        await client.call_tool("count", {"to": 5})
+    assert len(heard) == len(record.received_as(PROGRESS)) == 5
+
+
+@every
+async def test_the_callback_runs_in_the_task_that_waits_and_may_ask_itself(revision: str) -> None:
+    found: list[Any] = []
+
+    async def look(*news: Any) -> None:
+        found.append((anyio.get_current_task().id, text_of(await client.call_tool("silent"))))
+
+    async with live(counter(), revision) as (client, _):
+        await client.call_tool("count", {"to": 2}, on_progress=look)
+    assert found == [(anyio.get_current_task().id, "done")] * 2
+
+
+@every
+@pytest.mark.parametrize("waits", [False, True])
+async def test_what_the_callback_raises_reaches_the_caller_and_cancels_the_request(
+    revision: str, waits: bool
+) -> None:
+    async def later(*news: Any) -> None:
+        raise LookupError("mine")
+
+    def at_once(*news: Any) -> None:
+        raise LookupError("mine")
+
+    server = FakeServer(revision)
+    async with connect(server, revision=revision) as client:
+        async with anyio.create_task_group() as tasks:
+
+            async def start() -> None:
+                asked = await server.next()
+                token = asked["params"]["_meta"]["progressToken"]
+                await server.say(report(token, 1))
+
+            tasks.start_soon(start)
+            with pytest.raises(LookupError, match="mine"):
+                await client.call_tool("slow", on_progress=later if waits else at_once)
+        asked, taken_back = server.heard
+        assert taken_back["params"] == {"requestId": asked["id"]}
+
+
+@pytest.mark.requirement("progress.rate-limited")
+@every
+async def test_a_flood_of_reports_is_kept_within_bounds_and_ends_with_the_last(
+    revision: str,
+) -> None:
+    heard: list[float] = []
+    first, go_on = anyio.Event(), anyio.Event()
+
+    async def slow(value: float, *rest: Any) -> None:
+        heard.append(value)
+        first.set()
+        await go_on.wait()
+
+    server = FakeServer(revision)
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+
+        async def call() -> None:
+            await client.call_tool("flood", on_progress=slow)
+
+        tasks.start_soon(call)
+        asked = await server.next()
+        token = asked["params"]["_meta"]["progressToken"]
+        await server.say(report(token, 1))
+        await first.wait()
+        for value in range(2, 3 * NEWS):
+            await server.say(report(token, value))
+        await server.answer(asked, TEXT)
+        await anyio.wait_all_tasks_blocked()
+        go_on.set()
+    assert len(heard) == 1 + NEWS
+    assert heard[-1] == 3 * NEWS - 1
+
+
+@pytest.mark.requirement("progress.tokens-tracked")
+@every
+async def test_nothing_is_kept_of_calls_that_are_over(revision: str) -> None:
+    async with live(counter(), revision) as (client, _):
+        for _ in range(100):
+            await client.call_tool("count", {"to": 1}, on_progress=lambda *news: None)
+        assert client._peer.connection.open_calls == 0
+
+
+@pytest.mark.requirement("progress.either-side")
+@pytest.mark.parametrize("revision", holding("progress.either-side"))
+async def test_a_client_reports_on_what_a_server_asked(revision: str) -> None:
+    heard: list[tuple[Any, ...]] = []
+
+    class Model(ClientHandlers):
+        async def create_message(self, params: Any, ctx: Any) -> Any:
+            await ctx.progress(1, 2, "thinking")
+            return RESULTS["sampling/createMessage"]
+
+    server = Server("asks")
+
+    @server.tool()
+    async def think(ctx: Context) -> str:
+        asked = PARAMS["sampling/createMessage"]
+        await ctx.exchange.request(
+            "sampling/createMessage", asked, on_progress=lambda *news: heard.append(news)
+        )
+        return "thought"
+
+    async with live(server, revision, handlers=Model()) as (client, _):
+        assert text_of(await client.call_tool("think")) == "thought"
+    assert [(value, total) for value, total, _ in heard] == [(1, 2)]
+
+
+@pytest.mark.requirement("progress.stops-at-completion", "progress.active-token-only")
+@every
+async def test_a_task_that_outlives_its_tool_reports_to_nobody(revision: str) -> None:
+    server = Server("late")
+    late: list[Context] = []
+
+    @server.tool()
+    async def hand_out(ctx: Context) -> str:
+        await ctx.progress(1)
+        late.append(ctx)
+        return "done"
+
+    async with speaking_to(server, revision) as end:
+        await end.ask("tools/call", {"name": "hand_out"}, meta={"progressToken": "t"})
+        assert [message["params"]["progress"] for message in end.heard] == [1]
+        await late[0].progress(2)
+        await end.send(request(revision, "tools/list", id="next"))
+        assert (await end.receive())["id"] == "next"

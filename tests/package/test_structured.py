@@ -1,0 +1,222 @@
+"""Structured results on the client: held against the schema that the server listed for the tool.
+
+Source: server/tools#output-schema.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from mcp_protocol._wire import UNSET
+from mcp_protocol.errors import RemoteProtocolError
+from package.live import TEXT
+from package.rules import holding
+from package.scripted import scripted
+from package.wire import ALL, facts
+
+VALIDATING = holding("tools.output-client-validates")
+ANY_JSON = holding("content.structured-null-distinct")
+
+validating = pytest.mark.parametrize("revision", VALIDATING)
+any_json = pytest.mark.parametrize("revision", ANY_JSON)
+
+COUNT = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def listing(schema: Any = ..., *more: str) -> dict[str, Any]:
+    """A list of the tool `count` with an output schema, and of others without."""
+    tools: list[dict[str, Any]] = [
+        {"name": name, "inputSchema": {"type": "object"}} for name in ("count", *more)
+    ]
+    if schema is not ...:
+        tools[0]["outputSchema"] = schema
+    return {"tools": tools}
+
+
+def giving(value: Any, **more: Any) -> dict[str, Any]:
+    """A result with a structured value."""
+    return {**TEXT, "structuredContent": value, **more}
+
+
+async def refusal(client: Any) -> str:
+    """Why the client does not take the next result."""
+    with pytest.raises(
+        RemoteProtocolError, match=r"^tools/call 'count': structuredContent"
+    ) as info:
+        await client.call_tool("count")
+    return str(info.value)
+
+
+def test_structured_results_are_checked_where_there_are_any() -> None:
+    allowed = {name: facts(name).structured_content for name in ALL}
+    assert {name for name in ALL if allowed[name] != "none"} == set(VALIDATING)
+    assert {name for name in ALL if allowed[name] == "any"} == set(ANY_JSON)
+
+
+@pytest.mark.requirement("tools.output-client-validates")
+@validating
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (giving({"n": "1"}), "n: '1' is not of type 'integer'"),
+        (giving({"m": 1}), "'n' is a required property"),
+        (TEXT, "expected a value"),
+    ],
+)
+async def test_a_result_that_breaks_the_promise_fails_the_call_and_no_other(
+    revision: str, wrong: Mapping[str, Any], said: str
+) -> None:
+    right = giving({"n": 1})
+    async with scripted(revision, listing(COUNT), wrong, right) as (client, server):
+        await client.list_tools()
+        assert said in await refusal(client)
+        assert (await client.call_tool("count")).structured_content == {"n": 1}
+    assert len(server.asked()) == 3
+
+
+@pytest.mark.requirement("tools.output-client-validates")
+@validating
+async def test_what_promises_nothing_is_not_judged(revision: str) -> None:
+    odd = giving({"n": "odd"})
+    failures = giving({}, isError=True), {**TEXT, "isError": True}
+    answers = (odd, listing(COUNT, "other"), odd, *failures, odd)
+    async with scripted(revision, *answers) as (client, _):
+        before_it_was_listed = await client.call_tool("count")
+        assert before_it_was_listed.structured_content == {"n": "odd"}
+        await client.list_tools()
+        assert (await client.call_tool("other")).structured_content == {"n": "odd"}
+        assert (await client.call_tool("count")).is_error
+        assert (await client.call_tool("count")).is_error
+        raw = await client.request("tools/call", {"name": "count"})  # whoever passes it on
+        assert raw.structured_content == {"n": "odd"}
+
+
+@pytest.mark.parametrize("revision", [name for name in ALL if name not in VALIDATING])
+async def test_where_results_are_not_structured_an_unknown_member_promises_nothing(
+    revision: str,
+) -> None:
+    async with scripted(revision, listing(COUNT), giving({})) as (client, _):
+        await client.list_tools()
+        assert (await client.call_tool("count")).content[0].text == "done"
+
+
+@validating
+async def test_the_schema_that_counts_is_the_one_listed_last(revision: str) -> None:
+    listings = (listing(COUNT), listing({**COUNT, "required": ["m"]}), listing())
+    given = giving({"n": 1})
+    answers = [answer for one in listings for answer in (one, given)]
+    async with scripted(revision, *answers) as (client, _):
+        await client.list_tools()
+        await client.call_tool("count")
+        await client.list_tools_page()
+        assert "'m' is a required property" in await refusal(client)
+        await client.list_tools()
+        await client.call_tool("count")
+
+
+@validating
+async def test_schemas_are_forgotten_when_the_tools_changed(revision: str) -> None:
+    odd = giving({"n": "odd"})
+    async with scripted(revision, listing(COUNT), odd, odd) as (client, server):
+        await client.list_tools()
+        await refusal(client)
+        await server.notify("notifications/tools/list_changed", {})
+        assert (await client.call_tool("count")).structured_content == {"n": "odd"}
+
+
+@pytest.mark.requirement("tools.client-ref-resolution")
+@validating
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"type": "object", "$ref": "https://nowhere.test/s"}, "'https://nowhere.test/s'"),
+        ({"type": "object", "properties": {"n": {"$ref": "#/$defs/none"}}}, "'/$defs/none'"),
+        ({"type": "object", "$ref": "#"}, "round in circles"),
+        ({"type": "object", "required": 5}, "not a JSON Schema"),
+        ({"type": "object", "$schema": "https://nowhere.test/dialect"}, "dialect that is known"),
+    ],
+    ids=["elsewhere", "nowhere", "circle", "malformed", "dialect"],
+)
+async def test_a_promise_that_cannot_be_read_is_not_taken_for_kept(
+    revision: str, schema: Any, said: str
+) -> None:
+    async with scripted(revision, listing(schema), giving({"n": 1})) as (client, _):
+        await client.list_tools()
+        assert said in await refusal(client)
+
+
+@pytest.mark.requirement("tools.schema-default-dialect")
+@validating
+async def test_schemas_are_read_in_the_dialect_they_name_or_else_in_the_newest(
+    revision: str,
+) -> None:
+    pair = {"type": "array", "prefixItems": [{"type": "string"}]}
+    schema = {"type": "object", "properties": {"n": pair}}
+    older = {**schema, "$schema": "http://json-schema.org/draft-07/schema#"}
+    given = giving({"n": [1]})
+    async with scripted(revision, listing(schema), given, listing(older), given) as (client, _):
+        await client.list_tools()
+        assert "n[0]: 1 is not of type 'string'" in await refusal(client)
+        await client.list_tools()
+        await client.call_tool("count")
+
+
+@validating
+async def test_without_the_library_results_are_taken_as_they_come_and_it_is_said_once(
+    revision: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, "jsonschema", None)
+    odd = giving({"n": "odd"})
+    async with scripted(revision, listing(COUNT), odd, odd) as (client, _):
+        with caplog.at_level(logging.WARNING):
+            await client.list_tools()
+            for _ in range(2):
+                assert (await client.call_tool("count")).structured_content == {"n": "odd"}
+    (record,) = caplog.records
+    assert "pip install jsonschema" in record.getMessage()
+
+
+@pytest.mark.requirement("content.structured-null-distinct")
+@any_json
+async def test_null_is_a_value_and_not_the_absence_of_one(revision: str) -> None:
+    null, text = {"type": "null"}, {"type": "string"}
+    answers = (giving(None), TEXT, listing(null), giving(None), TEXT, listing(text), giving(None))
+    async with scripted(revision, *answers) as (client, _):
+        assert (await client.call_tool("count")).structured_content is None
+        assert (await client.call_tool("count")).structured_content is UNSET
+        await client.list_tools()
+        assert (await client.call_tool("count")).structured_content is None
+        assert "expected a value" in await refusal(client)
+        await client.list_tools()
+        assert "None is not of type 'string'" in await refusal(client)
+
+
+@pytest.mark.requirement("content.structured-null-distinct")
+@any_json
+@pytest.mark.parametrize("value", [0, 1.5, False, "", [], [None], {}, {"a": None}], ids=str)
+async def test_any_json_may_be_structured(revision: str, value: Any) -> None:
+    async with scripted(revision, listing({}), giving(value)) as (client, _):
+        await client.list_tools()
+        found = (await client.call_tool("count")).structured_content
+        assert (type(found), found) == (type(value), value)
+
+
+@pytest.mark.parametrize("revision", [name for name in VALIDATING if name not in ANY_JSON])
+@pytest.mark.parametrize("value", [None, 0, "text", []], ids=str)
+async def test_where_only_objects_may_be_structured_other_values_fail_the_call(
+    revision: str, value: Any
+) -> None:
+    async with scripted(revision, giving(value), giving({})) as (client, _):
+        with pytest.raises(RemoteProtocolError, match="structuredContent"):
+            await client.call_tool("count")
+        assert (await client.call_tool("count")).structured_content == {}
