@@ -34,7 +34,7 @@ def needs(session: nox.Session, group: str) -> None:
 def tests(session: nox.Session) -> None:
     """Unit, package, house and requirement tests, with branch coverage."""
     needs(session, "test")
-    arguments = session.posargs or ["--cov", "--cov-report=term", "-n", "logical"]
+    arguments = session.posargs or ["--cov", "--cov-report=term"]
     session.run("python", "-m", "tests.requirements.coverage")
     session.run("pytest", *arguments)
 
@@ -69,7 +69,7 @@ def package_single(session: nox.Session) -> None:
     scripts = tool / ("Scripts" if os.name == "nt" else "bin")
     wheel = max(wheels.glob("mcpgen-*.whl"), key=lambda path: path.stat().st_mtime)
     session.run(f"{scripts / 'python'}", "-m", "pip", "install", "-q", f"{wheel}", external=True)
-    session.install("anyio", "msgspec", "uritemplate")
+    session.install("anyio", "msgspec")
     session.run(
         "python",
         "tests/package_single.py",

@@ -70,6 +70,10 @@ if TYPE_CHECKING:
     from .exchange import (
         Exchange,
     )
+    from .hints import (
+        Hints,
+        hints_of,
+    )
     from .revisions import (
         REVISIONS,
     )
@@ -126,6 +130,8 @@ __all__ = [
     "ToolError",
     "TransportError",
     "Exchange",
+    "Hints",
+    "hints_of",
     "REVISIONS",
     "ServerSession",
     "Completion",
@@ -171,6 +177,8 @@ _HOMES = {
     "ToolError": ".errors",
     "TransportError": ".errors",
     "Exchange": ".exchange",
+    "Hints": ".hints",
+    "hints_of": ".hints",
     "REVISIONS": ".revisions",
     "ServerSession": ".sessions",
     "Completion": ".toolkit.completion",

@@ -9,9 +9,8 @@ from typing import Any, Protocol
 
 from msgspec import Raw
 
-from . import _wire
 from ._faces import typed_params
-from ._wire import UNSET
+from ._wire import UNSET, convert, is_object, to_builtins
 from .errors import (
     LocalProtocolError,
     MethodNotFoundError,
@@ -219,7 +218,7 @@ class ClientBase:
 
         Source: basic/patterns/mrtr (2026-07-28).
         """
-        again: dict[str, Any] = _wire.to_builtins(params)
+        again: dict[str, Any] = to_builtins(params)
         again.pop("requestState", None)
         if result.input_requests is not UNSET:
             answers = {
@@ -233,7 +232,7 @@ class ClientBase:
     async def _input(self, name: str, asked: Any) -> Any:
         """Answer one thing that a server wants to know before it goes on."""
         session = self.session
-        method = session.revision.input_requests[_wire.to_builtins(asked)["method"]]
+        method = session.revision.input_requests[to_builtins(asked)["method"]]
         if not declared(session.own_capabilities, method.capability):
             path = ".".join(method.capability)
             raise RemoteProtocolError(
@@ -253,8 +252,8 @@ class ClientBase:
         )
         answer = await self._application.handle(exchange)
         if isinstance(answer, Mapping):
-            answer = _wire.convert(answer, method.result)
-        return _wire.to_builtins(answer)
+            answer = convert(answer, method.result)
+        return to_builtins(answer)
 
     async def _pages(
         self,
@@ -356,18 +355,13 @@ class ClientApplication:
 def _announceable(capabilities: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
     """A copy, without `listChanged` where the revision has no notification to announce it by."""
     known = {method.capability for method in revision.client_notifications.values()}
-    return {
-        name: (
-            {
-                flag: setting
-                for flag, setting in value.items()
-                if flag != "listChanged" or (name, flag) in known
-            }
-            if isinstance(value, Mapping)
-            else value
-        )
-        for name, value in capabilities.items()
-    }
+    made = dict(capabilities)
+    for name, value in capabilities.items():
+        if is_object(value):
+            flags = made[name] = dict(value)
+            if (name, "listChanged") not in known:
+                flags.pop("listChanged", None)
+    return made
 
 
 def _declare(capabilities: dict[str, Any], path: tuple[str, ...]) -> None:
@@ -378,5 +372,5 @@ def _declare(capabilities: dict[str, Any], path: tuple[str, ...]) -> None:
 
 def _shaped(wire: Mapping[str, Any], kind: Any) -> Mapping[str, Any]:
     """A wire object with the members that a type has, and no other."""
-    shaped: Mapping[str, Any] = _wire.to_builtins(_wire.convert(wire, kind))
+    shaped: Mapping[str, Any] = to_builtins(convert(wire, kind))
     return shaped

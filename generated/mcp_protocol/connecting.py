@@ -7,7 +7,7 @@ it is, never inside a group.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
@@ -67,7 +67,7 @@ async def open_client(
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     timeouts: Timeouts = Timeouts(),
-) -> AsyncIterator[Face]:
+) -> AsyncGenerator[Face, None]:
     """Open a session and give its face; close it, and what was started for it, in the end.
 
     Raises:
@@ -86,7 +86,7 @@ async def open_client(
 @asynccontextmanager
 async def _beside(
     work: Callable[[], Coroutine[Any, Any, None]], end: Callable[[], Awaitable[None]]
-) -> AsyncIterator[None]:
+) -> AsyncGenerator[None, None]:
     """Run `work` beside the body; call `end` after the body, and wait until the work has ended."""
     failure: BaseException | None = None
     async with anyio.create_task_group() as tasks:
@@ -122,7 +122,7 @@ def _channel_to(
 @asynccontextmanager
 async def _process(
     argv: Sequence[str], env: Mapping[str, str] | None, cwd: str | None
-) -> AsyncIterator[Channel]:
+) -> AsyncGenerator[Channel, None]:
     from .transports.process import open_process  # starting processes costs import time
 
     channel = await open_process(argv, env=env, cwd=cwd)
@@ -134,7 +134,7 @@ async def _process(
 
 
 @asynccontextmanager
-async def _in_memory(server: Servable) -> AsyncIterator[Channel]:
+async def _in_memory(server: Servable) -> AsyncGenerator[Channel, None]:
     """A server of this process at the other end; if it fails, so does the body, with its error."""
     near, far = memory_pair()
     crash: Exception | None = None

@@ -14,8 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from . import _wire
-from ._wire import Raw
+from ._wire import Raw, decoder, nullable_decoder
 from .errors import RevisionError
 
 Role: TypeAlias = Literal["client", "server"]
@@ -83,7 +82,7 @@ class Method:
     @cached_property
     def decode_params(self) -> Callable[[bytes | Raw], Any]:
         """Decoder for the params."""
-        return _wire.decoder(self.params)
+        return decoder(self.params)
 
     @cached_property
     def decode_result(self) -> Callable[[bytes | Raw], Any]:
@@ -92,8 +91,8 @@ class Method:
         Source: server/utilities/pagination (2026-07-28: whether a non-null value was provided).
         """
         if self.items is not None:
-            return _wire.nullable_decoder(self.result, "nextCursor")
-        return _wire.decoder(self.result)
+            return nullable_decoder(self.result, "nextCursor")
+        return decoder(self.result)
 
 
 @dataclass(frozen=True)
@@ -223,9 +222,13 @@ class Revisions(Mapping[str, Revision]):
 
     def __init__(self, rows: Mapping[str, tuple[Lifecycle, Callable[[], Revision]]]) -> None:
         self._rows = rows
+        self._loaded: dict[str, Revision] = {}
 
     def __getitem__(self, name: str) -> Revision:
-        return self._rows[name][1]()
+        loaded = self._loaded.get(name)
+        if loaded is None:
+            loaded = self._loaded[name] = self._rows[name][1]()
+        return loaded
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from . import _wire
+from ._wire import encode
 from .channel import RequestId
 from .errors import NO_DATA, InvalidRequestError, ParseError, ProtocolError
 
@@ -103,8 +103,7 @@ def parse(data: bytes | Raw) -> Message:
     except _UNREADABLE as broken:
         return Malformed(None, ParseError(f"expected JSON: {broken}"), True)
     identifier = envelope.id
-    kind = type(identifier)
-    readable = kind is int or kind is str
+    readable = type(identifier) is int or type(identifier) is str
     if envelope.jsonrpc == JSONRPC and type(envelope.method) is str:
         params = None if envelope.params is UNSET else envelope.params
         if readable:
@@ -223,17 +222,17 @@ class _FailureOut(msgspec.Struct, gc=False):
 
 def encode_request(identifier: RequestId, method: str, params: Any = UNSET) -> bytes:
     """A request; `params` is left out if UNSET."""
-    return _wire.encode(_RequestOut(identifier, method, params))
+    return encode(_RequestOut(identifier, method, params))
 
 
 def encode_notification(method: str, params: Any = UNSET) -> bytes:
     """A notification; `params` is left out if UNSET."""
-    return _wire.encode(_NotificationOut(method, params))
+    return encode(_NotificationOut(method, params))
 
 
 def encode_result(identifier: RequestId, result: Any) -> bytes:
     """The answer to a request that succeeded; `result` has to encode as an object."""
-    return _wire.encode(_ResultOut(identifier, result))
+    return encode(_ResultOut(identifier, result))
 
 
 def encode_error(
@@ -249,4 +248,4 @@ def encode_error(
         data: Left out unless given.
     """
     error = _ErrorOut(code, message, UNSET if data is NO_DATA else data)
-    return _wire.encode(_FailureOut(error, identifier))
+    return encode(_FailureOut(error, identifier))

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ._wire import is_object
 from .facts import Revision, Revisions
 
 
@@ -90,7 +91,7 @@ class Session:
     state: State = State.READY
     confirmed: bool = False
     log_level: str | None = None
-    subscriptions: set[str] = field(default_factory=set)
+    subscriptions: set[str] = field(default_factory=set[str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ def declared(capabilities: Mapping[str, Any], path: tuple[str, ...]) -> bool:
     """Whether a capability is there: an object counts by its presence, a flag if it is true."""
     here: Any = capabilities
     for name in path:
-        if not isinstance(here, Mapping) or name not in here:
+        if not is_object(here) or name not in here:
             return False
         here = here[name]
     return here is not False and here is not None

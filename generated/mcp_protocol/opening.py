@@ -10,10 +10,10 @@ Source: basic/lifecycle (to 2025-11-25), basic/transports/stdio#backward-compati
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import _wire
+from ._wire import UNSET, ValidationError, convert, is_object, to_builtins
 from .errors import McpError, RemoteError, RemoteProtocolError, RevisionError
 from .facts import Lifecycle, Revision, Revisions
 from .lifecycle import Description, Session, State, newest_common
@@ -76,13 +76,13 @@ class Opening:
             self._negotiate(offered)
             return None
         self.step = Step.DONE
-        info_key = common.facts.meta.server_info
-        meta = result.meta if result.meta is not _wire.UNSET else {}
+        meta: Mapping[str, Any] = result.meta if result.meta is not UNSET else {}
+        info = meta.get(common.facts.meta.server_info or "")
         return Session(
             revision=common,
             own_capabilities=self._describe(common).capabilities,
-            peer_capabilities=_wire.to_builtins(result.capabilities),
-            peer_info=meta.get(info_key) if info_key else None,
+            peer_capabilities=to_builtins(result.capabilities),
+            peer_info=info if is_object(info) else None,
             instructions=_given(result.instructions),
             supported=offered,
         )
@@ -126,8 +126,8 @@ class Opening:
         return Session(
             revision=revision,
             own_capabilities=self._describe(revision).capabilities,
-            peer_capabilities=_wire.to_builtins(result.capabilities),
-            peer_info=_wire.to_builtins(result.server_info),
+            peer_capabilities=to_builtins(result.capabilities),
+            peer_info=to_builtins(result.server_info),
             instructions=_given(result.instructions),
             state=State.READY,
         )
@@ -162,10 +162,13 @@ class Opening:
 
 
 def _named(error: RemoteError, member: str) -> tuple[str, ...]:
-    """Strings that `error.data` lists under a member."""
-    names = error.data.get(member) if isinstance(error.data, dict) else None
-    return tuple(n for n in names if isinstance(n, str)) if isinstance(names, list) else ()
+    """The strings that `error.data` lists under a member; none if it is no such list."""
+    names = error.data.get(member) if is_object(error.data) else None
+    try:
+        return tuple(convert(names, list[str]))
+    except ValidationError:
+        return ()
 
 
 def _given(value: Any) -> Any:
-    return None if value is _wire.UNSET else value
+    return None if value is UNSET else value

@@ -15,7 +15,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from . import _wire, jsonrpc
+from . import jsonrpc
+from ._wire import to_builtins
 from .channel import RequestId
 from .errors import (
     InvalidParamsError,
@@ -283,8 +284,8 @@ class Receiver:
         self._state.session = Session(
             revision=revision,
             own_capabilities=own.capabilities,
-            peer_capabilities=_wire.to_builtins(params.capabilities),
-            peer_info=_wire.to_builtins(params.client_info),
+            peer_capabilities=to_builtins(params.capabilities),
+            peer_info=to_builtins(params.client_info),
             state=SERVER_MOVES[State.NEW, trigger_of("initialize", request=True)],
         )
         self._state.serving[event.id].revision = revision
@@ -314,7 +315,7 @@ class Receiver:
         return self._answer(event)
 
     def _listen(self, event: RequestReceived) -> list[Event]:
-        wanted = _wire.to_builtins(event.params.notifications)
+        wanted = to_builtins(event.params.notifications)
         agreed = honoured(wanted, self._state.own_capabilities(event.revision))
         self._state.streams.open(event.id, agreed)
         self._state.serving[event.id].quiet()

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from . import _wire, jsonrpc
+from . import jsonrpc
+from ._wire import convert, encode, to_builtins
 from .channel import RequestId
 from .errors import (
     INTERNAL_ERROR,
@@ -37,6 +38,7 @@ RESERVED_CODES = range(-32099, -32019)
 """Error codes that belong to the specification. Source: basic/index#error-codes (2026-07-28)."""
 
 _TOKEN = "progressToken"
+_NOTHING: Mapping[str, Any] = {}
 
 
 class Sender:
@@ -45,6 +47,7 @@ class Sender:
     def __init__(self, state: ConnectionState) -> None:
         self._state = state
         self._stamps: dict[str, Mapping[str, Any]] = {}
+        self._encoded_stamps: dict[str, Raw] = {}
 
     def request(
         self,
@@ -93,8 +96,9 @@ class Sender:
         added = self._added_meta(revision, meta)
         identifier = self._state.calls.add(call)
         if progress:
-            added[_TOKEN] = identifier
-        return identifier, jsonrpc.encode_request(identifier, name, _with_meta(params, added))
+            added = {**added, _TOKEN: identifier}
+        shaped = _with_meta(params, added, self._encoded(revision, added))
+        return identifier, jsonrpc.encode_request(identifier, name, shaped)
 
     def opening_request(
         self, revision: Revision, name: str, params: Mapping[str, Any]
@@ -102,9 +106,10 @@ class Sender:
         """The request that opens a session, before anything is agreed: its id and the message."""
         method = revision.client_requests[name]
         identifier = self._state.calls.add(Call(method, revision, False, None, None, None))
-        shaped = _with_meta(params or None, dict(self._stamp(revision)))
+        stamp = self._stamp(revision)
+        shaped = _with_meta(params or None, stamp, stamp)
         if shaped is not UNSET and method.params is not None:
-            shaped = _wire.convert(shaped, method.params)
+            shaped = convert(shaped, method.params)
         return identifier, jsonrpc.encode_request(identifier, name, shaped)
 
     def respond(self, identifier: RequestId, result: Any = None) -> bytes | None:
@@ -175,7 +180,7 @@ class Sender:
 
         Source: basic/patterns/subscriptions, basic/patterns/cancellation (2026-07-28).
         """
-        sends = []
+        sends: list[Send] = []
         for identifier in self._state.streams.ids():
             revision = self._state.serving[identifier].revision
             self._state.streams.close(identifier)
@@ -206,9 +211,9 @@ class Sender:
     def _missing(self, method: Method, revision: Revision) -> MissingCapabilityError:
         return MissingCapabilityError(method.capability, f"{method.name} in {revision.name}")
 
-    def _added_meta(self, revision: Revision, meta: Mapping[str, Any] | None) -> dict[str, Any]:
+    def _added_meta(self, revision: Revision, meta: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """`_meta` that a request gets: the revision's own keys, then the user's."""
-        added = dict(self._stamp(revision)) if self._state.role == "client" else {}
+        added = self._stamp(revision) if self._state.role == "client" else _NOTHING
         if meta:
             if _TOKEN in meta:
                 raise LocalProtocolError("_meta.progressToken: ask for progress by its argument")
@@ -216,8 +221,17 @@ class Sender:
             added = {**meta, **added}
         level_key = revision.facts.meta.log_level
         if level_key is not None and self._state.log_level is not None:
-            added.setdefault(level_key, self._state.log_level)
+            added = {level_key: self._state.log_level, **added}
         return added
+
+    def _encoded(self, revision: Revision, meta: Mapping[str, Any]) -> Any:
+        """`_meta` to be sent: if it is the stamp alone, then as the JSON that it always is."""
+        if meta is not self._stamps.get(revision.name):
+            return meta
+        encoded = self._encoded_stamps.get(revision.name)
+        if encoded is None:
+            encoded = self._encoded_stamps[revision.name] = Raw(encode(meta))
+        return encoded
 
     def _stamp(self, revision: Revision) -> Mapping[str, Any]:
         """What every request or every result of this side says in `_meta`."""
@@ -239,18 +253,22 @@ class Sender:
         return stamp
 
     def _result(self, method: Method, revision: Revision, result: Any) -> Any:
-        built = {} if result is None else result
-        if isinstance(built, Mapping) and method.result is not None:
-            try:
-                built = _wire.convert(built, method.result)
-            except msgspec.ValidationError as error:
-                raise InternalError(f"{method.name}: result: {error}") from None
+        built: Any = _NOTHING if result is None else result
         if not isinstance(built, (msgspec.Struct, Mapping, Raw)):
             raise InternalError(f"{method.name}: expected an object as result, got {built!r}")
+        if isinstance(built, Mapping) and method.result is not None:
+            try:
+                built = convert(built, method.result)
+            except msgspec.ValidationError as error:
+                raise InternalError(f"{method.name}: result: {error}") from None
+        return self._stamped(built, revision)
+
+    def _stamped(self, built: Any, revision: Revision) -> Any:
+        """A result with what every result of a server says in `_meta`."""
         stamp = self._stamp(revision) if self._state.role == "server" else None
-        if stamp and isinstance(built, msgspec.Struct) and hasattr(built, "meta"):
-            given = built.meta
-            meta = {**stamp, **given} if given is not UNSET else stamp
+        given = getattr(built, "meta", None)
+        if stamp and isinstance(built, msgspec.Struct) and given is not None:
+            meta = {**stamp, **given} if given else self._encoded(revision, stamp)
             return msgspec.structs.replace(built, meta=meta)
         return built
 
@@ -263,7 +281,7 @@ class Sender:
         if wanted is UNSET:
             return
         for asked in wanted.values():
-            method = serving.revision.input_requests[_wire.to_builtins(asked)["method"]]
+            method = serving.revision.input_requests[to_builtins(asked)["method"]]
             if not declared(serving.peer_capabilities, method.capability):
                 raise self._missing(method, serving.revision)
 
@@ -278,20 +296,26 @@ class Sender:
             session.subscriptions.discard(serving.params.uri)
 
 
-def _with_meta(params: Any, added: dict[str, Any]) -> Any:
-    """Params with `_meta` merged in, in whatever form they are."""
+def _with_meta(params: Any, added: Mapping[str, Any], encoded: Any) -> Any:
+    """Params with `_meta` merged in, in whatever form they are.
+
+    Args:
+        params: What the user gave.
+        added: What `_meta` gets.
+        encoded: The same, perhaps encoded already; for params that have no `_meta` themselves.
+    """
     if not added:
         return UNSET if params is None else params
     if params is None:
-        return {"_meta": added}
+        return {"_meta": encoded}
     if isinstance(params, msgspec.Struct):
         given = getattr(params, "meta", None)
         if given is None:
-            return {**_wire.to_builtins(params), "_meta": added}
-        meta = {**given, **added} if given is not UNSET else added
-        return msgspec.structs.replace(params, meta=meta)
+            return {**to_builtins(params), "_meta": encoded}
+        return msgspec.structs.replace(params, meta={**given, **added} if given else encoded)
     wire = msgspec.json.decode(params) if isinstance(params, Raw) else params
-    return {**wire, "_meta": {**wire.get("_meta", {}), **added}}
+    given = wire.get("_meta")
+    return {**wire, "_meta": {**given, **added} if given else encoded}
 
 
 def _code(error: ProtocolError, facts: Facts) -> int:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from . import _wire
-from ._wire import UNSET, ValidationError
+from ._wire import UNSET, ValidationError, convert, to_builtins
 from .errors import InvalidParamsError, MethodNotFoundError
 from .exchange import Exchange
 from .facts import Method
@@ -86,9 +85,9 @@ def typed_params(
 def _shaped(wire: Mapping[str, Any], kind: Any) -> Any:
     """Params in a revision's own type; Structs in them may be those of another revision."""
     try:
-        return _wire.convert(wire, kind)
+        return convert(wire, kind)
     except ValidationError:
-        return _wire.convert(_wire.to_builtins(wire), kind)
+        return convert(to_builtins(wire), kind)
 
 
 def wire_params(
@@ -98,5 +97,5 @@ def wire_params(
     params = typed_params(rows, name, fields, revision)
     if params is None:
         return None
-    wire: dict[str, Any] = _wire.to_builtins(params)
+    wire: dict[str, Any] = to_builtins(params)
     return {key: value for key, value in wire.items() if key != "_meta" or value}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, ValidationError
@@ -23,6 +23,7 @@ __all__ = [
     "convert",
     "decoder",
     "encode",
+    "is_object",
     "nullable_decoder",
     "to_builtins",
 ]
@@ -55,31 +56,22 @@ class Variant(NamedTuple):
 
 
 def _holds(value: Any, names: tuple[str, ...]) -> bool:
-    return isinstance(value, dict) and all(name in value for name in names)
+    return is_object(value) and all(name in value for name in names)
 
 
-class _Stand(type):
-    """Makes a member an instance of its union, which msgspec asks of what a hook returns."""
+class UntaggedType(type):
+    """The type of unions without a tag: it decides which member a value is."""
 
     variants: tuple[Variant, ...]
 
     def __instancecheck__(cls, instance: object) -> bool:
+        """Whether a value is a member, which msgspec asks of what a hook returns."""
         return any(
             isinstance(instance, variant.type)
             for variant in cls.variants
             if isinstance(variant.type, type)
         )
 
-
-class Untagged(metaclass=_Stand):
-    """Base of the run-time stand-ins for unions without a tag.
-
-    Type checkers see the union itself; msgspec sees a type it does not know and asks `decide`.
-    """
-
-    variants: ClassVar[tuple[Variant, ...]] = ()
-
-    @classmethod
     def decide(cls, value: Any) -> Any:
         """Convert a decoded JSON value into the member it fits.
 
@@ -87,7 +79,7 @@ class Untagged(metaclass=_Stand):
             ValueError: It fits none, or breaks a rule of the one it fits. (To this, and not to a
                 ValidationError, msgspec adds where in the message the value stands.)
         """
-        if isinstance(value, dict):
+        if is_object(value):
             for variant in cls.variants:
                 if variant.fits(value):
                     try:
@@ -96,20 +88,28 @@ class Untagged(metaclass=_Stand):
                         raise ValueError(str(error)) from None
         raise ValueError(f"Expected one of {cls.names()}, got {_shape(value)}")
 
-    @classmethod
     def names(cls) -> str:
         """The members by name, for error texts."""
         return ", ".join(getattr(v.type, "__name__", str(v.type)) for v in cls.variants)
 
 
+class Untagged(metaclass=UntaggedType):
+    """Base of the run-time stand-ins for unions without a tag.
+
+    Type checkers see the union itself; msgspec sees a type it does not know and asks `decide`.
+    """
+
+    variants: ClassVar[tuple[Variant, ...]] = ()
+
+
 def _shape(value: Any) -> str:
-    if isinstance(value, dict):
+    if is_object(value):
         return "an object with " + (", ".join(sorted(value)) or "no members")
     return f"`{type(value).__name__}`"
 
 
 def _decode_untagged(kind: type[Any], value: Any) -> Any:
-    if issubclass(kind, Untagged):
+    if isinstance(kind, UntaggedType):
         return value if isinstance(value, msgspec.Struct) else kind.decide(value)
     raise NotImplementedError(f"no JSON form is known for {kind!r}")
 
@@ -127,9 +127,44 @@ def decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
         ValidationError: (from the decoder) JSON of another shape; the text has the path.
         msgspec.DecodeError: (from the decoder) not JSON.
     """
+    if isinstance(kind, UntaggedType):
+        return _untagged_decoder(kind)
     decode: Callable[[bytes | Raw], Any] = msgspec.json.Decoder(
         kind, dec_hook=_decode_untagged
     ).decode
+    return decode
+
+
+def _untagged_decoder(kind: UntaggedType) -> Callable[[bytes | Raw], Any]:
+    """A decoder for a whole message that is a union without a tag.
+
+    It reads the members that the tests look at, then the message once more as what it is: that is
+    quicker than to make dicts of all of it first.
+    """
+    tests = kind.variants
+    values = {name for variant in tests for name in (*variant.consts, *variant.inner)}
+    names = sorted(values.union(*(variant.required for variant in tests)))
+    probe = msgspec.defstruct(
+        "_Probe",
+        [
+            (
+                f"at_{at}",
+                Any if name in values else Raw | UnsetType,
+                msgspec.field(name=name, default=UNSET),
+            )
+            for at, name in enumerate(names)
+        ],
+    )
+    look = msgspec.json.Decoder(probe).decode
+
+    def decode(data: bytes | Raw) -> Any:
+        found = zip(names, msgspec.structs.astuple(look(data)), strict=True)
+        seen = {name: value for name, value in found if value is not UNSET}
+        for variant in tests:
+            if variant.fits(seen):
+                return decoder(variant.type)(data)
+        return kind.decide(msgspec.json.decode(data))  # says what was expected
+
     return decode
 
 
@@ -146,10 +181,10 @@ def nullable_decoder(kind: Any, name: str) -> Callable[[bytes | Raw], Any]:
         try:
             return decode(data)
         except ValidationError:
-            value = msgspec.json.decode(data)
-            if not isinstance(value, dict) or value.pop(name, UNSET) is not None:
+            members = msgspec.json.decode(data, type=dict[str, Any])
+            if members.pop(name, UNSET) is not None:
                 raise
-            return convert(value, kind)
+            return convert(members, kind)
 
     return decode_nullable
 
@@ -163,6 +198,11 @@ def convert(value: Any, kind: Any) -> Any:
         ValidationError: The value has another shape; the text has the path.
     """
     return msgspec.convert(value, kind, dec_hook=_decode_untagged)
+
+
+def is_object(value: object) -> TypeGuard[Mapping[str, Any]]:
+    """Whether decoded JSON is an object."""
+    return isinstance(value, Mapping)
 
 
 def to_builtins(value: Any) -> Any:

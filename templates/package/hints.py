@@ -29,7 +29,7 @@ class Hints:
     open_world: bool = True
 
 
-def hints(tool: Any) -> Hints:
+def hints_of(tool: Any) -> Hints:
     """The hints of a listed tool, of any revision."""
     said = getattr(tool, "annotations", None)
     given = {name: getattr(said, f"{name}_hint", None) for name in Hints.__dataclass_fields__}

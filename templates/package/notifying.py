@@ -15,7 +15,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from . import _wire, jsonrpc
+from . import jsonrpc
+from ._wire import convert
 from .channel import RequestId
 from .errors import LocalProtocolError, MethodNotFoundError
 from .events import Send
@@ -149,7 +150,7 @@ class Notifier:
         shaped: Any = params or UNSET
         if method is not None and method.params is not None and params:
             try:
-                shaped = _wire.convert(params, method.params)
+                shaped = convert(params, method.params)
             except msgspec.ValidationError as error:
                 raise LocalProtocolError(f"{name}: params: {error}") from None
         return jsonrpc.encode_notification(name, shaped)

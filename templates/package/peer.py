@@ -373,6 +373,8 @@ class Peer:
                 self._opening.settle(failure=error)
             case Ignored(reason=reason):
                 logger.debug("ignored: %s", reason)
+            case RequestReceived() | NotificationReceived():
+                raise AssertionError("the reading task serves these")
 
     async def _send(self, message: bytes, about: RequestId | None = None) -> None:
         """Send, unless the transport is gone: the reading side will notice, and end."""

@@ -139,15 +139,20 @@ def run_stdio(serve_channel: Callable[[Channel], Any], backend: Backend) -> None
     from .transports.stdio import open_stdio  # what serves other channels need not load it
 
     async def main() -> None:
+        failure: Exception | None = None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_cancel_at_signal, tasks.cancel_scope)
             channel = open_stdio()
             try:
                 await serve_channel(channel)
+            except Exception as error:
+                failure = error  # to leave as it is: the last line on standard error is its text
             finally:
                 with anyio.CancelScope(shield=True):
                     await channel.close()
             tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
 
     try:
         anyio.run(main, backend=backend)

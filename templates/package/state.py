@@ -37,7 +37,7 @@ class ConnectionState:
     extensions: Mapping[str, Method]
     session: Session | None = None
     calls: Calls = field(default_factory=Calls)
-    serving: dict[RequestId, Serving] = field(default_factory=dict)
+    serving: dict[RequestId, Serving] = field(default_factory=dict[RequestId, Serving])
     streams: Streams = field(default_factory=Streams)
     log_level: str | None = None
 

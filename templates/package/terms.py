@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from . import _wire
+from ._wire import convert, decoder
 from .errors import InvalidParamsError, UnsupportedRevisionError
 from .facts import Lifecycle, Revision, Revisions
 from .lifecycle import RequestTerms
@@ -26,7 +26,7 @@ class _MetaOnly(msgspec.Struct, gc=False):
     meta: dict[str, Any] | UnsetType = msgspec.field(name="_meta", default=UNSET)
 
 
-_decode_meta = _wire.decoder(_MetaOnly)
+_decode_meta = decoder(_MetaOnly)
 
 
 def read_meta(params: Raw | None) -> Mapping[str, Any]:
@@ -99,7 +99,7 @@ class TermsReader:
 
     def _check(self, revision: Revision, meta: Mapping[str, Any]) -> RequestTerms:
         try:
-            _wire.convert(meta, revision.meta_type)
+            convert(meta, revision.meta_type)
         except msgspec.ValidationError as error:
             raise InvalidParamsError(f"params._meta: {error}") from None
         keys = revision.facts.meta

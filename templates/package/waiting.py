@@ -162,7 +162,9 @@ class Callers:
                 await self._channel.send(message, serving)
                 await waiter.wait()
             if not waiter.settled:
-                at_limit = limit is not None and self._connection.deadline(identifier) == now + limit
+                at_limit = (
+                    limit is not None and self._connection.deadline(identifier) == now + limit
+                )
                 raise RequestTimeoutError(name, (limit if at_limit else timeout) or 0.0)
         finally:
             del self._waiters[identifier]

@@ -6,10 +6,11 @@ import asyncio
 import sys
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import mcp
@@ -18,7 +19,7 @@ from mcp.client._memory import InMemoryTransport
 from mcp_protocol import connect
 
 from . import official_server, our_server
-from .measure import FLOOR, OURS, SDK, AtMost, Line, typical_async
+from .measure import FLOOR, OURS, SDK, AtMost, Line, in_turns
 from .processes import GENERATED, HERE
 
 CALLS = 320
@@ -26,10 +27,17 @@ AT_ONCE = 32
 HANDSHAKE = "2025-11-25"
 PER_REQUEST = "2026-07-28"
 ARGUMENTS = {"a": 1, "b": 2}
-REQUEST = (
-    b'{"jsonrpc":"2.0","id":17,"method":"tools/call",'
-    b'"params":{"name":"add","arguments":{"a":1,"b":2}}}\n'
-)
+CALL = b'{"jsonrpc":"2.0","id":17,"method":"tools/call","params":{"name":"add",%s}}\n'
+SAME_BYTES = {
+    HANDSHAKE: CALL % b'"arguments":{"a":1,"b":2}',
+    PER_REQUEST: CALL
+    % (
+        b'"arguments":{"a":1,"b":2},"_meta":{'
+        b'"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
+        b'"io.modelcontextprotocol/clientCapabilities":{},'
+        b'"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}}'
+    ),
+}
 
 Caller = Callable[[], Awaitable[object]]
 
@@ -77,10 +85,11 @@ async def official(server: Any, revision: str) -> AsyncIterator[Caller]:
 class Echo:
     """A client of the echo: answers come in the order of the lines sent."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, line: bytes) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         self._writer, self._reader = process.stdin, process.stdout
+        self._line = line
         self._waiting: deque[asyncio.Future[bytes]] = deque()
 
     async def read(self) -> None:
@@ -92,20 +101,20 @@ class Echo:
         """Send a line and wait for it to come back."""
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._waiting.append(answer)
-        self._writer.write(REQUEST)
+        self._writer.write(self._line)
         await self._writer.drain()
         return await answer
 
 
 @asynccontextmanager
-async def echo(script: Path) -> AsyncIterator[Caller]:
+async def echo(script: Path, line: bytes) -> AsyncIterator[Caller]:
     """The floor: the same bytes through two pipes and two event loops, nothing read."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, str(script), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
-    client = Echo(process)
+    client = Echo(process, line)
     reader = asyncio.create_task(client.read())
-    assert await client.call() == REQUEST
+    assert await client.call() == line
     yield client.call
     assert process.stdin is not None
     process.stdin.close()
@@ -114,7 +123,10 @@ async def echo(script: Path) -> AsyncIterator[Caller]:
 
 
 async def compare(
-    contenders: Mapping[str, Any], timed: Callable[[Caller], Awaitable[float]], rounds: int
+    contenders: Mapping[str, Any],
+    timed: Callable[[Caller], Awaitable[float]],
+    rounds: int,
+    of_rounds: Callable[[Sequence[float]], float],
 ) -> dict[str, float]:
     """Seconds per call by contender, with all connections open."""
     async with AsyncExitStack() as stack:
@@ -123,7 +135,7 @@ async def compare(
             for name, contender in contenders.items()
         }
         timings = {name: partial(timed, caller) for name, caller in callers.items()}
-        return await typical_async(timings, rounds)
+        return await in_turns(timings, rounds, of_rounds)
 
 
 def in_memory(rounds: int) -> Iterable[Line]:
@@ -136,7 +148,7 @@ def in_memory(rounds: int) -> Iterable[Line]:
     )
     for revision, how, rival, targets in rivals:
         contenders = {OURS: ours(our_server.server, revision), SDK: official(rival, revision)}
-        times = asyncio.run(compare(contenders, one_by_one, rounds))
+        times = asyncio.run(compare(contenders, one_by_one, rounds, min))
         yield Line(f"tool call in memory, {revision}{how}", times, targets)
 
 
@@ -151,8 +163,8 @@ def over_pipes(rounds: int) -> Iterable[Line]:
             contenders = {
                 OURS: ours(command, revision),
                 SDK: official(parameters, revision),
-                FLOOR: echo(HERE / "echo_server.py"),
+                FLOOR: echo(HERE / "echo_server.py", SAME_BYTES[revision]),
             }
-            times = asyncio.run(compare(contenders, timed, rounds))
+            times = asyncio.run(compare(contenders, timed, rounds, median))
             targets = (AtMost(SDK, 1 / 3), AtMost(FLOOR, 3))
             yield Line(f"tool call over stdio, {how}, {revision}", times, targets)

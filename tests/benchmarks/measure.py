@@ -122,13 +122,15 @@ def typical(contenders: Mapping[str, Callable[[], float]], rounds: int) -> dict[
     return {name: statistics.median(times) for name, times in taken.items()}
 
 
-async def typical_async(
-    contenders: Mapping[str, Callable[[], Awaitable[float]]], rounds: int
+async def in_turns(
+    contenders: Mapping[str, Callable[[], Awaitable[float]]],
+    rounds: int,
+    of_rounds: Callable[[Sequence[float]], float],
 ) -> dict[str, float]:
-    """Like `typical`, on one event loop."""
+    """Seconds by contender, as each measures itself on one event loop: best or median."""
     taken: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, timed in contenders.items():
             gc.collect()
             taken[name].append(await timed())
-    return {name: statistics.median(times) for name, times in taken.items()}
+    return {name: of_rounds(times) for name, times in taken.items()}

@@ -36,15 +36,16 @@ GENERATOR_LAYERS: Layers = (
 )
 
 PACKAGE_LAYERS: Layers = (
-    ("errors", "channel", "facts", "_wire", "wakeup", "handover"),
+    ("errors", "channel", "facts", "_wire", "wakeup", "handover", "json_schema", "hints"),
     ("revision", "revision.models", "revision.methods", "revisions", "models"),
     ("jsonrpc",),
     ("events", "framing", "trace", "incoming", "outgoing"),
-    ("lifecycle", "meta", "terms", "opening", "subscriptions", "exchange"),
+    ("lifecycle", "meta", "terms", "opening", "subscriptions"),
     ("state", "notifying", "sending", "receiving"),
     ("connection",),
-    ("peer", "waiting", "transports"),
-    ("_faces",),
+    ("waiting", "transports"),
+    ("exchange", "peer"),
+    ("_faces", "structured"),
     ("_client", "connecting", "server"),
     ("revision.client", "client", "revision.server", "sessions", "context"),
     ("toolkit",),
@@ -53,7 +54,7 @@ PACKAGE_LAYERS: Layers = (
     ("__main__",),
 )
 
-CLIENT_SIDE = {"_client", "connecting", "client", "revision.client"}
+CLIENT_SIDE = {"structured", "_client", "connecting", "client", "revision.client"}
 SERVER_SIDE = {"server", "sessions", "context", "revision.server", "toolkit"}
 JOINS_ANY_CHANNEL = {"peer", "waiting"}
 

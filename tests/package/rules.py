@@ -1,7 +1,11 @@
-"""Which revisions a ledger entry holds in, as far as the package speaks them."""
+"""Sets of revisions: those that a ledger entry holds in, and those of next year."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
+from mcp_protocol.facts import Lifecycle, Revisions
 from mcp_protocol.revisions import REVISIONS
 from requirements.entries import ledger
 
@@ -12,3 +16,11 @@ def holding(*ids: str) -> tuple[str, ...]:
     found = tuple(name for name in REVISIONS if all(name in entry.revisions for entry in entries))
     assert found, ids
     return found
+
+
+def with_another(name: str) -> Revisions:
+    """The revisions without handshake, and one more that differs from the last in its name only."""
+    known = REVISIONS.of(Lifecycle.PER_REQUEST)
+    another = replace(known.newest(), name=name)
+    rows = {each: (Lifecycle.PER_REQUEST, partial(known.__getitem__, each)) for each in known}
+    return Revisions({**rows, name: (Lifecycle.PER_REQUEST, lambda: another)})

@@ -14,7 +14,7 @@ import pytest
 
 from mcp_protocol.errors import InvalidParamsError, RemoteError
 from mcp_protocol.facts import Lifecycle
-from mcp_protocol.hints import Hints, hints
+from mcp_protocol.hints import Hints, hints_of
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.toolkit.server import Server
 from package.live import TEXT, live, text_of
@@ -138,7 +138,7 @@ async def test_hints_that_a_tool_leaves_out_have_their_defaults(
     tools = {"tools": [tool if said is None else {**tool, "annotations": said}]}
     async with scripted(revision, tools) as (client, _):
         (found,) = await client.list_tools()
-    assert hints(found) == meant
+    assert hints_of(found) == meant
 
 
 @every
@@ -147,7 +147,7 @@ async def test_where_tools_have_no_hints_or_give_none_the_defaults_hold(revision
     unknown = {**tool, "annotations": {"readOnlyHint": True}}
     tools = {"tools": [tool if revision in holding("tools.annotation-defaults") else unknown]}
     async with scripted(revision, tools) as (client, _):
-        assert [hints(tool) for tool in await client.list_tools()] == [Hints()]
+        assert [hints_of(tool) for tool in await client.list_tools()] == [Hints()]
 
 
 @pytest.mark.requirement("tools.name-case-sensitive")

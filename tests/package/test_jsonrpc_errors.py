@@ -172,7 +172,10 @@ def test_params_that_are_missing_are_called_so(revision: str) -> None:
 
 
 @pytest.mark.requirement("jsonrpc.error-fields", "jsonrpc.error-data")
-@pytest.mark.parametrize("data", [[1, None, {"a": 2}], {}, 5, "x", False, NO_DATA], ids=repr)
+@pytest.mark.parametrize(
+    "data",
+    [[1, None, {"a": 2}], {}, 5, "x", False, pytest.param(NO_DATA, id="no data")],
+)
 @pytest.mark.parametrize("revision", holding("jsonrpc.error-data"))
 def test_error_data_arrives_as_it_was_or_not_at_all(revision: str, data: Any) -> None:
     pair = Pair(revision)

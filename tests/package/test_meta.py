@@ -129,6 +129,7 @@ def test_a_user_cannot_put_a_key_under_a_reserved_prefix() -> None:
 @pytest.mark.parametrize("revision", holding("meta.member-reserved"))
 def test_older_revisions_have_no_rules_for_other_keys(revision: str) -> None:
     odd = {"/a": 1, "mcp.dev/x": 2, "_": None}
+    assert not any(is_reserved_key(key, facts(revision)) for key in odd)
     assert ClientEnd(revision).ask("tools/list", meta=odd)["params"]["_meta"] == odd
 
 

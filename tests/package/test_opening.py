@@ -14,7 +14,7 @@ from mcp_protocol.events import Event, Ignored, Opened, OpenFailed, Send
 from mcp_protocol.facts import Lifecycle, Revisions
 from mcp_protocol.lifecycle import Description
 from mcp_protocol.revisions import REVISIONS
-from package.rules import holding
+from package.rules import holding, with_another
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, described, encoded, meta_of, sent
 
 NEWEST, OLDEST = HANDSHAKE[-1], HANDSHAKE[0]
@@ -266,6 +266,16 @@ def test_an_error_that_only_newer_servers_know_never_leads_to_initialize(
     client.hear(error=error(code, None if supported is None else {"supported": supported}))
     assert isinstance(client.refused(), (RevisionError, RemoteError))
     assert client.methods == ["server/discover"]
+
+
+def test_a_newer_server_that_names_another_revision_of_its_kind_is_asked_in_that() -> None:
+    client = Newcomer(with_another("2999-01-01"))
+    client.hear(error=error(-32022, {"supported": list(PER_REQUEST)}))
+    key = "io.modelcontextprotocol/protocolVersion"
+    named = [message["params"]["_meta"][key] for message in client.sent]
+    assert named == ["2999-01-01", PER_REQUEST[-1]]
+    client.hear(result=discovered(*PER_REQUEST))
+    assert client.agreed() == PER_REQUEST[-1]
 
 
 def test_a_newer_server_that_names_an_older_revision_is_asked_for_it() -> None:

@@ -14,7 +14,10 @@ import pytest
 
 import mcp_protocol
 from mcp_protocol.channel import RequestId
+from mcp_protocol.client import connect
 from mcp_protocol.errors import EndOfChannel, FrameError, TransportError
+from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.toolkit.server import Server
 from mcp_protocol.trace import MASK, masked, traced
 from mcp_protocol.transports.memory import memory_pair
 
@@ -72,6 +75,38 @@ async def test_both_directions_are_recorded_as_they_pass(trace: Path) -> None:
     )
     await channel.close()
     await channel.close()
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_clients_and_servers_record_each_their_side(trace: Path, revision: str) -> None:
+    server = Server("traced")
+    server.tool("echo")(lambda text: text)
+    async with connect(server, revision=revision) as client:
+        await client.call_tool("echo", {"text": "hello"})
+    recorded = lines(trace)
+    said = {
+        (channel, direction): [
+            line["message"]
+            for line in recorded
+            if (line["channel"], line["direction"]) == (channel, direction) and "message" in line
+        ]
+        for channel in ("client", "server")
+        for direction in ("sent", "received")
+    }
+    assert said["client", "sent"] == said["server", "received"]
+    assert said["server", "sent"] == said["client", "received"]
+    assert said["server", "received"][-1]["method"] == "tools/call"
+    assert said["server", "sent"][-1]["result"]["content"][0]["text"] == "hello"
+
+
+async def test_a_server_whose_trace_cannot_be_written_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    near, far = memory_pair()
+    monkeypatch.setenv("MCP_TRACE", str(tmp_path))
+    with pytest.raises(TransportError, match="MCP_TRACE"):
+        await Server("traced").serve(far)
+    await near.close()
 
 
 async def test_a_frame_that_was_unusable_is_recorded_too(trace: Path) -> None:

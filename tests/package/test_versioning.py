@@ -11,7 +11,7 @@ from mcp_protocol.events import ResponseReceived
 from mcp_protocol.facts import Lifecycle, Revisions
 from mcp_protocol.revisions import REVISIONS
 from package.pair import Pair
-from package.rules import holding
+from package.rules import holding, with_another
 from package.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY, PARAMS, RESULTS
 from package.wire import (
     HANDSHAKE,
@@ -83,6 +83,18 @@ def test_each_request_is_accepted_or_refused_by_itself(revision: str) -> None:
         codes += [answer.get("error", {}).get("code") for answer in answers]
     assert codes == [None, -32022, None]
     assert server.connection.session is None
+
+
+@pytest.mark.requirement("versioning.per-request-decision")
+@pytest.mark.parametrize("revision", holding("versioning.per-request-decision"))
+def test_each_request_is_served_by_the_revision_it_names(revision: str) -> None:
+    server = serving(with_another("2999-01-01"))
+    for id, version in enumerate(("2999-01-01", revision, "2999-01-01")):
+        server.say({**asking_for(revision, version), "id": id})
+    served = [event.revision.name for event in server.requests()]
+    assert served == ["2999-01-01", revision, "2999-01-01"]
+    (known,) = server.say(asking_for(revision, revision, "server/discover"))
+    assert known["result"]["supportedVersions"] == ["2999-01-01", *reversed(PER_REQUEST)]
 
 
 @pytest.mark.requirement("versioning.unsupported-error", "versioning.unsupported-error-discover")

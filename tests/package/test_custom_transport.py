@@ -1,0 +1,315 @@
+"""Transports of one's own: anything with `receive`, `send` and `close` carries the same protocol.
+
+Source: basic/transports (custom transports).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import anyio
+import anyio.abc
+import pytest
+
+from mcp_protocol.channel import Channel, RequestId
+from mcp_protocol.client import ClientHandlers, connect
+from mcp_protocol.context import Context
+from mcp_protocol.errors import (
+    ConnectionClosedError,
+    EndOfChannel,
+    LocalProtocolError,
+    RemoteError,
+    RequestTimeoutError,
+)
+from mcp_protocol.events import Ignored
+from mcp_protocol.exchange import Exchange
+from mcp_protocol.toolkit.server import Server
+from mcp_protocol.transports.lines import stream_channel
+from mcp_protocol.transports.memory import memory_pair
+from package.live import App, FakeServer, text_of
+from package.samples import PARAMS, RESULTS
+from package.wire import ALL, HANDSHAKE, PER_REQUEST, ClientEnd, ServerEnd, facts
+
+every = pytest.mark.parametrize("revision", ALL)
+legacy = pytest.mark.parametrize("revision", HANDSHAKE)
+modern = pytest.mark.parametrize("revision", PER_REQUEST)
+
+
+class Queues:
+    """A transport as a user would write one: two streams of objects, one for each direction.
+
+    Attributes:
+        sent: Each message sent, by its method or as answer, with the request it belongs to.
+    """
+
+    def __init__(self, sending: Any, receiving: Any) -> None:
+        self._sending = sending
+        self._receiving = receiving
+        self.sent: list[tuple[str, RequestId | None]] = []
+
+    async def receive(self) -> bytes:
+        try:
+            message: bytes = await self._receiving.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            raise EndOfChannel("the queue is closed") from None
+        return message
+
+    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+        self.sent.append((json.loads(message).get("method", "answer"), about))
+        try:
+            await self._sending.send(message)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            raise ConnectionClosedError("the queue is closed") from None
+
+    async def close(self) -> None:
+        await self._sending.aclose()
+        await self._receiving.aclose()
+
+
+def queue_pair() -> tuple[Queues, Queues]:
+    """Two connected ends."""
+    there, at_the_far_end = anyio.create_memory_object_stream[bytes](8)
+    back, at_the_near_end = anyio.create_memory_object_stream[bytes](8)
+    return Queues(there, at_the_near_end), Queues(back, at_the_far_end)
+
+
+@asynccontextmanager
+async def over_queues() -> AsyncIterator[tuple[Channel, Channel]]:
+    """Ends over queues."""
+    yield queue_pair()
+
+
+@asynccontextmanager
+async def in_memory() -> AsyncIterator[tuple[Channel, Channel]]:
+    """Ends over the memory transport."""
+    yield memory_pair()
+
+
+@asynccontextmanager
+async def over_tcp() -> AsyncIterator[tuple[Channel, Channel]]:
+    """Ends over a TCP connection, framed as on stdio."""
+    accepted: list[Any] = []
+    arrived = anyio.Event()
+
+    async def keep(stream: anyio.abc.SocketStream) -> None:
+        accepted.append(stream)
+        arrived.set()
+
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    async with listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, keep)
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        near = stream_channel(await anyio.connect_tcp("127.0.0.1", port))
+        await arrived.wait()
+        tasks.cancel_scope.cancel()
+    yield near, stream_channel(accepted[0])
+
+
+Binding = Callable[[], AbstractAsyncContextManager[tuple[Channel, Channel]]]
+bindings = pytest.mark.parametrize("binding", [over_queues, in_memory, over_tcp])
+
+
+@asynccontextmanager
+async def joined(
+    binding: Binding, server: Any, revision: str, **how: Any
+) -> AsyncIterator[tuple[Any, Channel]]:
+    """A client connected with a server over a binding, and the server's end."""
+    async with binding() as (near, far), anyio.create_task_group() as tasks:
+        tasks.start_soon(server.serve, far)
+        async with connect(near, revision=revision, **how) as client:
+            yield client, far
+
+
+def everything(stopped: anyio.Event) -> Server:
+    """A server with a little of everything."""
+    server = Server("everything", drain=0)
+
+    @server.tool()
+    async def count(ctx: Context, to: int) -> str:
+        for value in range(1, to + 1):
+            await ctx.progress(value, total=to)
+        await ctx.error({"counted": to})
+        return "counted to \u4e16\r\n"
+
+    @server.tool()
+    async def wait() -> str:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            stopped.set()
+        return "never"
+
+    @server.resource("memo://{name}")
+    async def memo(name: str) -> str:
+        return f"memo {name}"
+
+    return server
+
+
+@pytest.mark.requirement(
+    "custom-transport.allowed",
+    "custom-transport.same-semantics",
+    "custom-transport.cancellation-defined",
+    "custom-transport.reuse-stdio-framing",
+)
+@every
+@bindings
+async def test_the_same_session_runs_over_every_binding(binding: Binding, revision: str) -> None:
+    logs: list[Any] = []
+    progress: list[float] = []
+
+    class Handlers(ClientHandlers):
+        async def logging_message(self, params: Any, ctx: Exchange) -> None:
+            logs.append(params.data)
+
+    stopped = anyio.Event()
+    server = everything(stopped)
+    async with joined(binding, server, revision, handlers=Handlers()) as (client, _):
+        client.ask_for_logs("error")
+        result = await client.call_tool(
+            "count", {"to": 3}, on_progress=lambda value, *_: progress.append(value)
+        )
+        assert text_of(result) == "counted to \u4e16\r\n"
+        assert (progress, logs) == ([1, 2, 3], [{"counted": 3}])
+        assert (await client.read_resource("memo://a")).contents[0].text == "memo a"
+        assert {tool.name for tool in await client.list_tools()} == {"count", "wait"}
+        with pytest.raises(RemoteError):
+            await client.call_tool("unknown")
+        with pytest.raises(RequestTimeoutError):
+            await client.call_tool("wait", timeout=0.01)
+        with anyio.fail_after(10):
+            await stopped.wait()
+
+
+@pytest.mark.requirement("custom-transport.same-semantics")
+@every
+@bindings
+async def test_the_end_of_a_binding_is_the_end_of_the_session(
+    binding: Binding, revision: str
+) -> None:
+    async with joined(binding, everything(anyio.Event()), revision) as (client, far):
+        async with anyio.create_task_group() as tasks:
+
+            async def call() -> None:
+                with pytest.raises(ConnectionClosedError):
+                    await client.call_tool("wait")
+
+            tasks.start_soon(call)
+            await anyio.wait_all_tasks_blocked()
+            tasks.start_soon(far.close)
+        with pytest.raises(ConnectionClosedError):
+            await client.list_tools()
+
+
+@every
+async def test_a_binding_is_told_which_request_a_message_belongs_to(revision: str) -> None:
+    server = everything(anyio.Event())
+    near, far = queue_pair()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.serve, far)
+        async with connect(near, revision=revision) as client, anyio.create_task_group() as calls:
+            client.ask_for_logs("error")
+            listen = facts(revision).listen
+            if listen is not None:
+                calls.start_soon(client.listen, {"toolsListChanged": True}, lambda change: None)
+                await anyio.wait_all_tasks_blocked()
+            before = len(far.sent)
+            await client.call_tool("count", {"to": 1}, on_progress=lambda *news: None)
+            server.remove_tool("wait")
+            await anyio.wait_all_tasks_blocked()
+            calls.cancel_scope.cancel()
+    told = far.sent[before:]
+    call = told[0][1]
+    assert call is not None
+    assert told[:3] == [
+        ("notifications/progress", call),
+        ("notifications/message", call),
+        ("answer", call),
+    ]
+    # In a session changes belong to no request; a subscription is one.
+    assert told[3][0] == "notifications/tools/list_changed"
+    assert (told[3][1] is None) is (listen is None)
+    assert {about for _, about in near.sent} == {None}
+
+
+@legacy
+async def test_what_a_server_asks_while_it_serves_belongs_to_what_it_serves(revision: str) -> None:
+    async def ask(exchange: Exchange) -> Any:
+        await exchange.request("roots/list")
+        return RESULTS["tools/call"]
+
+    class Roots(ClientHandlers):
+        async def list_roots(self, params: Any, ctx: Exchange) -> Any:
+            return {"roots": []}
+
+    near, far = queue_pair()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(App(ask).serve, far)
+        async with connect(near, revision=revision, handlers=Roots()) as client:
+            await client.call_tool("any")
+    (asked,) = [about for method, about in far.sent if method == "roots/list"]
+    assert far.sent[-1] == ("answer", asked)
+    assert near.sent[-1][1] is not None
+
+
+@pytest.mark.requirement("custom-transport.directions", "stdio.client-sends-no-responses")
+@modern
+@pytest.mark.parametrize("method", ["roots/list", "sampling/createMessage", "ping", "tools/list"])
+@pytest.mark.parametrize("id", [1, 99, "x"])
+async def test_a_request_from_a_server_is_neither_served_nor_answered(
+    revision: str, method: str, id: RequestId
+) -> None:
+    called: list[str] = []
+
+    class Eager(ClientHandlers):
+        async def list_roots(self, params: Any, ctx: Exchange) -> Any:
+            called.append("roots")
+            return {"roots": []}
+
+    message = {"jsonrpc": "2.0", "id": id, "method": method, "params": PARAMS.get(method, {})}
+    end = ClientEnd(revision)
+    assert end.say(message) == []
+    assert [type(event) for event in end.events] == [Ignored]
+    server = FakeServer(revision)
+    async with connect(server, revision=revision, handlers=Eager()):
+        await server.say(message)
+        await anyio.wait_all_tasks_blocked()
+    assert (server.heard, called) == ([], [])
+
+
+@pytest.mark.requirement("custom-transport.directions")
+@modern
+@pytest.mark.parametrize(
+    "answer", [{"result": {}}, {"error": {"code": 1, "message": "no"}}, {"result": 1}], ids=repr
+)
+def test_an_answer_from_a_client_is_not_taken_for_one(revision: str, answer: Any) -> None:
+    server = ServerEnd(revision)
+    server.ask("tools/list", id=1)
+    server.events.clear()
+    assert server.say({"jsonrpc": "2.0", "id": 1, **answer}) == []
+    assert [type(event) for event in server.events] == [Ignored]
+    assert server.connection.being_served == (1,)
+
+
+@pytest.mark.requirement("custom-transport.directions", "stdio.server-sends-no-requests")
+@modern
+async def test_a_server_can_send_no_request(revision: str) -> None:
+    refused: list[str] = []
+
+    async def ask(exchange: Exchange) -> Any:
+        for method in ("roots/list", "sampling/createMessage", "ping", "tools/list"):
+            with pytest.raises(LocalProtocolError, match="a server sends no requests"):
+                await exchange.request(method, PARAMS.get(method))
+            refused.append(method)
+        return RESULTS["tools/call"]
+
+    near, far = queue_pair()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(App(ask).serve, far)
+        async with connect(near, revision=revision) as client:
+            await client.call_tool("any")
+    assert len(refused) == 4
+    assert {method for method, _ in far.sent} == {"answer"}
