@@ -46,6 +46,11 @@ class Opening:
         """Whether the session came about by a handshake, which the client confirms."""
         self.revision = (self._modern or self._legacy).newest()
 
+    @property
+    def may_fall_back(self) -> bool:
+        """Whether there is a handshake to try when a probe fails."""
+        return bool(self._legacy)
+
     def request(self) -> tuple[Revision, str, dict[str, Any]]:
         """The request of this step: revision, method, and params without `_meta`."""
         self._tried.add(self.revision.name)

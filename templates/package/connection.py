@@ -15,10 +15,11 @@ Source: basic/index, basic/lifecycle, basic/versioning.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from .channel import RequestId
 from .errors import McpError, ProtocolError
-from .events import Event, Opened, OpenFailed, RequestFailed, ResponseReceived, Send
+from .events import Event, Ignored, Opened, OpenFailed, RequestFailed, ResponseReceived, Send
 from .facts import Method, Revision, Revisions, Role
 from .lifecycle import Description, Session
 from .notifying import Notifier
@@ -55,6 +56,7 @@ class Connection:
         self._receiver = Receiver(self._state, self._sender, self._notifier)
         self._opening: Opening | None = None
         self._opening_id: RequestId | None = None
+        self._probe_id: RequestId | None = None
         self.request = self._sender.request
         self.respond = self._sender.respond
         self.fail = self._sender.fail
@@ -81,8 +83,9 @@ class Connection:
 
     @property
     def probing(self) -> bool:
-        """Whether the server's kind is still being found out, so that silence means something."""
-        return self._opening is not None and self._opening.step is Step.PROBING
+        """Whether silence means an older server: a probe is open, and there is another way."""
+        opening = self._opening
+        return opening is not None and opening.step is Step.PROBING and opening.may_fall_back
 
     @property
     def open_calls(self) -> int:
@@ -108,15 +111,17 @@ class Connection:
         return self._step(self._opening)
 
     def opening_timed_out(self) -> list[Event]:
-        """No answer came to the message that `open` made: go on without it.
+        """No answer came to the probe that `open` made: go on without it.
+
+        Should it come later, from a server that was slow to start, it still counts.
 
         Returns:
             The next message to send, or `OpenFailed`.
         """
         opening = self._opening
-        if opening is None or self._opening_id is None:
+        if opening is None or not self.probing:
             return []
-        self._state.calls.pop(self._opening_id)
+        self._probe_id = self._opening_id
         return self._opening_failed(opening, None)
 
     def receive(self, data: bytes, now: float = 0.0) -> list[Event]:
@@ -171,20 +176,35 @@ class Connection:
         """Follow up an event of the opening's own request; pass any other through."""
         match event:
             case ResponseReceived(id=identifier) if identifier == self._opening_id:
-                try:
-                    session = opening.answered(event.result)
-                except McpError as error:
-                    return self._give_up(error)
-                if session is None:
-                    return [Send(self._step(opening))]
-                return self._agree(opening, session)
+                return self._answered(opening, event.result)
+            case ResponseReceived(id=identifier) if identifier == self._probe_id:
+                self._drop_call(self._opening_id)
+                opening.step = Step.PROBING
+                return self._answered(opening, event.result)
             case RequestFailed(id=identifier) if identifier == self._opening_id:
                 return self._opening_failed(opening, event.error)
+            case RequestFailed(id=identifier) if identifier == self._probe_id:
+                return [Ignored("the probe was refused, late")]
             case _:
                 return [event]
 
+    def _answered(self, opening: Opening, result: Any) -> list[Event]:
+        try:
+            session = opening.answered(result)
+        except McpError as error:
+            return self._give_up(error)
+        if session is None:
+            return [Send(self._step(opening))]
+        return self._agree(opening, session)
+
+    def _drop_call(self, identifier: RequestId | None) -> None:
+        """Forget a request of the opening: its answer tells nothing new."""
+        if identifier is not None:
+            self._state.calls.pop(identifier)
+
     def _agree(self, opening: Opening, session: Session) -> list[Event]:
-        self._opening = self._opening_id = None
+        self._drop_call(self._probe_id)
+        self._opening = self._opening_id = self._probe_id = None
         self._state.session = session
         events: list[Event] = []
         if opening.shook_hands:

@@ -30,9 +30,9 @@ SECTIONS: dict[str, tuple[Callable[[int], Iterable[Line]], int]] = {
 
 METHOD = """\
 One run, {machine}, Python {python}, mcp {mcp}, orjson {orjson}, msgspec {msgspec}. Contenders
-take turns in every round. Decoding: best of {codec} rounds of 0.1 s. Calls: {calls} rounds of
-320 calls, the best in memory and the median over pipes; asyncio, every connection open at once;
-each client calls the server of its own kind, a tool that adds two numbers and answers with text. Processes: median of {processes}
+take turns in every round. Decoding: best of {codec} rounds of 0.1 s. Calls: best of {calls}
+rounds of 320 calls, asyncio, every connection open at once; each client calls the server of its
+own kind, a tool that adds two numbers and answers with text. Processes: median of {processes}
 starts. Floors: `import anyio, msgspec`; `orjson.loads` (and `dumps`) of the same bytes; a process
 that echoes a line of the same bytes on bare asyncio streams."""
 

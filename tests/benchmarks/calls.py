@@ -6,11 +6,10 @@ import asyncio
 import sys
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import mcp
@@ -19,7 +18,7 @@ from mcp.client._memory import InMemoryTransport
 from mcp_protocol import connect
 
 from . import official_server, our_server
-from .measure import FLOOR, OURS, SDK, AtMost, Line, in_turns
+from .measure import FLOOR, OURS, SDK, AtMost, Line, best_async
 from .processes import GENERATED, HERE
 
 CALLS = 320
@@ -126,7 +125,6 @@ async def compare(
     contenders: Mapping[str, Any],
     timed: Callable[[Caller], Awaitable[float]],
     rounds: int,
-    of_rounds: Callable[[Sequence[float]], float],
 ) -> dict[str, float]:
     """Seconds per call by contender, with all connections open."""
     async with AsyncExitStack() as stack:
@@ -135,7 +133,7 @@ async def compare(
             for name, contender in contenders.items()
         }
         timings = {name: partial(timed, caller) for name, caller in callers.items()}
-        return await in_turns(timings, rounds, of_rounds)
+        return await best_async(timings, rounds)
 
 
 def in_memory(rounds: int) -> Iterable[Line]:
@@ -148,7 +146,7 @@ def in_memory(rounds: int) -> Iterable[Line]:
     )
     for revision, how, rival, targets in rivals:
         contenders = {OURS: ours(our_server.server, revision), SDK: official(rival, revision)}
-        times = asyncio.run(compare(contenders, one_by_one, rounds, min))
+        times = asyncio.run(compare(contenders, one_by_one, rounds))
         yield Line(f"tool call in memory, {revision}{how}", times, targets)
 
 
@@ -165,6 +163,6 @@ def over_pipes(rounds: int) -> Iterable[Line]:
                 SDK: official(parameters, revision),
                 FLOOR: echo(HERE / "echo_server.py", SAME_BYTES[revision]),
             }
-            times = asyncio.run(compare(contenders, timed, rounds, median))
+            times = asyncio.run(compare(contenders, timed, rounds))
             targets = (AtMost(SDK, 1 / 3), AtMost(FLOOR, 3))
             yield Line(f"tool call over stdio, {how}, {revision}", times, targets)

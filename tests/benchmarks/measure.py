@@ -1,7 +1,7 @@
 """How times are taken, and what a line of the table holds.
 
 Contenders take turns within each round, so that a busy moment of the machine hits all of them. The
-best round of each counts where only the processor works, the median where processes do.
+best round of each counts; where processes are started, the median.
 """
 
 from __future__ import annotations
@@ -122,15 +122,13 @@ def typical(contenders: Mapping[str, Callable[[], float]], rounds: int) -> dict[
     return {name: statistics.median(times) for name, times in taken.items()}
 
 
-async def in_turns(
-    contenders: Mapping[str, Callable[[], Awaitable[float]]],
-    rounds: int,
-    of_rounds: Callable[[Sequence[float]], float],
+async def best_async(
+    contenders: Mapping[str, Callable[[], Awaitable[float]]], rounds: int
 ) -> dict[str, float]:
-    """Seconds by contender, as each measures itself on one event loop: best or median."""
+    """Seconds by contender, as each measures itself on one event loop: the best of the rounds."""
     taken: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, timed in contenders.items():
             gc.collect()
             taken[name].append(await timed())
-    return {name: of_rounds(times) for name, times in taken.items()}
+    return {name: min(times) for name, times in taken.items()}

@@ -299,7 +299,7 @@ def pages(server: FakeServer, cursors: list[str | None]) -> Callable[[], Any]:
     return answer
 
 
-@pytest.mark.requirement("pagination.empty-cursor-is-cursor")
+@pytest.mark.requirement("pagination.empty-cursor-is-valid")
 @every
 async def test_a_list_is_followed_to_its_end_and_an_empty_cursor_is_none(revision: str) -> None:
     server = FakeServer(revision)

@@ -240,20 +240,42 @@ def test_any_answer_of_an_older_server_leads_to_initialize(answer: Mapping[str, 
 
 
 @pytest.mark.requirement("versioning.fallback-any-code")
-def test_silence_leads_to_initialize_and_a_late_answer_changes_nothing() -> None:
+def test_silence_leads_to_initialize_and_a_late_refusal_changes_nothing() -> None:
     client = Newcomer()
     probing = [client.connection.probing]
     client.wait_in_vain()
     probing.append(client.connection.probing)
     assert probing == [True, False]
     assert client.methods == ["server/discover", "initialize"]
-    late = {"jsonrpc": "2.0", "id": client.sent[0]["id"], "result": discovered(*PER_REQUEST)}
+    late = {"jsonrpc": "2.0", "id": client.sent[0]["id"], "error": error(-32601)}
     (ignored,) = client.connection.receive(encoded(late))
     assert isinstance(ignored, Ignored)
     client.hear(result=initialized(NEWEST))
     assert client.agreed() == NEWEST
     client.wait_in_vain()
     assert client.methods[2:] == ["notifications/initialized"]
+
+
+@pytest.mark.requirement("stdio.probe-modern-result")
+def test_a_newer_server_that_was_slow_to_start_is_known_by_its_late_answer() -> None:
+    client = Newcomer()
+    client.wait_in_vain()
+    probe, handshake = (message["id"] for message in client.sent)
+    late = {"jsonrpc": "2.0", "id": probe, "result": discovered(*PER_REQUEST)}
+    client.events += client.connection.receive(encoded(late))
+    assert client.agreed() == PER_REQUEST[-1]
+    refusal = {"jsonrpc": "2.0", "id": handshake, "error": error(-32602)}
+    (ignored,) = client.connection.receive(encoded(refusal))
+    assert isinstance(ignored, Ignored)
+
+
+def test_a_client_without_handshake_waits_for_a_server_that_is_slow_to_start() -> None:
+    client = Newcomer(MODERN)
+    assert not client.connection.probing
+    client.wait_in_vain()
+    assert client.methods == ["server/discover"]
+    client.hear(result=discovered(*PER_REQUEST))
+    assert client.agreed() == PER_REQUEST[-1]
 
 
 @pytest.mark.requirement("versioning.modern-error-no-fallback")
@@ -289,15 +311,12 @@ def test_a_newer_server_that_names_an_older_revision_is_asked_for_it() -> None:
         assert client.sent[1]["params"]["protocolVersion"] == NEWEST
 
 
-@pytest.mark.parametrize("answer", [{"error": error(-32601)}, {"result": {}}, None], ids=str)
+@pytest.mark.parametrize("answer", [{"error": error(-32601)}, {"result": {}}], ids=str)
 def test_a_client_without_handshake_gives_up_on_an_older_server(
-    answer: Mapping[str, Any] | None,
+    answer: Mapping[str, Any],
 ) -> None:
     client = Newcomer(MODERN)
-    if answer is None:
-        client.wait_in_vain()
-    else:
-        client.hear(**answer)
+    client.hear(**answer)
     assert isinstance(client.refused(), RevisionError)
     assert client.methods == ["server/discover"]
 

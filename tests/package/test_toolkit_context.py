@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, request, speaking_to
 
 from mcp_protocol.context import Context
 from mcp_protocol.errors import MissingCapabilityError
 from mcp_protocol.toolkit.server import Server
+from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, request, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
 legacy = pytest.mark.parametrize("revision", HANDSHAKE)

@@ -6,11 +6,11 @@ import importlib
 from typing import Any
 
 import pytest
-from package.wire import ALL, HANDSHAKE, speaking_to
 
 from mcp_protocol.exchange import Exchange
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.toolkit.server import Server
+from package.wire import ALL, HANDSHAKE, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
 

@@ -6,11 +6,11 @@ import logging
 from typing import Any
 
 import pytest
-from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, speaking_to
 
 from mcp_protocol.context import Context
 from mcp_protocol.toolkit.inputs import InputRequired
 from mcp_protocol.toolkit.server import Server
+from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
 legacy = pytest.mark.parametrize("revision", HANDSHAKE)

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 from msgspec import UNSET
-from package.wire import ALL, facts
 
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.toolkit import outputs, shapes
 from mcp_protocol.toolkit.content import Annotations, Image, Text, ToolResult
+from package.wire import ALL, facts
 
 NEWEST = ALL[-1]
 MODELS: Any = importlib.import_module(f"mcp_protocol.r{NEWEST.replace('-', '_')}.models")

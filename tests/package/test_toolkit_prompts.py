@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from package.wire import ALL, PER_REQUEST, facts, speaking_to
 
 from mcp_protocol.context import Context
 from mcp_protocol.toolkit.completion import Completion
@@ -22,6 +21,7 @@ from mcp_protocol.toolkit.content import (
     Text,
 )
 from mcp_protocol.toolkit.server import Server
+from package.wire import ALL, PER_REQUEST, facts, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
 STRUCTURED = [name for name in ALL if facts(name).structured_content != "none"]

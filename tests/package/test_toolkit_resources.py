@@ -7,12 +7,12 @@ import logging
 from typing import Any
 
 import pytest
-from package.wire import ALL, HANDSHAKE, PER_REQUEST, RawEnd, facts, speaking_to
 
 from mcp_protocol.context import Context
 from mcp_protocol.errors import ResourceNotFoundError
 from mcp_protocol.toolkit.content import Annotations, Contents, Icon
 from mcp_protocol.toolkit.server import Server
+from package.wire import ALL, HANDSHAKE, PER_REQUEST, RawEnd, facts, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
 legacy = pytest.mark.parametrize("revision", HANDSHAKE)

@@ -9,11 +9,11 @@ from typing import Any
 import anyio
 import msgspec
 import pytest
-from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, initialize, request, speaking_to
 
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.toolkit.content import Icon
 from mcp_protocol.toolkit.server import Server
+from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, initialize, request, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
 legacy = pytest.mark.parametrize("revision", HANDSHAKE)

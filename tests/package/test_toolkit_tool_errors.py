@@ -6,10 +6,10 @@ import logging
 from typing import Any
 
 import pytest
-from package.wire import ALL, facts, speaking_to
 
 from mcp_protocol.errors import ProtocolError, ToolError
 from mcp_protocol.toolkit.server import Server
+from package.wire import ALL, facts, speaking_to
 
 AS_ERROR = [name for name in ALL if facts(name).bad_tool_arguments == "error"]
 AS_RESULT = [name for name in ALL if facts(name).bad_tool_arguments == "result"]

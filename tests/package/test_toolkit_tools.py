@@ -11,7 +11,6 @@ from typing import Any, TypedDict
 
 import msgspec
 import pytest
-from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, speaking_to
 
 from mcp_protocol.context import Context
 from mcp_protocol.toolkit.content import (
@@ -28,6 +27,7 @@ from mcp_protocol.toolkit.content import (
     ToolResult,
 )
 from mcp_protocol.toolkit.server import Server
+from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, speaking_to
 
 STRUCTURED = [name for name in ALL if facts(name).structured_content != "none"]
 UNSTRUCTURED = [name for name in ALL if facts(name).structured_content == "none"]
