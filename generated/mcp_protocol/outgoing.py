@@ -6,14 +6,13 @@ request is its id, so it is unique for as long as the request lives.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from .channel import RequestId
 from .facts import Method, Revision
 
 
-@dataclass(slots=True)
-class Call:
+class Call(msgspec.Struct):
     """One request of ours.
 
     Attributes:

@@ -108,8 +108,10 @@ class Receiver:
             # In this revision a client has nothing to answer: there are no requests to it.
             return [Ignored(f"request {message.method} from a server of {revision.name}")]
         try:
-            meta = read_meta(message.params)
-            stated = self._terms.read(meta) if self._state.role == "server" else None
+            if self._state.role == "server":
+                meta, stated = self._terms.read(message.params)
+            else:
+                meta, stated = read_meta(message.params), None
             terms = stated or self._session_terms(message.method)
             revision = terms.revision
             if message.id in self._state.serving:

@@ -23,10 +23,11 @@ _NO_META: Mapping[str, Any] = {}
 
 
 class _MetaOnly(msgspec.Struct, gc=False):
-    meta: dict[str, Any] | UnsetType = msgspec.field(name="_meta", default=UNSET)
+    meta: Raw | UnsetType = msgspec.field(name="_meta", default=UNSET)
 
 
-_decode_meta = decoder(_MetaOnly)
+_find_meta = decoder(_MetaOnly)
+_decode_meta = decoder(dict[str, Any])
 
 
 def read_meta(params: Raw | None) -> Mapping[str, Any]:
@@ -35,16 +36,31 @@ def read_meta(params: Raw | None) -> Mapping[str, Any]:
     Raises:
         InvalidParamsError: `params` or `_meta` is not an object.
     """
+    return _read(_raw_meta(params))
+
+
+def _raw_meta(params: Raw | None) -> bytes | None:
+    """The JSON of `_meta`; `None` if absent."""
     if params is None:
-        return _NO_META
+        return None
     raw = bytes(params)
     if raw == b"null" or (raw[:1] == b"{" and b'"_meta"' not in raw):
-        return _NO_META
+        return None
     try:
-        meta = _decode_meta(raw).meta
+        meta = _find_meta(raw).meta
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidParamsError(f"params: {error}") from None
-    return _NO_META if meta is UNSET else meta
+    return None if meta is UNSET else bytes(meta)
+
+
+def _read(raw: bytes | None) -> Mapping[str, Any]:
+    if raw is None:
+        return _NO_META
+    try:
+        meta: Mapping[str, Any] = _decode_meta(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidParamsError(f"params._meta: {error}") from None
+    return meta
 
 
 class TermsReader:
@@ -60,28 +76,38 @@ class TermsReader:
             keys = self._newest.facts.meta
             required = (keys.protocol_version, keys.client_info, keys.client_capabilities)
             self._signs = frozenset(key for key in required if key is not None)
-        self._last: tuple[Mapping[str, Any], RequestTerms] | None = None
+        # Most clients say the same each time: then it need not be read again.
+        self._last: tuple[bytes | None, Mapping[str, Any], RequestTerms | None] = (
+            None,
+            _NO_META,
+            None,
+        )
 
     @property
     def supported(self) -> tuple[str, ...]:
         """The per-request revisions, newest first."""
         return tuple(sorted(self._modern, reverse=True))
 
-    def read(self, meta: Mapping[str, Any]) -> RequestTerms | None:
-        """The terms that a request states itself, or `None` if it leaves them to the session.
+    def read(self, params: Raw | None) -> tuple[Mapping[str, Any], RequestTerms | None]:
+        """The `_meta` of a request and the terms it states, `None` if it leaves them to the session.
 
         Raises:
-            InvalidParamsError: A required key is missing or has the wrong type.
+            InvalidParamsError: `params` or `_meta` is not an object, or a required key is missing
+                or has the wrong type.
             UnsupportedRevisionError: The revision is not one of these.
         """
+        raw = _raw_meta(params)
+        last, meta, terms = self._last
+        if raw != last or (raw is None and self.alone):
+            meta = _read(raw)
+            terms = self._stated(meta)
+            self._last = (raw, meta, terms)
+        return dict(meta), terms
+
+    def _stated(self, meta: Mapping[str, Any]) -> RequestTerms | None:
         if not self._modern or not (self.alone or not self._signs.isdisjoint(meta)):
             return None
-        if self._last is not None and self._last[0] == meta:
-            return self._last[1]
-        revision = self._revision(meta)
-        terms = self._check(revision, meta)
-        self._last = (meta, terms)
-        return terms
+        return self._check(self._revision(meta), meta)
 
     def _revision(self, meta: Mapping[str, Any]) -> Revision:
         key = self._newest.facts.meta.protocol_version

@@ -48,11 +48,13 @@ class Variant(NamedTuple):
 
     def fits(self, value: Mapping[str, Any]) -> bool:
         """Whether the object has all that the schema requires of this member."""
-        return (
-            all(name in value for name in self.required)
-            and all(value.get(name) in allowed for name, allowed in self.consts.items())
-            and all(_holds(value.get(name), names) for name, names in self.inner.items())
-        )
+        for name in self.required:
+            if name not in value:
+                return False
+        for name, allowed in self.consts.items():
+            if value.get(name) not in allowed:
+                return False
+        return all(_holds(value.get(name), names) for name, names in self.inner.items())
 
 
 def _holds(value: Any, names: tuple[str, ...]) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from .channel import RequestId
 from .facts import Method, Revision
@@ -13,8 +14,7 @@ LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert"
 """Severities of log messages, least first (RFC 5424). Source: server/utilities/logging."""
 
 
-@dataclass(slots=True)
-class Serving:
+class Serving(msgspec.Struct):
     """One request of the peer's that has no answer yet.
 
     Attributes:

@@ -14,11 +14,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from ._wire import is_object
 from .facts import Revision, Revisions
 
 
-class State(enum.Enum):
+class _Single(enum.Enum):
+    """An enumeration whose members are looked up with each message."""
+
+    __hash__ = object.__hash__  # there is one of each; Enum hashes names, in Python
+
+
+class State(_Single):
     """How far the handshake is."""
 
     NEW = "new"
@@ -29,7 +37,7 @@ class State(enum.Enum):
     """Both sides may send whatever was agreed."""
 
 
-class Trigger(enum.Enum):
+class Trigger(_Single):
     """What a client's message means to the handshake."""
 
     INITIALIZE = "initialize"
@@ -94,8 +102,7 @@ class Session:
     subscriptions: set[str] = field(default_factory=set[str])
 
 
-@dataclass(frozen=True, slots=True)
-class RequestTerms:
+class RequestTerms(msgspec.Struct, frozen=True):
     """What one request declares about its sender, for itself alone."""
 
     revision: Revision

@@ -1,4 +1,4 @@
-"""Generated JSON that fits a schema: what a revision's own schema describes, not what models say."""
+"""Generated JSON that fits a schema: the revision's own schema, not what the models say."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ async def test_large_messages_of_many_tasks_stay_whole(
             assert await b.receive() == BIG
 
 
-# anyio's TCP streams never make a sender wait on asyncio: the other end reads ahead without a limit.
+# Over anyio's TCP streams no sender waits on asyncio: the other end reads ahead without a limit.
 @pytest.mark.parametrize("channels", [*KINDS, "unix socket"], indirect=True)
 async def test_closing_wakes_the_tasks_that_wait(channels: tuple[LineChannel, LineChannel]) -> None:
     a, _b = channels

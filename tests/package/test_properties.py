@@ -89,7 +89,7 @@ class Wire:
 
     def finish(self) -> None:
         """Answer and deliver all there is."""
-        while any(self.under_way.values()):
+        while any(self.under_way.values()) or self.server.being_served:
             for direction in self.under_way:
                 while self.under_way[direction]:
                     self._deliver(direction)

@@ -200,9 +200,8 @@ def test_an_input_that_is_the_null_device_has_ended(backend: str) -> None:
 def test_sockets_serve_as_streams_even_if_standard_error_is_the_same(backend: str) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        server = subprocess.Popen(
-            argv(backend), stdin=theirs, stdout=theirs, stderr=theirs, env=environment()
-        )
+        fd = theirs.fileno()
+        server = subprocess.Popen(argv(backend), stdin=fd, stdout=fd, stderr=fd, env=environment())
         ours.sendall(b"1\n" + b"x" * 900_000 + b"\n")
         ours.settimeout(60)
         got = b""

@@ -238,19 +238,32 @@ async def test_silence_to_the_probe_means_a_server_with_a_handshake(revision: st
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST)
-async def test_a_late_answer_to_the_probe_changes_nothing(revision: str) -> None:
+@pytest.mark.parametrize("before", ["the handshake", "its end"])
+async def test_a_late_answer_to_the_probe_counts_until_the_handshake_is_over(
+    revision: str, before: str
+) -> None:
+    """A server may be slow to start, and then answer both."""
+
     class Slow(FakeServer):
         async def _agree(self, message: Any) -> None:
-            if message["method"] == "initialize":
-                probe = self.opening[0]
-                await self.answer(probe, {"supportedVersions": [revision], "capabilities": {}})
-                self.revision = HANDSHAKE[-1]
-                await super()._agree(message)
+            if message["method"] != "initialize":
+                return
+            probed = (self.opening[0], {"supportedVersions": [revision], "capabilities": {}})
+            if before == "the handshake":
+                await self.answer(*probed)
+            self.revision = HANDSHAKE[-1]
+            await super()._agree(message)
+            if before == "its end":
+                await self.answer(*probed)
 
     server = Slow(revision)
     with anyio.fail_after(LATER):
         async with connect(server, timeouts=Timeouts(probe=SOON)) as client:
-            assert client.revision == HANDSHAKE[-1]
+            await anyio.wait_all_tasks_blocked()
+            first = before == "the handshake"
+            assert client.revision == (revision if first else HANDSHAKE[-1])
+    confirmed = [said["method"] for said in server.opening].count("notifications/initialized")
+    assert confirmed == (0 if first else 1)
 
 
 @pytest.mark.requirement("subscriptions.listen-unanswered-while-open")
