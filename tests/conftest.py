@@ -18,6 +18,13 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
     return name
 
 
+@pytest.fixture(params=["asyncio", "trio"])
+def backend(request: pytest.FixtureRequest) -> str:
+    """The event loop that a server in a process of its own runs on."""
+    name: str = request.param
+    return name
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """Top folder of the repository."""

@@ -738,7 +738,7 @@ class ClientHandlers(HandlersBase):
         raise MethodNotFoundError("sampling/createMessage")
 
     async def list_roots(
-        self, params: models.ListRootsRequestParams | models.RequestParams | None, ctx: Exchange
+        self, params: models.ListRootsRequestParams | None | models.RequestParams, ctx: Exchange
     ) -> models.ListRootsResult:
         """Deprecated in this revision. Asks the client for its roots; travels inside an
         `InputRequiredResult`, without an id.

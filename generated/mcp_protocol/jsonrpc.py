@@ -121,7 +121,7 @@ def parse(data: bytes | Raw) -> Message:
 
 def is_batch(data: bytes) -> bool:
     """Whether the text is a JSON array, judged by its first byte that is not white space."""
-    return data[:1] == b"[" or data[:16].lstrip(b" \t\r\n")[:1] == b"["
+    return data[:1] != b"{" and data[:16].lstrip(b" \t\r\n")[:1] == b"["
 
 
 def parse_batch(data: bytes) -> list[Message]:

@@ -142,7 +142,7 @@ class Peer:
                 await opening.wait()
             if not opening.settled and self.connection.probing:
                 for event in self.connection.opening_timed_out():
-                    await self._follow(event)
+                    await self._handle(event)
             await opening.wait()
         if not opening.settled:
             raise RequestTimeoutError("opening the session", timeout)
@@ -248,8 +248,10 @@ class Peer:
                         await noticing(self._serve(event, scope), hand_over)
                     elif isinstance(event, NotificationReceived):
                         await noticing(self._note(event), hand_over)
+                    elif isinstance(event, ResponseReceived):
+                        self._callers.answered(event)
                     else:
-                        await self._follow(event)
+                        await self._handle(event)
 
     async def _receive(self) -> bool:
         """Take the next message; `False` if none will come."""
@@ -291,7 +293,17 @@ class Peer:
                 self._idle.set()
 
     async def _answer(self, event: RequestReceived, scope: anyio.CancelScope) -> bytes | None:
-        exchange = self._exchange(event, event.id, event.peer_info, event.peer_capabilities)
+        exchange = Exchange(
+            self,
+            event.method,
+            event.params,
+            event.raw_params,
+            event.meta,
+            event.revision,
+            event.id,
+            event.peer_info,
+            event.peer_capabilities,
+        )
         try:
             result = await self._application.handle(exchange)
             # Whoever cancelled it may use the id again, for what this is no answer to.
@@ -321,8 +333,13 @@ class Peer:
         if event.subscription is not None:
             self._callers.changed(event)
         session = self.session
-        exchange = self._exchange(
-            event,
+        exchange = Exchange(
+            self,
+            event.method,
+            event.params,
+            event.raw_params,
+            event.meta,
+            event.revision,
             None,
             session.peer_info if session is not None else None,
             session.peer_capabilities if session is not None else {},
@@ -333,30 +350,9 @@ class Peer:
             await check_own_failure(error)
             logger.exception("%s failed", event.method.name)
 
-    def _exchange(
-        self,
-        event: RequestReceived | NotificationReceived,
-        identifier: RequestId | None,
-        info: Mapping[str, Any] | None,
-        capabilities: Mapping[str, Any],
-    ) -> Exchange:
-        return Exchange(
-            self,
-            event.method,
-            event.params,
-            event.raw_params,
-            event.meta,
-            event.revision,
-            identifier,
-            info,
-            capabilities,
-        )
-
-    async def _follow(self, event: Event) -> None:
-        """Do what an event asks for that needs no handler."""
+    async def _handle(self, event: Event) -> None:
+        """Do what an event asks for that needs neither application nor caller."""
         match event:
-            case ResponseReceived():
-                self._callers.answered(event)
             case Send(message=message, about=about):
                 await self._send(message, about)
             case ProgressReceived():

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 import anyio
+import msgspec
 
 from .channel import Channel, RequestId
 from .connection import Connection
@@ -33,45 +34,29 @@ NEWS = 1024
 """Pieces of news that may lie untold; of more than that, the oldest are dropped."""
 
 
-class Waiter:
+class Waiter(msgspec.Struct, eq=False):
     """One who waits. It settles once: with a response, with a failure, or as done.
 
-    Args:
+    Attributes:
         new_wakeup: Makes what to wait for.
         on_news: Told of what happens meanwhile, in the task that waits: it may do whatever the
             caller may, and what it raises reaches the caller.
-
-    Attributes:
         settled: Whether the waiting is over.
         response: The answer, if there was one.
         failure: Why there is none.
         scope: What ends the waiting at its deadline, if it has one.
+        news: What happened and is not told yet.
+        woken: What the waiting task waits for.
     """
 
-    __slots__ = (
-        "_new_wakeup",
-        "_news",
-        "_on_news",
-        "_woken",
-        "failure",
-        "response",
-        "scope",
-        "settled",
-    )
-
-    def __init__(
-        self,
-        new_wakeup: Callable[[], Wakeup],
-        on_news: Callable[..., Awaitable[None] | None] | None = None,
-    ) -> None:
-        self._new_wakeup = new_wakeup
-        self._on_news = on_news
-        self._news: deque[tuple[Any, ...]] | None = None
-        self._woken: Wakeup | None = None
-        self.settled = False
-        self.response: ResponseReceived | None = None
-        self.failure: McpError | None = None
-        self.scope: anyio.CancelScope | None = None
+    new_wakeup: Callable[[], Wakeup]
+    on_news: Callable[..., Awaitable[None] | None] | None = None
+    settled: bool = False
+    response: ResponseReceived | None = None
+    failure: McpError | None = None
+    scope: anyio.CancelScope | None = None
+    news: deque[tuple[Any, ...]] | None = None
+    woken: Wakeup | None = None
 
     def settle(
         self, response: ResponseReceived | None = None, failure: McpError | None = None
@@ -85,29 +70,29 @@ class Waiter:
 
     def tell(self, *news: Any) -> None:
         """Have a piece of news told: these are the arguments for it."""
-        if self._on_news is not None and not self.settled:
-            if self._news is None:
-                self._news = deque(maxlen=NEWS)
-            self._news.append(news)
+        if self.on_news is not None and not self.settled:
+            if self.news is None:
+                self.news = deque(maxlen=NEWS)
+            self.news.append(news)
             self._wake()
 
     async def wait(self) -> None:
         """Wait until settled, telling the news that come meanwhile."""
         while True:
-            if self._news:
+            if self.news:
                 await self._tell_news()
             if self.settled:
                 return
-            self._woken = self._new_wakeup()
-            await self._woken.wait()
+            self.woken = self.new_wakeup()
+            await self.woken.wait()
 
     def _wake(self) -> None:
-        if self._woken is not None:
-            self._woken.set()
+        if self.woken is not None:
+            self.woken.set()
 
     async def _tell_news(self) -> None:
-        while self._news and self._on_news is not None:
-            told = self._on_news(*self._news.popleft())
+        while self.news and self.on_news is not None:
+            told = self.on_news(*self.news.popleft())
             if inspect.isawaitable(told):
                 await told
 

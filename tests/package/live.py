@@ -174,6 +174,11 @@ TEXT: Mapping[str, Any] = {"content": [{"type": "text", "text": "done"}]}
 """What a tool that gives a text answers."""
 
 
+async def names_back(exchange: Exchange) -> Any:
+    """A tool's result that is the tool's name."""
+    return {"content": [{"type": "text", "text": exchange.params.name}]}
+
+
 class App:
     """An application made of one function, and served as a server of some revisions.
 

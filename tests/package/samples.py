@@ -66,6 +66,9 @@ PARAMS: Mapping[str, Mapping[str, Any]] = {
 }
 """Params by method. What a connection says by itself (initialize, cancelled, ...) is not here."""
 
+CALL = PARAMS["tools/call"]
+"""The one that tests of anything else make use of."""
+
 RESULTS: Mapping[str, Mapping[str, Any] | None] = {
     "completion/complete": {"completion": {"values": ["Oslo"], "total": 1, "hasMore": False}},
     "elicitation/create": {"action": "accept", "content": {"city": "Oslo"}},

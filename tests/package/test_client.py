@@ -1,41 +1,22 @@
-"""The client's face: how it comes to a session, what it sends, and how it leaves."""
+"""The client's face: how it comes to a session, and what it sends."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import anyio
 import pytest
 
-from mcp_protocol._client import INPUT_ROUNDS
-from mcp_protocol.client import ClientHandlers, connect
-from mcp_protocol.context import Context
-from mcp_protocol.errors import (
-    ConnectionClosedError,
-    InvalidParamsError,
-    MethodNotFoundError,
-    RemoteError,
-    RemoteProtocolError,
-    RevisionError,
-)
-from mcp_protocol.exchange import Exchange
+from mcp_protocol.client import connect
+from mcp_protocol.errors import InvalidParamsError, MethodNotFoundError, RemoteError, RevisionError
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.toolkit.inputs import InputRequired
 from mcp_protocol.toolkit.server import Server
-from package.live import TEXT, App, FakeServer, live, text_of
-from package.samples import PARAMS
+from package.live import TEXT, App, FakeServer, live, names_back, text_of
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts
 
 every = pytest.mark.parametrize("revision", ALL)
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
 LISTED = {"ttlMs": 0, "cacheScope": "private"}
-
-
-async def names_back(exchange: Exchange) -> Any:
-    """A tool's result that is the tool's name."""
-    return {"content": [{"type": "text", "text": exchange.params.name}]}
 
 
 @pytest.mark.requirement(
@@ -141,110 +122,11 @@ async def test_a_modern_server_without_a_common_revision_gets_no_initialize() ->
     assert [said["method"] for said in server.opening] == ["server/discover"]
 
 
-FAILURES: list[Callable[[], BaseException]] = [
-    lambda: ValueError("mine"),
-    lambda: ExceptionGroup("mine", [ValueError("inner")]),
-    lambda: KeyboardInterrupt("mine"),
-    lambda: SystemExit(3),
-    lambda: BaseExceptionGroup("mine", [KeyboardInterrupt()]),
-    lambda: StopAsyncIteration("mine"),
-    lambda: ConnectionClosedError("mine"),
-]
-
-
-@pytest.mark.parametrize("failure", FAILURES)
-@pytest.mark.parametrize("target", ["server", "channel"])
-async def test_what_the_body_raises_leaves_as_it_is(
-    failure: Callable[[], BaseException], target: str
-) -> None:
-    raised = failure()
-    server: Any = Server("any") if target == "server" else FakeServer(ALL[-1])
-    with pytest.raises(type(raised)) as caught:
-        async with connect(server):
-            raise raised
-    assert caught.value is raised
-
-
-@pytest.mark.parametrize("target", ["server", "channel"])
-async def test_a_body_that_is_cancelled_is_just_cancelled(target: str) -> None:
-    server: Any = Server("any") if target == "server" else FakeServer(ALL[-1])
-    with anyio.CancelScope() as scope:
-        async with connect(server) as client:
-            scope.cancel()
-            await anyio.lowlevel.checkpoint()
-            pytest.fail("it was cancelled")
-    assert scope.cancelled_caught
-    with pytest.raises(ConnectionClosedError):
-        await client.list_tools()
-
-
-async def test_a_client_is_of_no_use_after_its_body() -> None:
-    async with connect(Server("any")) as client:
-        pass
-    with pytest.raises(ConnectionClosedError, match="the connection is closed"):
-        await client.list_tools()
-
-
-async def test_a_session_may_be_used_and_closed_by_other_tasks_than_the_one_that_opened_it() -> (
-    None
-):
-    server = Server("shared")
-    server.tool("one")(lambda: "1")
-    async with connect(server) as client:
-        async with anyio.create_task_group() as tasks:
-            for _ in range(3):
-                tasks.start_soon(client.list_tools)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(client.close)
-        with pytest.raises(ConnectionClosedError):
-            await client.list_tools()
-
-
 @pytest.mark.parametrize("target", ["python server.py", b"python"])
 async def test_a_command_has_to_be_a_list_of_words(target: Any) -> None:
     with pytest.raises(TypeError, match="list of words"):
         async with connect(target):
             pytest.fail("that is no command")
-
-
-@pytest.mark.parametrize("when", ["before", "during", "after"])
-async def test_a_server_in_memory_that_crashes_gives_its_own_error(when: str) -> None:
-    @asynccontextmanager
-    async def lifespan(server: Server) -> AsyncIterator[None]:
-        if when == "before":
-            raise LookupError("no database")
-        yield
-        if when == "after":
-            raise LookupError("no database")
-
-    class Crashing(Server):
-        async def serve(self, channel: Any) -> None:
-            if when == "during":
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(super().serve, channel)
-                    await crash.wait()
-                    tasks.cancel_scope.cancel()
-                raise LookupError("no database")
-            await super().serve(channel)
-
-    crash = anyio.Event()
-    with anyio.fail_after(10), pytest.raises(LookupError, match="no database"):
-        async with connect(Crashing("any", lifespan=lifespan)) as client:
-            if when == "during":
-                crash.set()
-                await anyio.wait_all_tasks_blocked()
-                await client.request("tools/list")
-
-
-async def test_the_bodys_own_error_wins_over_the_servers() -> None:
-    @asynccontextmanager
-    async def lifespan(server: Server) -> AsyncIterator[None]:
-        yield
-        raise LookupError("no database")
-
-    with pytest.raises(ValueError, match="mine"):
-        async with connect(Server("any", lifespan=lifespan)):
-            raise ValueError("mine")
 
 
 @every
@@ -319,136 +201,6 @@ async def test_one_page_can_be_had_by_its_cursor(revision: str) -> None:
         page = await client.list_tools_page("a")
     assert page.next_cursor == "b"
     assert server.heard[0]["params"]["cursor"] == "a"
-
-
-class Answers(ClientHandlers):
-    """Answers what a server wants to know, and keeps the questions."""
-
-    def __init__(self) -> None:
-        self.asked: list[Any] = []
-
-    async def elicit(self, params: Any, ctx: Exchange) -> Any:
-        self.asked.append((params.message, ctx.method.name, ctx.revision.name))
-        return {"action": "accept", "content": {"city": "Oslo"}}
-
-    async def list_roots(self, params: Any, ctx: Exchange) -> Any:
-        return {"roots": [{"uri": "file:///a"}]}
-
-
-ELICIT = {
-    "method": "elicitation/create",
-    "params": {"mode": "form", **PARAMS["elicitation/create"]},
-}
-
-
-@modern
-async def test_a_tool_gets_the_input_it_asks_for_and_then_gives_its_result(revision: str) -> None:
-    server = Server("curious")
-
-    @server.tool()
-    async def where(name: str, ctx: Context) -> Any:
-        if ctx.request_state is None:
-            return InputRequired({"city": ELICIT, "roots": {"method": "roots/list"}}, "round 1")
-        if ctx.request_state == "round 1":
-            assert ctx.input_responses["roots"] == {"roots": [{"uri": "file:///a"}]}
-            return InputRequired(state=ctx.input_responses["city"]["content"]["city"])
-        assert ctx.input_responses == {}
-        return f"{name} in {ctx.request_state}"
-
-    answers = Answers()
-    async with live(server, revision, handlers=answers) as (client, record):
-        result = await client.call_tool("where", {"name": "Ada"}, meta={"mine": 1})
-        assert text_of(result) == "Ada in Oslo"
-    assert answers.asked == [("Which city?", "elicitation/create", revision)]
-    calls = [message for message in record.sent if message["method"] == "tools/call"]
-    assert len({call["id"] for call in calls}) == 3
-    assert [call["params"]["arguments"] for call in calls] == [{"name": "Ada"}] * 3
-    assert [call["params"]["_meta"]["mine"] for call in calls] == [1] * 3
-    assert ["requestState" in call["params"] for call in calls] == [False, True, True]
-    assert ["inputResponses" in call["params"] for call in calls] == [False, True, False]
-
-
-def wants(**more: Any) -> dict[str, Any]:
-    """A result that wants input."""
-    return {**more, "resultType": "input_required"}
-
-
-@modern
-async def test_a_server_that_never_stops_asking_is_an_error(revision: str) -> None:
-    server = FakeServer(revision)
-    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
-
-        async def ask_again() -> None:
-            for _ in range(INPUT_ROUNDS + 1):
-                await server.answer(await server.next(), wants(requestState="again"))
-
-        tasks.start_soon(ask_again)
-        with pytest.raises(RemoteProtocolError, match="asked for input"):
-            await client.call_tool("any")
-
-
-@modern
-async def test_input_that_the_client_never_offered_is_not_given(revision: str) -> None:
-    server = FakeServer(revision)
-    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
-
-        async def ask() -> None:
-            await server.answer(await server.next(), wants(inputRequests={"c": ELICIT}))
-
-        tasks.start_soon(ask)
-        with pytest.raises(RemoteProtocolError, match="this client has no elicitation"):
-            await client.call_tool("any")
-    assert len(server.heard) == 1
-
-
-@modern
-async def test_what_the_users_handler_raises_leaves_through_the_call(revision: str) -> None:
-    class Refuses(ClientHandlers):
-        async def elicit(self, params: Any, ctx: Exchange) -> Any:
-            raise LookupError("mine")
-
-    server = FakeServer(revision)
-    async with (
-        connect(server, revision=revision, handlers=Refuses()) as client,
-        anyio.create_task_group() as tasks,
-    ):
-
-        async def ask() -> None:
-            await server.answer(await server.next(), wants(inputRequests={"c": ELICIT}))
-
-        tasks.start_soon(ask)
-        with pytest.raises(LookupError, match="mine"):
-            await client.call_tool("any")
-
-
-@modern
-async def test_a_request_that_may_not_ask_for_input_does_not_get_any(revision: str) -> None:
-    server = FakeServer(revision)
-    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
-
-        async def ask() -> None:
-            await server.answer(await server.next(), wants(requestState="s"))
-
-        tasks.start_soon(ask)
-        with pytest.raises(RemoteProtocolError):
-            await client.list_tools_page()
-    assert len(server.heard) == 1
-
-
-@every
-async def test_a_client_declares_what_its_handlers_can_do(revision: str) -> None:
-    seen: list[Mapping[str, Any]] = []
-
-    async def look(exchange: Exchange) -> Any:
-        seen.append(exchange.peer_capabilities)
-        return TEXT
-
-    async with live(App(look), revision, handlers=Answers()) as (client, _):
-        await client.call_tool("any")
-    asked = REVISIONS[revision].server_requests.keys() | REVISIONS[revision].input_requests.keys()
-    assert ("elicitation" in seen[0]) is ("elicitation/create" in asked)
-    assert "roots" in seen[0]
-    assert "sampling" not in seen[0]
 
 
 @every

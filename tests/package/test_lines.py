@@ -58,7 +58,7 @@ async def channels(
         await b.close()
         return
     if request.param == "tcp":
-        listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+        listener: Any = await anyio.create_tcp_listener(local_host="127.0.0.1")
         port = listener.extra(SocketAttribute.local_port)
         connected, client = await served(listener, lambda: anyio.connect_tcp("127.0.0.1", port))
     else:

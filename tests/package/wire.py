@@ -90,6 +90,12 @@ def initialize(
 
 
 INITIALIZED: Mapping[str, Any] = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+CANCELLED = "notifications/cancelled"
+
+
+def cancelled(id: Any, **more: Any) -> dict[str, Any]:
+    """The notification that takes a request back."""
+    return {"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": id, **more}}
 
 
 def encoded(message: Any) -> bytes:

@@ -21,37 +21,42 @@ BUFFERED_MESSAGES = 256
 class _Pipe:
     """One direction: a bounded queue with one reader and any number of writers."""
 
-    __slots__ = ("_limit", "_make", "_queue", "_reader", "_room", "closed")
+    __slots__ = ("_limit", "_new_wakeup", "_reader", "_room", "closed", "queue")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._queue: deque[bytes] = deque()
         self._reader: Wakeup | None = None
         self._room: Event | None = None
+        self._new_wakeup: Callable[[], Wakeup] | None = None  # what fits the reader's loop
+        self.queue: deque[bytes] = deque()
         self.closed = False
-        self._make: Callable[[], Wakeup] | None = None  # what fits the reader's loop
 
-    async def put(self, message: bytes) -> None:
-        while len(self._queue) >= self._limit and not self.closed:
+    @property
+    def is_full(self) -> bool:
+        return len(self.queue) >= self._limit and not self.closed
+
+    async def wait_for_room(self) -> None:
+        while self.is_full:
             if self._room is None:
                 self._room = Event()
             await self._room.wait()
+
+    async def wait_for_message(self) -> None:
+        if self._new_wakeup is None:
+            self._new_wakeup = wakeup_type()
+        self._reader = self._new_wakeup()
+        await self._reader.wait()
+
+    def put(self, message: bytes) -> None:
         if self.closed:
             raise ConnectionClosedError("the channel is closed; nothing more can be sent")
-        self._queue.append(message)
+        self.queue.append(message)
         if self._reader is not None:
             self._reader.set()
             self._reader = None
 
-    async def get(self) -> bytes:
-        while not self._queue:
-            if self.closed:
-                raise EndOfChannel("the other end closed the channel")
-            if self._make is None:
-                self._make = wakeup_type()
-            self._reader = self._make()
-            await self._reader.wait()
-        message = self._queue.popleft()
+    def take(self) -> bytes:
+        message = self.queue.popleft()
         if self._room is not None:
             self._room.set()
             self._room = None
@@ -68,7 +73,7 @@ class _Pipe:
 
     def drop(self) -> None:
         """Close, and forget what lies here: its reader is gone."""
-        self._queue.clear()
+        self.queue.clear()
         self.close()
 
 
@@ -87,7 +92,12 @@ class MemoryChannel:
         Raises:
             EndOfChannel: One of the ends was closed, and nothing sent before is left.
         """
-        return await self._incoming.get()
+        incoming = self._incoming
+        while not incoming.queue:
+            if incoming.closed:
+                raise EndOfChannel("the other end closed the channel")
+            await incoming.wait_for_message()
+        return incoming.take()
 
     async def send(self, message: bytes, about: RequestId | None = None) -> None:
         """Hand a message over; waits while the buffer is full.
@@ -95,7 +105,9 @@ class MemoryChannel:
         Raises:
             ConnectionClosedError: One of the ends was closed.
         """
-        await self._outgoing.put(message)
+        if self._outgoing.is_full:
+            await self._outgoing.wait_for_room()
+        self._outgoing.put(message)
 
     async def close(self) -> None:
         """Close both directions. The other end still receives what was sent before."""

@@ -1,0 +1,150 @@
+"""What the handlers of a peer may do, and what they may do wrong."""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol.client import ClientHandlers, connect
+from mcp_protocol.errors import (
+    ConnectionClosedError,
+    InvalidParamsError,
+    MethodNotFoundError,
+    ProtocolError,
+    RemoteError,
+    ResourceNotFoundError,
+    ToolError,
+)
+from mcp_protocol.exchange import Exchange
+from package.live import App, FakeServer, live, names_back, text_of
+from package.samples import CALL
+from package.wire import ALL, HANDSHAKE, facts, speaking_to
+
+every = pytest.mark.parametrize("revision", ALL)
+
+
+class Strange(BaseException):
+    """Nothing that anybody expects."""
+
+
+FAILURES: list[tuple[Callable[[], BaseException], int, str]] = [
+    (lambda: ValueError("secret"), -32603, "internal error"),
+    (lambda: KeyError(), -32603, "internal error"),
+    (lambda: RecursionError("secret"), -32603, "internal error"),
+    (lambda: StopIteration("secret"), -32603, "internal error"),
+    (lambda: StopAsyncIteration("secret"), -32603, "internal error"),
+    (lambda: SystemExit(3), -32603, "internal error"),
+    (lambda: Strange("secret"), -32603, "internal error"),
+    (lambda: ExceptionGroup("secret", [ValueError("secret")]), -32603, "internal error"),
+    (lambda: BaseExceptionGroup("secret", [Strange("secret")]), -32603, "internal error"),
+    (lambda: ToolError("secret"), -32603, "internal error"),
+    (lambda: ConnectionClosedError("secret"), -32603, "internal error"),
+    (lambda: RemoteError(7, "secret"), -32603, "internal error"),
+    (lambda: ProtocolError("told", code=17), 17, "told"),
+    (lambda: InvalidParamsError("told"), -32602, "told"),
+    (lambda: MethodNotFoundError("x"), -32601, "method not found: x"),
+    (lambda: ProtocolError("told", data=object()), -32603, "internal error"),
+    (lambda: ProtocolError("\ud800"), -32603, "internal error"),
+]
+
+
+@every
+@pytest.mark.parametrize(("failure", "code", "text"), FAILURES)
+@pytest.mark.parametrize("waits", [False, True])
+async def test_whatever_a_handler_raises_is_one_answer_and_the_next_is_served(
+    revision: str, failure: Callable[[], BaseException], code: int, text: str, waits: bool
+) -> None:
+    async def fail(exchange: Exchange) -> Any:
+        if exchange.params.name == "fail":
+            if waits:
+                await anyio.lowlevel.checkpoint()
+            raise failure()
+        return await names_back(exchange)
+
+    async with speaking_to(App(fail), revision) as end:
+        answer = await end.ask("tools/call", {**CALL, "name": "fail"})
+        assert answer["error"] == {"code": code, "message": text}
+        answer = await end.ask("tools/call", {**CALL, "name": "fine"})
+        assert answer["result"]["content"][0]["text"] == "fine"
+
+
+@every
+async def test_the_session_knows_the_code_for_a_resource_that_is_not_there(revision: str) -> None:
+    async def missing(exchange: Exchange) -> Any:
+        raise ResourceNotFoundError(exchange.params.uri)
+
+    async with speaking_to(App(missing), revision) as end:
+        answer = await end.ask("resources/read", {"uri": "memo://x"})
+        assert answer["error"]["code"] == facts(revision).errors.resource_not_found
+        assert answer["error"]["data"] == {"uri": "memo://x"}
+
+
+@every
+@pytest.mark.parametrize(
+    "result", [5, "text", [], object(), {"content": 5}, {"content": [object()]}]
+)
+async def test_a_result_that_does_not_fit_is_an_internal_error(revision: str, result: Any) -> None:
+    async def misfit(exchange: Exchange) -> Any:
+        return result
+
+    async with speaking_to(App(misfit), revision) as end:
+        assert (await end.ask("tools/call", CALL))["error"]["code"] == -32603
+        assert "result" in await end.ask("ping" if revision in HANDSHAKE else "server/discover")
+
+
+@every
+async def test_what_a_handler_sets_in_its_context_is_gone_in_the_next(revision: str) -> None:
+    var = contextvars.ContextVar("var", default="clean")
+
+    async def look(exchange: Exchange) -> Any:
+        found = var.get()
+        var.set("used")
+        if exchange.params.name == "waits":
+            await anyio.lowlevel.checkpoint()
+            found += " " + var.get()
+        return {"content": [{"type": "text", "text": found}]}
+
+    async with live(App(look), revision) as (client, _):
+        assert text_of(await client.call_tool("a")) == "clean"
+        assert text_of(await client.call_tool("waits")) == "clean used"
+        assert text_of(await client.call_tool("b")) == "clean"
+
+
+@every
+async def test_a_handler_runs_in_one_task_from_its_first_step_to_its_last(revision: str) -> None:
+    async def scopes(exchange: Exchange) -> Any:
+        before = anyio.get_current_task().id
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anyio.lowlevel.checkpoint)
+        with anyio.move_on_after(0) as scope:
+            await anyio.sleep_forever()
+        with anyio.fail_after(10):
+            await anyio.lowlevel.checkpoint()
+        async with anyio.Lock():
+            await anyio.lowlevel.checkpoint()
+        same = anyio.get_current_task().id == before
+        return {"content": [{"type": "text", "text": f"{same} {scope.cancelled_caught}"}]}
+
+    async with live(App(scopes), revision) as (client, _):
+        for _ in range(3):
+            assert text_of(await client.call_tool("a")) == "True True"
+
+
+@every
+async def test_a_handler_may_close_the_connection_it_is_called_on(revision: str) -> None:
+    class Closes(ClientHandlers):
+        async def logging_message(self, params: Any, ctx: Exchange) -> None:
+            await clients[0].close()
+
+    clients: list[Any] = []
+    server = FakeServer(revision)
+    with anyio.fail_after(10):
+        async with connect(server, revision=revision, handlers=Closes()) as client:
+            clients.append(client)
+            await server.notify("notifications/message", {"level": "info", "data": 1})
+            with pytest.raises(ConnectionClosedError):
+                await client.call_tool("any")
