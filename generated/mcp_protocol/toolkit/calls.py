@@ -36,9 +36,8 @@ def caller(function: Callable[..., Any]) -> Caller:
 
 
 def _is_coroutine_function(function: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - asked of the attribute, not of the type
-    )
+    kind: Any = type(function)
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(kind.__call__)
 
 
 def source_name(function: Callable[..., Any]) -> str:

@@ -40,11 +40,10 @@ class Completion(msgspec.Struct, frozen=True):
         Raises:
             TypeError: A value is not a string.
         """
-        counted = list(islice(self.values, MOST_VALUES + 1)) if self._is_open else list(self.values)
+        given: Iterable[object] = self.values  # perhaps from callers without a type checker
+        counted = list(islice(given, MOST_VALUES + 1)) if self._is_open else list(given)
         for value in counted:
-            if not isinstance(
-                value, str
-            ):  # pyright: ignore[reportUnnecessaryIsInstance] - unchecked callers
+            if not isinstance(value, str):
                 raise TypeError(f"completion: expected strings, got {value!r}")
         made: dict[str, Any] = {"values": counted[:MOST_VALUES]}
         total = self.total
@@ -113,6 +112,7 @@ class Completer:
 
 
 def _strings(found: Any, label: str) -> Iterable[str]:
-    if isinstance(found, str) or not isinstance(found, Iterable):
+    if isinstance(found, str) or not hasattr(found, "__iter__"):
         raise TypeError(f"{label}: expected strings, got {type(found).__name__}")
-    return found  # pyright: ignore[reportUnknownVariableType] - items are checked in `wire`
+    strings: Iterable[str] = found  # each is checked in `wire`
+    return strings

@@ -86,10 +86,9 @@ class _Media(_Block, frozen=True, tag=""):
     mime_type: str
 
     def __post_init__(self) -> None:
-        if not isinstance(
-            self.data, bytes
-        ):  # pyright: ignore[reportUnnecessaryIsInstance] - unchecked callers
-            raise TypeError(f"data: expected bytes, got {type(self.data).__name__}")
+        data: object = self.data  # what callers without a type checker gave
+        if not isinstance(data, bytes):
+            raise TypeError(f"data: expected bytes, got {type(data).__name__}")
         check_mime_type(self.mime_type)
 
 
