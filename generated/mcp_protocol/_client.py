@@ -219,7 +219,6 @@ class ClientBase:
         Source: basic/patterns/mrtr (2026-07-28).
         """
         again: dict[str, Any] = to_builtins(params)
-        again.pop("requestState", None)
         if result.input_requests is not UNSET:
             answers = {
                 key: await self._input(name, ask) for key, ask in result.input_requests.items()

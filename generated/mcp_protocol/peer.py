@@ -369,7 +369,7 @@ class Peer:
                 self._opening.settle(failure=error)
             case Ignored(reason=reason):
                 logger.debug("ignored: %s", reason)
-            case RequestReceived() | NotificationReceived():
+            case RequestReceived() | NotificationReceived() | ResponseReceived():
                 raise AssertionError("the reading task serves these")
 
     async def _send(self, message: bytes, about: RequestId | None = None) -> None:

@@ -89,7 +89,7 @@ class TermsReader:
         return tuple(sorted(self._modern, reverse=True))
 
     def read(self, params: Raw | None) -> tuple[Mapping[str, Any], RequestTerms | None]:
-        """The `_meta` of a request and the terms it states, `None` if it leaves them to the session.
+        """The `_meta` of a request, and the terms it states: `None` for those of the session.
 
         Raises:
             InvalidParamsError: `params` or `_meta` is not an object, or a required key is missing

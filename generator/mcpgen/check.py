@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mcpgen import __version__, manifest, output, pipeline, schema
@@ -24,7 +24,8 @@ class Report:
         schema_changed: Revisions with other inputs than the package was made from, and what
             changed in each.
         generator_changed: How the generator differs, empty if it is the same.
-        edited: Files changed or deleted by hand.
+        edited: Files changed by hand.
+        missing: Files that are not there any more.
         differing: Files that a new run would change, the manifest aside.
         diff: Unified diff from what is on disk to what would be written.
     """
@@ -33,6 +34,7 @@ class Report:
     schema_changed: Mapping[str, str]
     generator_changed: str
     edited: tuple[str, ...]
+    missing: tuple[str, ...] = ()
     differing: tuple[str, ...] = ()
     diff: str = ""
 
@@ -57,14 +59,14 @@ def check(directory: Path, named: pipeline.Source | None = None) -> Report:
     if record is None:
         raise OutputError(f"{directory}: expected a package of mcpgen's, got no {manifest.NAME}")
     sources = tuple(_source(name, origin, named) for name, origin in record.revisions.items())
-    missing = [path for path in record.files if not (directory / path).is_file()]
     report = Report(
         directory=directory,
         schema_changed=_changed_inputs(sources, record),
         generator_changed=_changed_generator(record),
-        edited=tuple(sorted([*output.edited(directory, record.files), *missing])),
+        edited=tuple(sorted(output.edited(directory, record.files))),
+        missing=tuple(path for path in record.files if not (directory / path).is_file()),
     )
-    if not (report.schema_changed or report.generator_changed or report.edited):
+    if not (report.schema_changed or report.generator_changed or report.edited or report.missing):
         return report
     request = pipeline.BuildRequest(record.package, sources, record.options.errata)
     return _compared(report, record, pipeline.build(request))
@@ -110,14 +112,7 @@ def _compared(report: Report, record: manifest.Manifest, files: Mapping[str, str
         after = files.get(path)
         if before != after:
             diffs[path] = "".join(_diff(path, before, after))
-    return Report(
-        directory=report.directory,
-        schema_changed=report.schema_changed,
-        generator_changed=report.generator_changed,
-        edited=report.edited,
-        differing=tuple(diffs),
-        diff="".join(diffs.values()),
-    )
+    return replace(report, differing=tuple(diffs), diff="".join(diffs.values()))
 
 
 def _diff(path: str, before: str | None, after: str | None) -> Iterator[str]:

@@ -58,16 +58,24 @@ def generate(
     names = ", ".join(source.revision for source in request.sources)
     for source in request.sources:
         if source.origin == "file":
-            console.summary(
-                f"{source.schema}: taken as revision {source.revision},"
-                f" with the facts of {source.facts_of}"
-            )
+            _say_what_it_is_taken_as(console, source, errata=request.errata)
     with console.progress(f"generating {request.package} ({names})"):
         files = pipeline.build(request)
     written = output.write(directory, files, force=force)
     console.summary(f"{directory}: {_what(written)} ({names})")
     if written.changed:
         console.summary(f"next: {_next(request.package, directory)}")
+
+
+def _say_what_it_is_taken_as(console: Console, source: pipeline.Source, *, errata: bool) -> None:
+    whose = source.facts_of or source.facts
+    console.summary(
+        f"{source.schema}: taken as revision {source.revision}, with the facts of {whose}"
+    )
+    if errata:
+        row, applied = schema.corrections_for(source.schema)
+        count = _count(len(applied), "correction")
+        console.summary(f"{source.schema}: {count} of {row.name} applied")
 
 
 def _what(written: output.Written) -> str:
@@ -107,6 +115,8 @@ def check(
         console.summary(f"the generator changed: {report.generator_changed}")
     for path in report.edited:
         console.summary(f"edited by hand: {path}")
+    for path in report.missing:
+        console.summary(f"missing: {path}")
     if report.current:
         console.summary(f"{directory}: up to date")
         return True

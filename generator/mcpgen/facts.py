@@ -218,13 +218,3 @@ def load_file(path: Path, revision: str | None = None) -> Facts:
     for name in own.keys() & table.keys():
         raise place.at(name).error("a table of facts", table[name])
     return convert({**table, **own}, Facts, place)
-
-
-def nearest(revision: str) -> str:
-    """The newest revision with facts that is not newer than the one named.
-
-    A name that is no date, such as `draft`, counts as newer than all; one older than all gets the
-    oldest.
-    """
-    names = [row.name for row in schema.revisions()]
-    return [names[0], *(name for name in names if name <= revision)][-1]

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import keyword
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from mcpgen import docs, facts, manifest, schema
 from mcpgen.errors import UsageError
+
+RUNTIME = frozenset({"msgspec", "anyio", "uritemplate", "jsonschema", "mcpgen"})
+"""What a generated package imports, and mcpgen: a package of such a name would hide it."""
 
 
 @dataclass(frozen=True)
@@ -18,22 +22,19 @@ class Source:
 
     Attributes:
         revision: Its name.
+        origin: Whether the schema is one of mcpgen's, or a file that the user named.
         schema: The schema file.
-        errata: The corrections that go with the schema; `None` for a file that the user named.
+        errata: The corrections; those that do not fit a file of the user's are left out.
         facts: The facts file.
-        facts_of: The revision those facts were written for.
+        facts_of: The revision those facts were written for; `None` for a file that the user named.
     """
 
     revision: str
+    origin: Literal["mcpgen", "file"]
     schema: Path
-    errata: Path | None
+    errata: Path
     facts: Path
-    facts_of: str
-
-    @property
-    def origin(self) -> Literal["mcpgen", "file"]:
-        """Whether the schema is one of mcpgen's, or a file that the user named."""
-        return "file" if self.errata is None else "mcpgen"
+    facts_of: str | None
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ def known_source(name: str) -> Source:
     folder = schema.entry(name).folder
     return Source(
         revision=name,
+        origin="mcpgen",
         schema=folder / "schema.json",
         errata=folder / "errata.toml",
         facts=folder / "facts.toml",
@@ -74,13 +76,15 @@ def file_source(path: Path, facts_path: Path | None = None) -> Source:
         SchemaError: The schema file cannot be read as a JSON object.
     """
     name = schema.revision_of(path)
-    near = facts.nearest(name)
+    near = schema.nearest(name)
+    corrected_as, _ = schema.corrections_for(path)
     return Source(
         revision=name,
+        origin="file",
         schema=path,
-        errata=None,
-        facts=facts_path or schema.entry(near).folder / "facts.toml",
-        facts_of=name if facts_path else near,
+        errata=corrected_as.folder / "errata.toml",
+        facts=facts_path or near.folder / "facts.toml",
+        facts_of=None if facts_path else near.name,
     )
 
 
@@ -103,24 +107,31 @@ def package_name(directory: Path) -> str:
     """The import name of a package in a directory: the last part of its path.
 
     Raises:
-        UsageError: Python cannot import a package of that name.
+        UsageError: Python cannot import a package of that name, or it would hide another module.
     """
     name = directory.resolve().name
-    if name.isidentifier() and not keyword.iskeyword(name):
+    importable = name.isidentifier() and not keyword.iskeyword(name)
+    if importable and not _taken(name):
         return name
     proposal = re.sub(r"\W", "_", name) or "mcp_package"
     proposal = f"mcp_{proposal}" if proposal[0].isdigit() else proposal
     proposal = f"{proposal}_" if keyword.iskeyword(proposal) else proposal
+    proposal = f"{proposal}_protocol" if _taken(proposal) else proposal
     better = directory.parent / proposal
+    expected = "that no other module has" if importable else "that Python can import"
     raise UsageError(
-        f"{str(directory)!r}: expected a name that Python can import, got {name!r}; try -o {better}"
+        f"{str(directory)!r}: expected a name {expected}, got {name!r}; try -o {better}"
     )
+
+
+def _taken(name: str) -> bool:
+    return name in sys.stdlib_module_names or name in RUNTIME
 
 
 def inputs(source: Source, errata: bool) -> str:
     """The fingerprint of the files that a revision is made from."""
     files = {"schema.json": source.schema, "facts.toml": source.facts}
-    if errata and source.errata is not None:
+    if errata:
         files["errata.toml"] = source.errata
     return manifest.combined(files.items())
 
@@ -138,7 +149,8 @@ def build(request: BuildRequest) -> dict[str, str]:
     origins: dict[str, manifest.Origin] = {}
     for source in request.sources:
         loaded = _load(source, request.errata)
-        specs.append(spec.build(loaded, facts.load_file(source.facts, source.facts_of), texts))
+        known = facts.load_file(source.facts, source.facts_of or source.revision)
+        specs.append(spec.build(loaded, known, texts))
         origins[source.revision] = manifest.Origin(
             source.origin, loaded.digest, inputs(source, request.errata)
         )

@@ -334,7 +334,7 @@ class Receiver:
             error = RequestCancelledError("the server ended the subscription")
             return [RequestFailed(identifier, error)]
         serving = self._state.serving.get(identifier)
-        if serving is None or not serving.method.cancellable:
+        if serving is None:
             return [Ignored(f"cancelled: {identifier!r} is no open request")]
         del self._state.serving[identifier]
         self._state.streams.close(identifier)

@@ -1,4 +1,4 @@
-"""Checking a package: up to date or not, and which of three reasons it is."""
+"""Checking a package: up to date or not, and which of four reasons it is."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ def text_changed(directory: Path, path: str, text: str) -> None:
 
 
 def reasons(report: Report) -> list[str]:
-    """Which of the three reasons a report gives."""
+    """Which of the four reasons a report gives."""
     given = {
         "schema": report.schema_changed,
         "generator": report.generator_changed,
         "edited": report.edited,
+        "missing": report.missing,
     }
     return [name for name, value in given.items() if value]
 
@@ -67,10 +68,11 @@ def test_an_edit_by_hand_is_named_and_shown(package: Path) -> None:
     assert not report.current
 
 
-def test_a_deleted_file_counts_as_edited(package: Path) -> None:
+def test_a_deleted_file_is_missing(package: Path) -> None:
     (package / "errors.py").unlink()
     report = check(package)
-    assert report.edited == ("errors.py",)
+    assert report.missing == report.differing == ("errors.py",)
+    assert reasons(report) == ["missing"]
     assert report.diff.startswith("--- /dev/null\n+++ b/errors.py\n@@ ")
 
 

@@ -109,6 +109,7 @@ USAGE = {
     "no revision": ["-o", "pkg"],
     "facts without a schema": ["--revision", "latest", "--facts", __file__, "-o", "pkg"],
     "a name that cannot be imported": ["--revision", "latest", "-o", "my-pkg"],
+    "a name that would hide a module": ["--revision", "latest", "-o", "json"],
     "options for generating with a command": ["--revision", "latest", "list"],
     "half a command": ["schema"],
 }
@@ -241,9 +242,21 @@ def test_a_schema_file_says_whose_facts_it_got(root: Path, tmp_path: Path) -> No
     ended = run(root, "--schema", "next.json", "-o", "pkg", cwd=tmp_path)
     assert ended.code == 0
     said = f"next.json: taken as revision draft, with the facts of {NEWEST}"
-    assert ended.out.splitlines()[0] == said
+    count = len(schema.load(NEWEST).errata)
+    corrected = f"next.json: {count} corrections of {NEWEST} applied"
+    assert ended.out.splitlines()[:2] == [said, corrected]
     checked = run(root, "check", "pkg", "--schema", "next.json", cwd=tmp_path)
     assert checked == Ended(0, "pkg: up to date\n", "")
+
+
+def test_a_schema_file_with_facts_of_its_own_as_it_is(root: Path, tmp_path: Path) -> None:
+    row = schema.entry(NEWEST)
+    (tmp_path / "next.json").write_bytes((row.folder / "schema.json").read_bytes())
+    (tmp_path / "own.toml").write_bytes((row.folder / "facts.toml").read_bytes())
+    words = ["--schema", "next.json", "--facts", "own.toml", "--no-errata", "-o", "pkg"]
+    first, second, *_ = run(root, *words, cwd=tmp_path).out.splitlines()
+    assert first == f"next.json: taken as revision {NEWEST}, with the facts of own.toml"
+    assert second.startswith("pkg: ")
 
 
 def test_a_foreign_directory_is_refused_before_any_work(root: Path, tmp_path: Path) -> None:
@@ -261,6 +274,13 @@ def test_check_prints_reasons_and_a_diff_and_exits_with_1(root: Path, package: P
     lines = ended.out.splitlines()
     assert lines[:3] == ["edited by hand: errors.py", "--- a/errors.py", "+++ b/errors.py"]
     assert lines[-2:] == ["-mine = 1", f"{package}: 1 file differs"]
+
+
+def test_check_names_a_file_that_was_deleted(root: Path, package: Path) -> None:
+    (package / "errors.py").unlink()
+    ended = run(root, "check", package)
+    assert ended.code == 1
+    assert ended.out.splitlines()[:2] == ["missing: errors.py", "--- /dev/null"]
 
 
 def test_check_names_the_other_reasons(root: Path, package: Path) -> None:

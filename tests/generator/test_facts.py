@@ -124,14 +124,6 @@ def test_a_definitions_own_default_comes_before_that_for_all() -> None:
     assert facts.load(OLDEST).default("ListToolsResult", "resultType") is None
 
 
-@pytest.mark.parametrize(
-    ("revision", "whose"),
-    [("draft", NEWEST), ("2099-01-01", NEWEST), (OLDEST, OLDEST), ("1999-01-01", OLDEST)],
-)
-def test_the_nearest_facts_are_not_newer_where_there_is_a_choice(revision: str, whose: str) -> None:
-    assert facts.nearest(revision) == whose
-
-
 def changed(folder: Path, pattern: str, replacement: str) -> Path:
     """The newest facts with one change, in a file of their own."""
     text = (schema.entry(NEWEST).folder / "facts.toml").read_text()

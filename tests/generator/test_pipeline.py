@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,13 @@ def test_a_name_that_python_cannot_import_is_refused_with_a_proposal(
         pipeline.package_name(Path("out") / name)
 
 
+@pytest.mark.parametrize("name", ["json", "asyncio", *sorted(pipeline.RUNTIME)])
+def test_a_name_that_would_hide_a_module_is_refused_with_a_proposal(name: str) -> None:
+    expected = f"expected a name that no other module has, got '{name}'; try -o out/{name}_protocol"
+    with pytest.raises(UsageError, match=f"{expected}$"):
+        pipeline.package_name(Path("out") / name)
+
+
 def test_a_file_gets_the_facts_of_the_nearest_earlier_revision(tmp_path: Path) -> None:
     path = tmp_path / "schema.json"
     path.write_text("{}")
@@ -61,14 +69,17 @@ def test_a_file_gets_the_facts_of_the_nearest_earlier_revision(tmp_path: Path) -
 
 
 def test_a_file_may_bring_its_own_facts(tmp_path: Path) -> None:
-    source = pipeline.file_source(tmp_path / "2031-02-03.json", tmp_path / "facts.toml")
+    path = tmp_path / "2031-02-03.json"
+    path.write_text("{}")
+    source = pipeline.file_source(path, tmp_path / "facts.toml")
+    assert (source.revision, source.facts_of) == ("2031-02-03", None)
     assert source.facts == tmp_path / "facts.toml"
-    assert source.facts_of == source.revision == "2031-02-03"
 
 
 def test_inputs_are_fingerprinted_with_corrections_only_where_they_apply() -> None:
-    source = pipeline.known_source(NAMES[-1])
-    assert pipeline.inputs(source, errata=True) != pipeline.inputs(source, errata=False)
+    known = pipeline.known_source(NAMES[-1])
+    for source in (known, pipeline.file_source(known.schema)):
+        assert pipeline.inputs(source, errata=True) != pipeline.inputs(source, errata=False)
 
 
 def test_a_package_is_python_with_a_manifest_of_every_file(built: Mapping[str, str]) -> None:
@@ -93,3 +104,54 @@ def test_prose_of_a_file_comes_into_the_package(tmp_path: Path) -> None:
     path.write_text(json.dumps(document))
     files = pipeline.build(pipeline.BuildRequest("pkg", (pipeline.file_source(path),)))
     assert any("An unusual description of a tool." in text for text in files.values())
+
+
+NEEDS_NO_DOCSTRING = {"jsonrpc", "method", "id", "type", "params"}
+
+
+def is_text(node: ast.AST | None) -> bool:
+    """Whether a statement is a docstring."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def undocumented(text: str) -> Iterator[str]:
+    """Fields in a module without a text below them."""
+    for class_ in ast.parse(text).body:
+        if isinstance(class_, ast.ClassDef):
+            for node, below in pairwise([*class_.body, None]):
+                if isinstance(node, ast.AnnAssign) and not is_text(below):
+                    yield f"{class_.name}.{ast.unparse(node.target)}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_field_has_a_docstring_unless_its_name_says_all(name: str) -> None:
+    request = pipeline.BuildRequest("pkg", pipeline.named_sources((name,)))
+    models = [text for path, text in pipeline.build(request).items() if path.endswith("/models.py")]
+    assert len(models) == 1
+    fields = list(undocumented(models[0]))
+    assert fields
+    assert [row for row in fields if row.split(".")[1] not in NEEDS_NO_DOCSTRING] == []
+
+
+class WithoutDocstrings(ast.NodeTransformer):
+    """Takes every text that stands alone out of a module."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        return None if is_text(node) else node
+
+
+def code_of(files: Mapping[str, str]) -> dict[str, str]:
+    """What the modules of a package do, by path."""
+    return {
+        path: ast.dump(WithoutDocstrings().visit(ast.parse(text)))
+        for path, text in files.items()
+        if path.endswith(".py")
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_official_file_gives_the_code_of_its_revision(spec: Path, name: str) -> None:
+    official = pipeline.file_source(spec / "schema" / name / "schema.json")
+    ours = pipeline.BuildRequest("pkg", pipeline.named_sources((name,)))
+    theirs = pipeline.BuildRequest("pkg", (official,))
+    assert code_of(pipeline.build(theirs)) == code_of(pipeline.build(ours))

@@ -11,7 +11,7 @@ import pytest
 from mcpgen import schema
 from mcpgen.errors import SchemaError, UsageError
 from mcpgen.jsonvalues import is_object
-from mcpgen.schema.structure import subschemas
+from mcpgen.schema.structure import replaced, subschemas
 
 NAMES = [row.name for row in schema.revisions()]
 
@@ -110,6 +110,22 @@ def test_a_file_with_the_structure_of_a_known_revision_is_that_revision(tmp_path
     loaded = schema.load_file(saved(tmp_path, document))
     assert loaded.revision == NAMES[-1]
     assert loaded.errata == schema.load(NAMES[-1]).errata
+
+
+def test_a_file_of_unknown_structure_gets_the_corrections_of_the_nearest_that_fit(
+    tmp_path: Path,
+) -> None:
+    row = schema.entry(NAMES[-1])
+    first, *others = schema.load(row.name).errata
+    document = json.loads((row.folder / "schema.json").read_text())
+    document["$defs"]["Tool"]["properties"]["colour"] = {"type": "string"}
+    path = saved(tmp_path, document)
+    assert schema.corrections_for(path) == (row, (first, *others))
+    corrected = replaced(document, first.pointer, first.new)
+    path = saved(tmp_path, corrected)
+    assert schema.corrections_for(path) == (row, tuple(others))
+    assert schema.load_file(path).errata == tuple(others)
+    assert schema.load_file(path, errata=False).errata == ()
 
 
 WRONG = {

@@ -12,9 +12,11 @@ import anyio
 import pytest
 
 from mcp_protocol.client import connect
+from mcp_protocol.connection import Connection
 from mcp_protocol.errors import InternalError, RequestCancelledError
 from mcp_protocol.events import CancelReceived, Ignored, RequestFailed
 from mcp_protocol.facts import Role
+from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.toolkit.server import Server
 from package.ends import ASKED, answering, ask, asking, both, end_of
 from package.live import TEXT, FakeServer, live
@@ -30,6 +32,7 @@ from package.wire import (
     ClientEnd,
     ServerEnd,
     cancelled,
+    described,
     request,
 )
 
@@ -85,8 +88,8 @@ async def test_a_cancellation_can_not_be_sent_for_an_id_of_ones_choice(revision:
 @pytest.mark.requirement("cancellation.not-initialize")
 @pytest.mark.parametrize("revision", holding("cancellation.not-initialize"))
 async def test_initialize_is_not_cancelled_when_the_client_gives_up(revision: str) -> None:
-    end = ClientEnd(revision)
-    assert end.connection.cancel(end.opening["id"]) is None
+    client = Connection("client", REVISIONS.only(revision), described({}, "client"))
+    assert client.cancel(json.loads(client.open())["id"]) is None
     silent = FakeServer(None)
     with anyio.move_on_after(0.05) as scope:
         async with connect(silent, revision=revision):

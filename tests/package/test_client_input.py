@@ -77,6 +77,22 @@ def wants(**more: Any) -> dict[str, Any]:
 
 
 @modern
+async def test_a_state_is_sent_with_the_round_it_was_given_for_and_no_other(revision: str) -> None:
+    server = FakeServer(revision)
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+
+        async def ask_twice() -> None:
+            for more in ({"requestState": "first"}, {}):
+                await server.answer(await server.next(), wants(inputRequests={}, **more))
+            await server.answer(await server.next(), TEXT)
+
+        tasks.start_soon(ask_twice)
+        assert text_of(await client.call_tool("any")) == "done"
+    sent = [call["params"].get("requestState") for call in server.heard]
+    assert sent == [None, "first", None]
+
+
+@modern
 async def test_a_server_that_never_stops_asking_is_an_error(revision: str) -> None:
     server = FakeServer(revision)
     async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:

@@ -178,26 +178,26 @@ def test_a_request_that_is_over_has_no_more_progress(revision: str, role: Role, 
 @pytest.mark.parametrize(("revision", "role"), answering(OPT_IN))
 def test_progress_in_its_general_form_keeps_the_same_rules(revision: str, role: Role) -> None:
     end = end_of(revision, role)
-    ask(end, ASKED[role], id="x", meta={"progressToken": "t"})
-    values = [("u", 1), ("t", 1), ("t", 1), ("t", 2)]
+    ask(end, ASKED[role], id="x", meta={"progressToken": 1})
+    values: list[tuple[Any, int]] = [(2, 1), (True, 1), ("1", 1), (1, 1), (1, 1), (1, 2)]
     sent = [
         [shown(send.message) for send in end.connection.notify(PROGRESS, report(*pair)["params"])]
         for pair in values
     ]
-    first, second = ({"progressToken": "t", "progress": value} for value in (1, 2))
-    assert sent == [[], [first], [], [second]]
+    first, second = ({"progressToken": 1, "progress": value} for value in (1, 2))
+    assert sent == [[], [], [], [first], [], [second]]
 
 
 @pytest.mark.requirement("progress.active-token-only")
 @pytest.mark.parametrize(("revision", "role"), asking(OPT_IN))
-@pytest.mark.parametrize("token", [99, "1", 1.0, True, None, {}])
+@pytest.mark.parametrize("token", ["plain", 99, "2", 2.0, True, None, {}])
 def test_progress_for_nothing_we_asked_is_ignored(revision: str, role: Role, token: Any) -> None:
     end = end_of(revision, role)
     method = "tools/list" if role == "client" else "roots/list"
-    end.connection.request(method)
+    plain, _ = end.connection.request(method)
     end.connection.request(method, progress=True)
     end.events.clear()
-    assert end.say(report(token, 1)) == []
+    assert end.say(report(plain if token == "plain" else token, 1)) == []
     assert [type(event) for event in end.events] == [Ignored]
 
 

@@ -14,6 +14,7 @@ import msgspec
 from ..context import Context
 from ..exchange import Exchange
 from . import calls, signatures
+from .content import expect
 
 MOST_VALUES = 100
 """Most values that one result may hold."""
@@ -40,11 +41,9 @@ class Completion(msgspec.Struct, frozen=True):
         Raises:
             TypeError: A value is not a string.
         """
-        given: Iterable[object] = self.values  # perhaps from callers without a type checker
-        counted = list(islice(given, MOST_VALUES + 1)) if self._is_open else list(given)
+        counted = list(islice(self.values, MOST_VALUES + 1)) if self._is_open else list(self.values)
         for value in counted:
-            if not isinstance(value, str):
-                raise TypeError(f"completion: expected strings, got {value!r}")
+            expect(value, str, "completion")
         made: dict[str, Any] = {"values": counted[:MOST_VALUES]}
         total = self.total
         if total is None and not self._is_open:

@@ -86,9 +86,7 @@ class _Media(_Block, frozen=True, tag=""):
     mime_type: str
 
     def __post_init__(self) -> None:
-        data: object = self.data  # what callers without a type checker gave
-        if not isinstance(data, bytes):
-            raise TypeError(f"data: expected bytes, got {type(data).__name__}")
+        expect(self.data, bytes, "data")
         check_mime_type(self.mime_type)
 
 
@@ -172,6 +170,16 @@ class ToolResult(_Wire, frozen=True, kw_only=True):
     content: Sequence[Content | str] | None = None
     structured: Any = msgspec.UNSET
     meta: Mapping[str, Any] | None = None
+
+
+def expect(value: object, kind: type, what: str) -> None:
+    """Hold what a caller without a type checker may have given against its type.
+
+    Raises:
+        TypeError: It is of another.
+    """
+    if not isinstance(value, kind):
+        raise TypeError(f"{what}: expected {kind.__name__}, got {type(value).__name__}")
 
 
 def check_mime_type(value: str) -> str:

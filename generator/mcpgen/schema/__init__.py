@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 from mcpgen.schema.errata import Erratum, read_errata
-from mcpgen.schema.load import Schema, load, load_file, read_digest, revision_of
-from mcpgen.schema.revisions import RevisionEntry, entry, latest, revisions
+from mcpgen.schema.load import Schema, corrections_for, load, load_file, read_digest, revision_of
+from mcpgen.schema.revisions import RevisionEntry, entry, latest, nearest, revisions
 from mcpgen.schema.structure import canonical, difference, digest, structure
 from mcpgen.schema.verify import Verdict, verify
 
@@ -18,12 +18,14 @@ __all__ = [
     "Schema",
     "Verdict",
     "canonical",
+    "corrections_for",
     "difference",
     "digest",
     "entry",
     "latest",
     "load",
     "load_file",
+    "nearest",
     "read_digest",
     "read_errata",
     "revision_of",

@@ -74,3 +74,15 @@ def apply(document: Json, errata: Iterable[Erratum], source: str) -> Json:
             raise ErrataError(source, erratum.pointer, expected, shown(found))
         document = replaced(document, erratum.pointer, erratum.new)
     return document
+
+
+def fitting(document: Json, errata: Iterable[Erratum]) -> tuple[Erratum, ...]:
+    """Those corrections of another schema that have something to correct in this one."""
+    found: list[Erratum] = []
+    for erratum in errata:
+        try:
+            document = apply(document, [erratum], "")
+        except ErrataError:
+            continue
+        found.append(erratum)
+    return tuple(found)

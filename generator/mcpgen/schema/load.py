@@ -17,7 +17,7 @@ from mcpgen import paths
 from mcpgen.errors import SchemaError, shown
 from mcpgen.jsonvalues import Json, Node, is_array, is_object
 from mcpgen.schema import errata as corrections
-from mcpgen.schema.revisions import entry, revisions
+from mcpgen.schema.revisions import RevisionEntry, entry, nearest, revisions
 from mcpgen.schema.structure import (
     digest,
     escape,
@@ -99,17 +99,30 @@ def load_file(path: Path, *, revision: str | None = None, errata: bool = True) -
     Args:
         path: The file: draft-07 with `definitions`, or 2020-12 with `$defs`.
         revision: Its name; `revision_of(path)` unless given.
-        errata: Whether a file with the structure of a known revision gets its corrections.
+        errata: Whether it gets the corrections of `corrections_for(path)`.
 
     Raises:
         SchemaError: The file cannot be read, or is not a schema of the protocol.
     """
     document = _read(path)
-    entries: tuple[corrections.Erratum, ...] = ()
-    for row in revisions() if errata else ():
-        if row.digest == digest(document):
-            entries = corrections.read_errata(row.folder / "errata.toml")
+    entries = corrections_for(path)[1] if errata else ()
     return _schema(document, revision or revision_of(path), path, entries)
+
+
+def corrections_for(path: Path) -> tuple[RevisionEntry, tuple[corrections.Erratum, ...]]:
+    """The revision whose corrections a file gets, and those of them that fit the file.
+
+    It is the known revision that has the same structure, else the one nearest to the file's.
+
+    Raises:
+        SchemaError: The file cannot be read as a JSON object.
+    """
+    document = _read(path)
+    found = digest(document)
+    same = (row for row in revisions() if row.digest == found)
+    row = next(same, None) or nearest(revision_of(path))
+    entries = corrections.read_errata(row.folder / "errata.toml")
+    return row, corrections.fitting(document, entries)
 
 
 def read_digest(path: Path) -> str:
