@@ -167,7 +167,40 @@ def _untagged_decoder(kind: UntaggedType) -> Callable[[bytes | Raw], Any]:
                 return decoder(variant.type)(data)
         return kind.decide(msgspec.json.decode(data))  # says what was expected
 
-    return decode
+    return _likeliest_first(kind, decode)
+
+
+def _likeliest_first(
+    kind: UntaggedType, decode: Callable[[bytes | Raw], Any]
+) -> Callable[[bytes | Raw], Any]:
+    """The same decoder, quicker where one look tells that the first plain member is meant.
+
+    A plain member is told by what it requires, so whatever decodes as it fits it. The members
+    before it are told by texts; where none of those stands in the message, they are not meant.
+    """
+    signs = [b"\\u"]  # may spell any of the texts in another way
+    for variant in kind.variants:
+        if not variant.consts and not variant.inner:
+            decode_plain = decoder(variant.type)
+            break
+        texts = [value for values in variant.consts.values() for value in values]
+        if not texts or not all(isinstance(text, str) for text in texts):
+            return decode
+        signs += [encode(text) for text in texts]
+    else:
+        return decode
+
+    def decode_likeliest(data: bytes | Raw) -> Any:
+        text = bytes(data)
+        for sign in signs:
+            if sign in text:
+                return decode(data)
+        try:
+            return decode_plain(data)
+        except ValidationError:
+            return decode(data)  # it is another, or says what is wrong
+
+    return decode_likeliest
 
 
 def nullable_decoder(kind: Any, name: str) -> Callable[[bytes | Raw], Any]:
