@@ -16,7 +16,7 @@ import anyio
 
 from ._client import ClientApplication, ClientBase
 from .channel import Channel
-from .connection import Connection
+from .core.connection import Connection
 from .errors import ConnectionClosedError
 from .facts import Revisions
 from .peer import Peer

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from msgspec import Raw
 
 from .channel import RequestId
+from .core.lifecycle import Session
 from .facts import Method, Revision
-from .lifecycle import Session
 from .waiting import OnProgress
 
 

@@ -22,11 +22,11 @@ import anyio
 import anyio.lowlevel
 
 from .channel import Channel
-from .connection import Connection
+from .core.connection import Connection
+from .core.lifecycle import Description
 from .errors import McpError
 from .exchange import Application
 from .facts import Method, Revision, Revisions
-from .lifecycle import Description
 from .peer import Peer
 
 Backend: TypeAlias = Literal["asyncio", "trio"]

@@ -11,6 +11,7 @@ from msgspec import Raw
 
 from ._faces import typed_params
 from ._wire import UNSET, convert, is_object, to_builtins
+from .core.lifecycle import Description, Session, declared
 from .errors import (
     LocalProtocolError,
     MethodNotFoundError,
@@ -19,7 +20,6 @@ from .errors import (
 )
 from .exchange import Exchange
 from .facts import Method, Revision
-from .lifecycle import Description, Session, declared
 from .peer import Peer
 from .structured import OutputSchemas
 from .waiting import OnChange, OnProgress

@@ -20,19 +20,8 @@ import anyio.lowlevel
 from msgspec import Raw
 
 from .channel import Channel, RequestId
-from .connection import Connection
-from .errors import (
-    ConnectionClosedError,
-    FrameError,
-    InternalError,
-    McpError,
-    ParseError,
-    ProtocolError,
-    RequestTimeoutError,
-    ServerStartError,
-    TransportError,
-)
-from .events import (
+from .core.connection import Connection
+from .core.events import (
     CancelReceived,
     Event,
     Ignored,
@@ -45,9 +34,20 @@ from .events import (
     ResponseReceived,
     Send,
 )
+from .core.lifecycle import Session
+from .errors import (
+    ConnectionClosedError,
+    FrameError,
+    InternalError,
+    McpError,
+    ParseError,
+    ProtocolError,
+    RequestTimeoutError,
+    ServerStartError,
+    TransportError,
+)
 from .exchange import Application, Exchange
 from .handover import check_own_failure, noticing
-from .lifecycle import Session
 from .waiting import PARTING_SECONDS, Callers, OnChange, OnProgress, Waiter
 from .wakeup import wakeup_type
 

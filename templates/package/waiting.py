@@ -16,9 +16,9 @@ import anyio
 import msgspec
 
 from .channel import Channel, RequestId
-from .connection import Connection
+from .core.connection import Connection
+from .core.events import NotificationReceived, ProgressReceived, ResponseReceived
 from .errors import McpError, RequestTimeoutError
-from .events import NotificationReceived, ProgressReceived, ResponseReceived
 from .wakeup import Wakeup
 
 OnProgress: TypeAlias = Callable[[float, float | None, str | None], Awaitable[None] | None]

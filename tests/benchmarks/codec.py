@@ -9,7 +9,8 @@ import mcp_types
 import orjson
 from mcp_types.methods import parse_client_request, parse_server_result
 
-from mcp_protocol import REVISIONS, _wire, jsonrpc
+from mcp_protocol import REVISIONS, _wire
+from mcp_protocol.core import jsonrpc
 
 from .measure import FLOOR, OURS, SDK, AtMost, Line, best
 

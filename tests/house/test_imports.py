@@ -38,11 +38,11 @@ GENERATOR_LAYERS: Layers = (
 PACKAGE_LAYERS: Layers = (
     ("errors", "channel", "facts", "_wire", "wakeup", "handover", "json_schema", "hints"),
     ("revision", "revision.models", "revision.methods", "revisions", "models"),
-    ("jsonrpc",),
-    ("events", "framing", "trace", "incoming", "outgoing"),
-    ("lifecycle", "meta", "terms", "opening", "subscriptions"),
-    ("state", "notifying", "sending", "receiving"),
-    ("connection",),
+    ("core", "core.jsonrpc"),
+    ("core.events", "framing", "trace", "core.incoming", "core.outgoing"),
+    ("core.lifecycle", "core.meta", "core.terms", "core.opening", "core.subscriptions"),
+    ("core.state", "core.notifying", "core.sending", "core.receiving"),
+    ("core.connection",),
     ("waiting", "transports"),
     ("exchange", "peer"),
     ("_faces", "structured"),
@@ -112,7 +112,7 @@ def layer_name(module: tuple[str, ...]) -> str:
         return "__init__"
     if re.fullmatch(r"r\d{4}_\d\d_\d\d", module[0]):
         return f"revision.{module[1]}" if len(module) > 1 else "revision"
-    return module[0]
+    return ".".join(module[:2]) if module[0] == "core" else module[0]
 
 
 def place_of(layers: Layers) -> dict[str, int]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from mcp_protocol.core.events import NotificationReceived, ResponseReceived
 from mcp_protocol.errors import ProtocolError
-from mcp_protocol.events import NotificationReceived, ResponseReceived
 from mcp_protocol.facts import Role
 from mcp_protocol.revisions import REVISIONS
 from package.ends import both, end_of

@@ -12,9 +12,9 @@ import anyio
 import pytest
 
 from mcp_protocol.client import connect
-from mcp_protocol.connection import Connection
+from mcp_protocol.core.connection import Connection
+from mcp_protocol.core.events import CancelReceived, Ignored, RequestFailed
 from mcp_protocol.errors import InternalError, RequestCancelledError
-from mcp_protocol.events import CancelReceived, Ignored, RequestFailed
 from mcp_protocol.facts import Role
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.toolkit.server import Server

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from mcp_protocol._client import ClientApplication, Identity
-from mcp_protocol.connection import Connection
+from mcp_protocol.core.connection import Connection
+from mcp_protocol.core.events import RequestFailed
+from mcp_protocol.core.lifecycle import Description, declared
 from mcp_protocol.errors import LocalProtocolError, MissingCapabilityError
-from mcp_protocol.events import RequestFailed
 from mcp_protocol.exchange import Exchange
 from mcp_protocol.facts import Method, Revision
-from mcp_protocol.lifecycle import Description, declared
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.toolkit.server import Server
 from package.ends import both, end_of

@@ -17,6 +17,7 @@ import pytest
 from mcp_protocol.channel import Channel, RequestId
 from mcp_protocol.client import ClientHandlers, connect
 from mcp_protocol.context import Context
+from mcp_protocol.core.events import Ignored
 from mcp_protocol.errors import (
     ConnectionClosedError,
     EndOfChannel,
@@ -24,7 +25,6 @@ from mcp_protocol.errors import (
     RemoteError,
     RequestTimeoutError,
 )
-from mcp_protocol.events import Ignored
 from mcp_protocol.exchange import Exchange
 from mcp_protocol.toolkit.server import Server
 from mcp_protocol.transports.lines import stream_channel

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mcp_protocol.core.events import RequestFailed, RequestReceived, ResponseReceived
 from mcp_protocol.errors import (
     InternalError,
     LocalProtocolError,
@@ -14,7 +15,6 @@ from mcp_protocol.errors import (
     RemoteError,
     RemoteProtocolError,
 )
-from mcp_protocol.events import RequestFailed, RequestReceived, ResponseReceived
 from mcp_protocol.facts import Method, Role, other
 from mcp_protocol.revisions import REVISIONS
 from package.ends import answered, answering, ask, asking, end_of

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from mcp_protocol import errors
-from mcp_protocol.connection import Connection
+from mcp_protocol.core.connection import Connection
+from mcp_protocol.core.events import RequestFailed, ResponseReceived
 from mcp_protocol.errors import (
     NO_DATA,
     InternalError,
@@ -19,7 +20,6 @@ from mcp_protocol.errors import (
     RemoteError,
     ResourceNotFoundError,
 )
-from mcp_protocol.events import RequestFailed, ResponseReceived
 from mcp_protocol.facts import Role, other
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.toolkit.server import Server

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from mcp_protocol.channel import Channel
-from mcp_protocol.connection import Connection
+from mcp_protocol.core.connection import Connection
+from mcp_protocol.core.events import NotificationReceived
 from mcp_protocol.errors import MethodNotFoundError
-from mcp_protocol.events import NotificationReceived
 from mcp_protocol.exchange import Exchange
 from mcp_protocol.facts import Role, other
 from mcp_protocol.peer import Peer

@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
+from mcp_protocol.core.events import RequestFailed, RequestReceived, ResponseReceived
 from mcp_protocol.errors import MethodNotFoundError, RemoteError
-from mcp_protocol.events import RequestFailed, RequestReceived, ResponseReceived
 from mcp_protocol.facts import Role
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.toolkit.server import Server

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.connection import Connection
-from mcp_protocol.errors import MissingCapabilityError, RemoteError
-from mcp_protocol.events import (
+from mcp_protocol.core.connection import Connection
+from mcp_protocol.core.events import (
     Event,
     Ignored,
     NotificationReceived,
@@ -16,8 +15,9 @@ from mcp_protocol.events import (
     RequestFailed,
     ResponseReceived,
 )
+from mcp_protocol.errors import MissingCapabilityError, RemoteError
 from mcp_protocol.facts import Role, other
-from mcp_protocol.framing import LineReader
+from mcp_protocol.framing.lines import LineReader
 from mcp_protocol.revisions import REVISIONS
 from package.ends import ASKED, answering, ask, asking, both, end_of
 from package.pair import Pair

@@ -8,7 +8,7 @@ import pytest
 
 from mcp_protocol import Server, connect
 from mcp_protocol.channel import Channel
-from mcp_protocol.connection import Connection
+from mcp_protocol.core.connection import Connection
 from mcp_protocol.errors import InvalidParamsError, RemoteError
 from mcp_protocol.exchange import Exchange
 from mcp_protocol.peer import Peer

@@ -15,8 +15,8 @@ import anyio
 import pytest
 
 from mcp_protocol.client import connect
+from mcp_protocol.core.events import NotificationReceived
 from mcp_protocol.errors import ConnectionClosedError, ServerStartError
-from mcp_protocol.events import NotificationReceived
 from package.live import text_of
 from package.stdio_process import PATHS, SERVER, process, script
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, request

@@ -12,8 +12,8 @@ import pytest
 
 from mcp_protocol.client import ClientHandlers, connect
 from mcp_protocol.context import Context
+from mcp_protocol.core.events import Ignored, NotificationReceived
 from mcp_protocol.errors import ConnectionClosedError, MethodNotFoundError, RemoteError
-from mcp_protocol.events import Ignored, NotificationReceived
 from mcp_protocol.toolkit.server import Server
 from package.live import FakeServer, live
 from package.streams import ACKNOWLEDGED, ALL_LISTS, CHANGED, LISTEN, UPDATED, tag

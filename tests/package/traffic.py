@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mcp_protocol.core.events import RequestReceived
 from mcp_protocol.errors import (
     InternalError,
     MethodNotFoundError,
@@ -12,7 +13,6 @@ from mcp_protocol.errors import (
     ProtocolError,
     ResourceNotFoundError,
 )
-from mcp_protocol.events import RequestReceived
 from mcp_protocol.facts import Role, other
 from package.pair import Pair
 from package.samples import PARAMS, RESULTS, URI

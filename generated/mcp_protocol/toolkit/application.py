@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from .._wire import convert, to_builtins
+from ..core.lifecycle import Description
 from ..errors import InvalidParamsError, MethodNotFoundError, ResourceNotFoundError
 from ..exchange import Exchange
 from ..facts import Method, Revision
-from ..lifecycle import Description
 from .kinds import is_object
 from .listings import Listing
 from .mounts import Mounts

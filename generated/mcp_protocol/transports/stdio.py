@@ -16,7 +16,7 @@ from typing import TypeGuard
 
 from ..channel import RequestId
 from ..errors import ConnectionClosedError
-from ..framing import MESSAGE_LIMIT
+from ..framing.lines import MESSAGE_LIMIT
 from .descriptors import open_sink, open_source
 from .lines import LineChannel, Sink
 from .threaded import ThreadedSink

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._wire import to_builtins
+from ..core.lifecycle import declared
 from ..errors import InternalError, MissingCapabilityError
 from ..exchange import Exchange
-from ..lifecycle import declared
 
 _ELICITATION = "elicitation/create"
 

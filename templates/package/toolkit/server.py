@@ -13,9 +13,9 @@ from typing import Any, TypeAlias, TypeVar
 from .. import server
 from .._wire import to_builtins
 from ..channel import Channel
+from ..core.lifecycle import Description
 from ..exchange import Exchange
 from ..facts import Revision
-from ..lifecycle import Description
 from ..revisions import REVISIONS
 from .application import RESOURCE_UPDATED, Settings, Toolkit
 from .content import Annotations, Icon, ToolAnnotations

@@ -21,7 +21,7 @@ from anyio.abc import ByteStream
 
 from ..channel import RequestId
 from ..errors import ConnectionClosedError, EndOfChannel
-from ..framing import MESSAGE_LIMIT, LineReader, TooLong, frame_line
+from ..framing.lines import MESSAGE_LIMIT, LineReader, TooLong, frame_line
 
 CHUNK = 64 * 1024
 """Bytes read at once: what a pipe usually holds."""

@@ -22,7 +22,7 @@ from anyio.lowlevel import EventLoopToken, checkpoint, current_token
 
 from ..channel import RequestId
 from ..errors import ConnectionClosedError, EndOfChannel, ServerStartError, TransportError
-from ..framing import MESSAGE_LIMIT
+from ..framing.lines import MESSAGE_LIMIT
 from .descriptors import open_sink, open_source
 from .lines import LineChannel
 from .process_tree import ProcessTree

@@ -1,0 +1,142 @@
+"""The two lifecycles as tables: which message moves a session where, and which must not come.
+
+A session of the handshake kind walks through `State`; the tables say what each message does in
+each state, and a pair that is not there is refused. In the per-request kind there is no state to
+walk through: `RequestTerms` are read from each request's `_meta` and hold for it alone.
+
+Source: basic/lifecycle (to 2025-11-25), basic/versioning (2026-07-28).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from .._wire import is_object
+from ..facts import Revision, Revisions
+
+
+class _Single(enum.Enum):
+    """An enumeration whose members are looked up with each message."""
+
+    __hash__ = object.__hash__  # there is one of each; Enum hashes names, in Python
+
+
+class State(_Single):
+    """How far the handshake is."""
+
+    NEW = "new"
+    """Nothing was said yet."""
+    ANSWERED = "answered"
+    """`initialize` has its answer; the client has not confirmed it."""
+    READY = "ready"
+    """Both sides may send whatever was agreed."""
+
+
+class Trigger(_Single):
+    """What a client's message means to the handshake."""
+
+    INITIALIZE = "initialize"
+    INITIALIZED = "notifications/initialized"
+    PING = "ping"
+    REQUEST = "any other request"
+    NOTIFICATION = "any other notification"
+
+
+SERVER_MOVES: Mapping[tuple[State, Trigger], State] = {
+    (State.NEW, Trigger.INITIALIZE): State.ANSWERED,
+    (State.NEW, Trigger.PING): State.NEW,
+    (State.ANSWERED, Trigger.INITIALIZED): State.READY,
+    (State.ANSWERED, Trigger.PING): State.ANSWERED,
+    # Clients exist that never send notifications/initialized: their first request stands for it.
+    (State.ANSWERED, Trigger.REQUEST): State.READY,
+    (State.ANSWERED, Trigger.NOTIFICATION): State.ANSWERED,
+    (State.READY, Trigger.INITIALIZED): State.READY,
+    (State.READY, Trigger.PING): State.READY,
+    (State.READY, Trigger.REQUEST): State.READY,
+    (State.READY, Trigger.NOTIFICATION): State.READY,
+}
+"""What a server's session does on a client's message; a pair that is absent is refused."""
+
+BEFORE_READY = frozenset({"ping", "notifications/message"})
+"""What a server may send before the client has confirmed the handshake."""
+
+_TRIGGERS = {trigger.value: trigger for trigger in Trigger}
+
+
+def trigger_of(method: str, *, request: bool) -> Trigger:
+    """What a message means to the handshake."""
+    return _TRIGGERS.get(method) or (Trigger.REQUEST if request else Trigger.NOTIFICATION)
+
+
+@dataclass
+class Session:
+    """What was agreed with the peer, until the connection ends.
+
+    Attributes:
+        revision: The revision both speak.
+        own_capabilities: What this side declared, as wire object.
+        peer_capabilities: What the peer declared.
+        peer_info: How the peer calls itself, if it said so.
+        instructions: How the server wants to be used (a client's session only).
+        supported: Revisions the server named (per-request lifecycle only).
+        state: How far the handshake is.
+        confirmed: Whether the client's `notifications/initialized` came (a server's session only).
+        log_level: Least level of log messages the client wants; `None` until it said.
+        subscriptions: Resources whose updates the client asked for.
+    """
+
+    revision: Revision
+    own_capabilities: Mapping[str, Any]
+    peer_capabilities: Mapping[str, Any]
+    peer_info: Mapping[str, Any] | None = None
+    instructions: str | None = None
+    supported: tuple[str, ...] = ()
+    state: State = State.READY
+    confirmed: bool = False
+    log_level: str | None = None
+    subscriptions: set[str] = field(default_factory=set[str])
+
+
+class RequestTerms(msgspec.Struct, frozen=True):
+    """What one request declares about its sender, for itself alone."""
+
+    revision: Revision
+    peer_capabilities: Mapping[str, Any]
+    peer_info: Mapping[str, Any] | None
+    log_level: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """One side's account of itself in one revision, as wire objects.
+
+    Attributes:
+        info: Name, version and what else the revision's `Implementation` has.
+        capabilities: What it declares.
+        instructions: For servers: how to use it.
+    """
+
+    info: Mapping[str, Any]
+    capabilities: Mapping[str, Any]
+    instructions: str | None = None
+
+
+def declared(capabilities: Mapping[str, Any], path: tuple[str, ...]) -> bool:
+    """Whether a capability is there: an object counts by its presence, a flag if it is true."""
+    here: Any = capabilities
+    for name in path:
+        if not is_object(here) or name not in here:
+            return False
+        here = here[name]
+    return here is not False and here is not None
+
+
+def newest_common(own: Revisions, offered: tuple[str, ...]) -> Revision | None:
+    """The newest of our revisions that the peer named."""
+    common = [name for name in own if name in offered]
+    return own[max(common)] if common else None

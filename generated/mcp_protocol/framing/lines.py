@@ -1,0 +1,111 @@
+"""Framing: bytes in, whole messages out, and back. Opens no stream and reads no JSON.
+
+A message is one line. A pipe may cut it anywhere, so the reader keeps the unfinished tail and looks
+for newlines only in what is new: feeding byte by byte costs no more than feeding at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import INVALID_REQUEST, FrameError, LocalProtocolError
+
+MESSAGE_LIMIT = 64 * 1024 * 1024
+"""Longest message accepted by default, in bytes: room for a large blob in Base64."""
+
+
+@dataclass(frozen=True)
+class TooLong:
+    """Stands for a message over the limit; its bytes were dropped.
+
+    Attributes:
+        limit: The limit it passed, in bytes.
+    """
+
+    limit: int
+
+    def error(self) -> FrameError:
+        """The error that says so."""
+        return FrameError(
+            f"expected a message of at most {self.limit} bytes, came a longer one; it was dropped",
+            INVALID_REQUEST,
+        )
+
+
+class LineReader:
+    """Cut a byte stream into messages.
+
+    Lines end with LF or CRLF. Blank lines are no messages.
+
+    Args:
+        limit: Longest message accepted, in bytes: a peer must not fill our memory.
+
+    Source: basic/transports (stdio).
+    """
+
+    __slots__ = ("_dropping", "_limit", "_tail")
+
+    def __init__(self, limit: int = MESSAGE_LIMIT) -> None:
+        self._limit = limit
+        self._tail = bytearray()
+        self._dropping = False
+
+    def feed(self, data: bytes) -> list[bytes | TooLong]:
+        """Take the next bytes of the stream; return what they complete, in order.
+
+        A message over the limit is reported once, as soon as it passes it; what is left of its
+        line is dropped.
+        """
+        first, *rest = data.split(b"\n")
+        if not rest:
+            return self._keep(first)
+        found: list[bytes | TooLong] = []
+        if self._tail:
+            self._tail += first
+            first = bytes(self._tail)
+            self._tail.clear()
+        if self._dropping:
+            self._dropping = False
+        else:
+            self._add(first, found)
+        last = rest.pop()
+        for line in rest:
+            self._add(line, found)
+        found += self._keep(last)
+        return found
+
+    def end(self) -> list[bytes | TooLong]:
+        """The stream has ended: return the last message if no newline closed it."""
+        return self.feed(b"\n") if self._tail else []
+
+    def _keep(self, data: bytes) -> list[bytes | TooLong]:
+        if not self._dropping:
+            self._tail += data
+            # One byte more may yet be the CR of a CRLF.
+            if len(self._tail) > self._limit + 1:
+                self._tail.clear()
+                self._dropping = True
+                return [TooLong(self._limit)]
+        return []
+
+    def _add(self, line: bytes, found: list[bytes | TooLong]) -> None:
+        if line.endswith(b"\r"):
+            line = line[:-1]
+        if len(line) > self._limit:
+            found.append(TooLong(self._limit))
+        elif line and not line.isspace():
+            found.append(line)
+
+
+def frame_line(message: bytes) -> bytes:
+    """Frame one message as a line.
+
+    Raises:
+        LocalProtocolError: The message holds a raw newline and would be read as two.
+
+    Source: basic/transports (stdio).
+    """
+    if b"\n" in message:
+        at = message.index(b"\n")
+        raise LocalProtocolError(f"expected a message on one line, came a newline at byte {at}")
+    return message + b"\n"

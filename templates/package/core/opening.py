@@ -1,0 +1,179 @@
+"""How a client comes to an agreement: probe, or handshake, or one after the other.
+
+The steps form a table. A client that speaks both kinds of revision asks `server/discover` first;
+an answer, or an error that only modern servers know, keeps it there; anything else, silence
+included, means `initialize`. A client of one kind takes its one way.
+
+Source: basic/lifecycle (to 2025-11-25), basic/transports/stdio#backward-compatibility (2026-07-28).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .._wire import UNSET, ValidationError, convert, is_object, to_builtins
+from ..errors import McpError, RemoteError, RemoteProtocolError, RevisionError
+from ..facts import Lifecycle, Revision, Revisions
+from .lifecycle import Description, Session, State, newest_common
+
+
+class Step(enum.Enum):
+    """Where the opening is."""
+
+    PROBING = "probing"
+    INITIALIZING = "initializing"
+    DONE = "done"
+
+
+class Opening:
+    """A client's way to a session. It decides; `Connection` sends and receives.
+
+    Args:
+        revisions: The revisions this client offers.
+        describe: The client's account of itself in a revision.
+    """
+
+    def __init__(self, revisions: Revisions, describe: Callable[[Revision], Description]) -> None:
+        self._all = revisions
+        self._describe = describe
+        self._modern = revisions.of(Lifecycle.PER_REQUEST)
+        self._legacy = revisions.of(Lifecycle.HANDSHAKE)
+        self._tried: set[str] = set()
+        self.step = Step.PROBING if self._modern else Step.INITIALIZING
+        self.shook_hands = False
+        """Whether the session came about by a handshake, which the client confirms."""
+        self.revision = (self._modern or self._legacy).newest()
+
+    @property
+    def may_fall_back(self) -> bool:
+        """Whether there is a handshake to try when a probe fails."""
+        return bool(self._legacy)
+
+    def request(self) -> tuple[Revision, str, dict[str, Any]]:
+        """The request of this step: revision, method, and params without `_meta`."""
+        self._tried.add(self.revision.name)
+        if self.step is Step.PROBING:
+            return self.revision, "server/discover", {}
+        own = self._describe(self.revision)
+        params = {
+            "protocolVersion": self.revision.name,
+            "capabilities": own.capabilities,
+            "clientInfo": own.info,
+        }
+        return self.revision, "initialize", params
+
+    def answered(self, result: Any) -> Session | None:
+        """Take the typed result of this step's request.
+
+        Returns:
+            The session, or `None` if another `request` has to be made.
+
+        Raises:
+            RevisionError: Nothing in common.
+        """
+        if self.step is Step.INITIALIZING:
+            return self._initialized(result)
+        offered = tuple(result.supported_versions)
+        common = newest_common(self._modern, offered)
+        if common is None:
+            self._negotiate(offered)
+            return None
+        self.step = Step.DONE
+        meta: Mapping[str, Any] = result.meta if result.meta is not UNSET else {}
+        info = meta.get(common.facts.meta.server_info or "")
+        return Session(
+            revision=common,
+            own_capabilities=self._describe(common).capabilities,
+            peer_capabilities=to_builtins(result.capabilities),
+            peer_info=info if is_object(info) else None,
+            instructions=_given(result.instructions),
+            supported=offered,
+        )
+
+    def failed(self, error: McpError | None) -> None:
+        """The step's request failed, or stayed without answer (`None`).
+
+        The next `request` is then the one to make.
+
+        Raises:
+            RevisionError: Nothing in common, or a server of a kind this client does not speak.
+            McpError: A modern server, or the handshake, refused: `error` as it came.
+        """
+        if self.step is Step.INITIALIZING:
+            self._refused(error)
+        elif isinstance(error, RemoteError) and self._is_modern(error):
+            offered = _named(error, "supported")
+            if not offered:
+                raise error
+            self._negotiate(offered)
+        elif not self._legacy:
+            told = f": {error}" if error is not None else ""
+            raise RevisionError(f"the server speaks no per-request revision{told}", self._names())
+        else:
+            self._handshake(self._legacy.newest())
+
+    def _handshake(self, revision: Revision) -> None:
+        self.step = Step.INITIALIZING
+        self.revision = revision
+
+    def _initialized(self, result: Any) -> Session:
+        revision = self._legacy.get(result.protocol_version)
+        if revision is None:
+            raise RevisionError(
+                "the server chose a revision that was not offered",
+                self._names(),
+                (result.protocol_version,),
+            )
+        self.step = Step.DONE
+        self.shook_hands = True
+        return Session(
+            revision=revision,
+            own_capabilities=self._describe(revision).capabilities,
+            peer_capabilities=to_builtins(result.capabilities),
+            peer_info=to_builtins(result.server_info),
+            instructions=_given(result.instructions),
+            state=State.READY,
+        )
+
+    def _negotiate(self, offered: tuple[str, ...]) -> None:
+        """A modern server named what it speaks: take the newest that was not tried yet."""
+        fresh = tuple(name for name in offered if name not in self._tried)
+        revision = newest_common(self._all, fresh)
+        if revision is None:
+            raise RevisionError("no revision in common", self._names(), offered)
+        if revision.lifecycle is Lifecycle.HANDSHAKE:
+            self._handshake(revision)
+        self.revision = revision
+
+    def _refused(self, error: McpError | None) -> None:
+        """`initialize` was refused. Some servers then name the revisions they know."""
+        offered = _named(error, "supported") if isinstance(error, RemoteError) else ()
+        if not offered:
+            raise error or RemoteProtocolError("initialize: no answer")
+        fresh = tuple(name for name in offered if name not in self._tried)
+        revision = newest_common(self._legacy, fresh)
+        if revision is None:
+            raise RevisionError("no revision in common", self._names(), offered) from error
+        self.revision = revision
+
+    def _is_modern(self, error: RemoteError) -> bool:
+        codes = self.revision.facts.defined_codes
+        return codes is not None and error.code in codes
+
+    def _names(self) -> tuple[str, ...]:
+        return tuple(self._all)
+
+
+def _named(error: RemoteError, member: str) -> tuple[str, ...]:
+    """The strings that `error.data` lists under a member; none if it is no such list."""
+    names = error.data.get(member) if is_object(error.data) else None
+    try:
+        return tuple(convert(names, list[str]))
+    except ValidationError:
+        return ()
+
+
+def _given(value: Any) -> Any:
+    return None if value is UNSET else value

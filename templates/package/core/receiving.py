@@ -1,0 +1,389 @@
+"""The receiving half of a connection: a message in, events out.
+
+Every kind of message has one function, and so has every request and notification that the
+connection handles itself; both are found in tables. Whatever a peer sends, nothing raises: it is
+answered with an error, ignored, or fails the one call it belongs to.
+
+Source: basic/index, basic/lifecycle, basic/versioning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from .._wire import to_builtins
+from ..channel import RequestId
+from ..errors import (
+    InvalidParamsError,
+    InvalidRequestError,
+    MethodNotFoundError,
+    ProtocolError,
+    RemoteError,
+    RemoteProtocolError,
+    RequestCancelledError,
+)
+from ..facts import Lifecycle, Method, Revision
+from . import jsonrpc
+from .events import (
+    CancelReceived,
+    Event,
+    Ignored,
+    NotificationReceived,
+    ProgressReceived,
+    RequestFailed,
+    RequestReceived,
+    ResponseReceived,
+    Send,
+)
+from .incoming import Serving, token_of
+from .lifecycle import SERVER_MOVES, RequestTerms, Session, State, declared, trigger_of
+from .notifying import Notifier
+from .outgoing import Call
+from .sending import Sender
+from .state import ConnectionState
+from .subscriptions import ACKNOWLEDGED, honoured
+from .terms import TermsReader, read_meta
+
+_EMPTY: Mapping[str, Any] = {}
+
+
+class Receiver:
+    """Turns the peer's messages into events."""
+
+    def __init__(self, state: ConnectionState, sender: Sender, notifier: Notifier) -> None:
+        self._state = state
+        self._sender = sender
+        self._notifier = notifier
+        self._handshakes = state.revisions.of(Lifecycle.HANDSHAKE)
+        self._terms = TermsReader(state.revisions)
+        self._requests: Mapping[str, Callable[[RequestReceived], list[Event]]] = {
+            "ping": self._ping
+        }
+        if state.role == "server":
+            self._requests = {
+                **self._requests,
+                "initialize": self._initialize,
+                "server/discover": self._discover,
+                "logging/setLevel": self._set_level,
+                "subscriptions/listen": self._listen,
+            }
+        self._notices: Mapping[str, Callable[[NotificationReceived], list[Event]]] = {
+            "notifications/cancelled": self._cancelled,
+            "notifications/initialized": self._initialized,
+        }
+
+    def receive(self, data: bytes, now: float) -> list[Event]:
+        """Take one message, or in a revision with batches several."""
+        if not jsonrpc.is_batch(data):
+            return self._one(jsonrpc.parse(data), now)
+        session = self._state.session
+        if session is None or not session.revision.batching:
+            return self._one(jsonrpc.parse(data), now)
+        return [event for part in jsonrpc.parse_batch(data) for event in self._one(part, now)]
+
+    def unreadable(self, error: ProtocolError) -> list[Event]:
+        """A frame that is no message at all."""
+        return self._malformed(jsonrpc.Malformed(None, error, True))
+
+    def _one(self, message: jsonrpc.Message, now: float) -> list[Event]:
+        match message:
+            case jsonrpc.Request():
+                return self._request(message)
+            case jsonrpc.Result():
+                return self._result(message)
+            case jsonrpc.Notification():
+                return self._notification(message, now)
+            case jsonrpc.Failure():
+                return self._failure(message)
+            case jsonrpc.Malformed():
+                return self._malformed(message)
+
+    def _request(self, message: jsonrpc.Request) -> list[Event]:
+        revision = self._session_revision()
+        if self._state.role == "client" and not revision.facts.client_responses:
+            # In this revision a client has nothing to answer: there are no requests to it.
+            return [Ignored(f"request {message.method} from a server of {revision.name}")]
+        try:
+            if self._state.role == "server":
+                meta, stated = self._terms.read(message.params)
+            else:
+                meta, stated = read_meta(message.params), None
+            terms = stated or self._session_terms(message.method)
+            revision = terms.revision
+            if message.id in self._state.serving:
+                raise InvalidRequestError(f"id {message.id!r} belongs to an open request")
+            event = self._typed(message, meta, terms)
+        except ProtocolError as error:
+            return [self._refuse(message.id, error, revision)]
+        own = self._requests.get(message.method)
+        self._state.serving[message.id] = Serving(
+            event.method,
+            revision,
+            event.params,
+            token_of(meta),
+            terms.log_level,
+            terms.peer_capabilities,
+        )
+        return [event] if own is None else own(event)
+
+    def _session_terms(self, method: str) -> RequestTerms:
+        """What a request that states nothing itself is judged by."""
+        session = self._state.session
+        if self._state.role == "server":
+            state = State.NEW if session is None else session.state
+            move = SERVER_MOVES.get((state, trigger_of(method, request=True)))
+            if move is None:
+                raise self._out_of_turn(method)
+            if session is not None:
+                session.state = move
+        if session is None:
+            return RequestTerms(self._session_revision(), _EMPTY, None, None)
+        return RequestTerms(session.revision, session.peer_capabilities, session.peer_info, None)
+
+    def _out_of_turn(self, method: str) -> ProtocolError:
+        if self._state.session is not None:
+            return InvalidRequestError(f"expected no second initialize, got {method}")
+        if modern := ", ".join(self._terms.supported):
+            return InvalidParamsError(
+                f"{method}: expected initialize first, or params._meta that names one of {modern}"
+            )
+        return InvalidRequestError(f"expected initialize first, got {method}")
+
+    def _session_revision(self) -> Revision:
+        """What is agreed; before that, the newest revision with a handshake."""
+        session = self._state.session
+        if session is not None:
+            return session.revision
+        return (self._handshakes or self._state.revisions).newest()
+
+    def _typed(
+        self, message: jsonrpc.Request, meta: Mapping[str, Any], terms: RequestTerms
+    ) -> RequestReceived:
+        """The request with its params decoded by its row in the table.
+
+        Raises:
+            MethodNotFoundError: No such request, or its capability was not declared.
+            InvalidParamsError: The params do not fit.
+        """
+        revision = terms.revision
+        method = self._state.incoming_request(revision, message.method)
+        if method is None:
+            raise MethodNotFoundError(message.method)
+        if method.capability:
+            own = self._state.own_capabilities(revision)
+            if not declared(own, method.capability):
+                raise MethodNotFoundError(message.method)
+        params = _decode_params(method, message.params)
+        return RequestReceived(
+            message.id,
+            method,
+            params,
+            message.params,
+            meta,
+            revision,
+            terms.peer_info,
+            terms.peer_capabilities,
+        )
+
+    def _notification(self, message: jsonrpc.Notification, now: float) -> list[Event]:
+        revision = self._state.revision
+        if self._state.role == "server" and not self._in_turn(message.method):
+            return [Ignored(f"{message.method}: not expected now")]
+        method = self._incoming_notification(message.method)
+        if method is None:
+            return [Ignored(f"unknown notification {message.method}")]
+        try:
+            meta = read_meta(message.params)
+            params = _decode_params(method, message.params)
+        except ProtocolError as error:
+            return [Ignored(f"{message.method}: {error.message}")]
+        stream = meta.get(revision.facts.meta.subscription_id or "")
+        if stream is not None and self._state.role == "client" and not self._listens(stream):
+            return [Ignored(f"{message.method}: {stream!r} is no open subscription")]
+        event = NotificationReceived(method, params, message.params, meta, revision, stream)
+        if message.method == "notifications/progress":
+            return self._progressed(event, now)
+        own = self._notices.get(message.method)
+        return [event] if own is None else own(event)
+
+    def _in_turn(self, name: str) -> bool:
+        """Whether a client's notification may come now; it may move the handshake on."""
+        session = self._state.session
+        if session is None:
+            return bool(self._terms.supported)  # no handshake precedes those of per-request clients
+        move = SERVER_MOVES.get((session.state, trigger_of(name, request=False)))
+        if move is not None:
+            session.state = move
+        return move is not None
+
+    def _incoming_notification(self, name: str) -> Method | None:
+        for revision in self._state.spoken():
+            method = revision.notifications_from(self._state.peer_role).get(name)
+            if method is not None:
+                return method
+        return self._state.extensions.get(name)
+
+    def _result(self, message: jsonrpc.Result) -> list[Event]:
+        call = self._state.calls.pop(message.id)
+        if call is None:
+            return [Ignored(f"result for {message.id!r}, which is no open request")]
+        try:
+            result = call.method.decode_result(message.result)
+            _check_result_type(call, result)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            failure = RemoteProtocolError(f"{call.method.name}: result: {error}")
+            return [RequestFailed(message.id, failure)]
+        except RemoteProtocolError as failure:
+            return [RequestFailed(message.id, failure)]
+        return [ResponseReceived(message.id, result, message.result)]
+
+    def _failure(self, message: jsonrpc.Failure) -> list[Event]:
+        call = None if message.id is None else self._state.calls.pop(message.id)
+        if call is None or message.id is None:
+            what = "the connection" if message.id is None else repr(message.id)
+            return [Ignored(f"error {message.code} about {what}: {message.message}")]
+        error = RemoteError(message.code, message.message, message.data, call.method.name)
+        return [RequestFailed(message.id, error)]
+
+    def _malformed(self, message: jsonrpc.Malformed) -> list[Event]:
+        if message.response and message.id is not None:
+            call = self._state.calls.pop(message.id)
+            if call is not None:
+                failure = RemoteProtocolError(f"{call.method.name}: {message.error.message}")
+                return [RequestFailed(message.id, failure)]
+        if not message.answerable or (self._state.role == "client" and self._is_noise(message)):
+            return [Ignored(message.error.message)]
+        return [self._refuse(message.id, message.error, self._state.revision)]
+
+    def _is_noise(self, message: jsonrpc.Malformed) -> bool:
+        """Whether a client is silent about it: a server may print, line after line."""
+        return message.id is None or not self._session_revision().facts.client_responses
+
+    def _refuse(
+        self, identifier: RequestId | None, error: ProtocolError, revision: Revision
+    ) -> Send:
+        return Send(self._sender.refusal(identifier, error, revision), identifier)
+
+    def _answer(self, event: RequestReceived, result: Any = None) -> list[Event]:
+        try:
+            message = self._sender.respond(event.id, result)
+        except ProtocolError as error:
+            message = self._sender.fail(event.id, error)
+        return [] if message is None else [Send(message, event.id)]
+
+    def _ping(self, event: RequestReceived) -> list[Event]:
+        return self._answer(event)
+
+    def _initialize(self, event: RequestReceived) -> list[Event]:
+        params = event.params
+        known = params.protocol_version in self._handshakes
+        revision = self._handshakes[params.protocol_version] if known else self._handshakes.newest()
+        own = self._state.describe(revision)
+        self._state.session = Session(
+            revision=revision,
+            own_capabilities=own.capabilities,
+            peer_capabilities=to_builtins(params.capabilities),
+            peer_info=to_builtins(params.client_info),
+            state=SERVER_MOVES[State.NEW, trigger_of("initialize", request=True)],
+        )
+        self._state.serving[event.id].revision = revision
+        self._state.serving[event.id].method = revision.client_requests["initialize"]
+        result: dict[str, Any] = {
+            "protocolVersion": revision.name,
+            "capabilities": own.capabilities,
+            "serverInfo": own.info,
+        }
+        if own.instructions is not None:
+            result["instructions"] = own.instructions
+        return self._answer(event, result)
+
+    def _discover(self, event: RequestReceived) -> list[Event]:
+        own = self._state.describe(event.revision)
+        result: dict[str, Any] = {
+            "supportedVersions": self._terms.supported,
+            "capabilities": own.capabilities,
+        }
+        if own.instructions is not None:
+            result["instructions"] = own.instructions
+        return self._answer(event, result)
+
+    def _set_level(self, event: RequestReceived) -> list[Event]:
+        assert self._state.session is not None
+        self._state.session.log_level = event.params.level
+        return self._answer(event)
+
+    def _listen(self, event: RequestReceived) -> list[Event]:
+        wanted = to_builtins(event.params.notifications)
+        agreed = honoured(wanted, self._state.own_capabilities(event.revision))
+        self._state.streams.open(event.id, agreed)
+        self._state.serving[event.id].quiet()
+        key = event.revision.facts.meta.subscription_id
+        params = {"_meta": {key: event.id}, "notifications": agreed}
+        message = self._notifier.notification(event.revision, ACKNOWLEDGED, params)
+        return [Send(message, event.id)]
+
+    def _cancelled(self, event: NotificationReceived) -> list[Event]:
+        identifier = event.params.request_id
+        reason = None if event.params.reason is UNSET else event.params.reason
+        if self._state.role == "client" and self._listens(identifier):
+            self._state.calls.pop(identifier)
+            error = RequestCancelledError("the server ended the subscription")
+            return [RequestFailed(identifier, error)]
+        serving = self._state.serving.get(identifier)
+        if serving is None:
+            return [Ignored(f"cancelled: {identifier!r} is no open request")]
+        del self._state.serving[identifier]
+        self._state.streams.close(identifier)
+        return [CancelReceived(identifier, reason)]
+
+    def _listens(self, identifier: Any) -> bool:
+        """Whether an id is that of a subscription of ours; `True` and `1.0` are not `1`."""
+        call = self._state.calls.get(identifier) if type(identifier) in (int, str) else None
+        return call is not None and call.method.name == call.revision.facts.listen
+
+    def _initialized(self, event: NotificationReceived) -> list[Event]:
+        session = self._state.session
+        if session is None or session.confirmed:
+            return [Ignored("the handshake was confirmed already")]
+        session.confirmed = True
+        return [event]
+
+    def _progressed(self, event: NotificationReceived, now: float) -> list[Event]:
+        params = event.params
+        call = self._state.calls.get(params.progress_token)
+        if call is None or not call.wants_progress:
+            return [Ignored(f"progress for {params.progress_token!r}, which nobody asked for")]
+        call.extend(now)
+        total = None if params.total is UNSET else params.total
+        text = getattr(params, "message", UNSET)
+        message = None if text is UNSET else text
+        return [ProgressReceived(params.progress_token, params.progress, total, message)]
+
+
+def _decode_params(method: Method, params: Raw | None) -> Any:
+    """Typed params; those that are absent, though they may be, decode like `{}`."""
+    if params is None and method.params_required:
+        raise InvalidParamsError(f"{method.name}: expected params, got nothing")
+    if method.params is None:
+        return None
+    try:
+        return method.decode_params(b"{}" if params is None else params)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if params is not None and bytes(params) == b"null":
+            return _decode_params(method, None)
+        raise InvalidParamsError(f"{method.name}: params: {error}") from None
+
+
+def _check_result_type(call: Call, result: Any) -> None:
+    """Refuse a result of a kind that this side does not understand."""
+    known = call.revision.facts.result_types
+    if known and getattr(result, "result_type", None) not in known:
+        got = getattr(result, "result_type", None)
+        expected = ", ".join(sorted(known))
+        raise RemoteProtocolError(
+            f"{call.method.name}: resultType: expected one of {expected}, got {got!r}"
+        )

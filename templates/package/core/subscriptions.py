@@ -1,0 +1,75 @@
+"""Subscription streams of a server: who listens to what.
+
+A stream is a request that stays open. It says which changes it wants; each notification on it
+carries the id of that request.
+
+Source: basic/patterns/subscriptions (2026-07-28).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..channel import RequestId
+from .lifecycle import declared
+
+LIST_CHANGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "notifications/tools/list_changed": ("toolsListChanged", ("tools", "listChanged")),
+    "notifications/prompts/list_changed": ("promptsListChanged", ("prompts", "listChanged")),
+    "notifications/resources/list_changed": ("resourcesListChanged", ("resources", "listChanged")),
+}
+"""Notification to the member of the filter that asks for it, and the capability behind it."""
+
+RESOURCE_UPDATED = "notifications/resources/updated"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+_RESOURCES = "resourceSubscriptions"
+
+
+def honoured(wanted: Mapping[str, Any], capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a filter that a server with these capabilities can serve."""
+    agreed: dict[str, Any] = {
+        member: True
+        for member, path in LIST_CHANGES.values()
+        if wanted.get(member) and declared(capabilities, path)
+    }
+    if wanted.get(_RESOURCES) and declared(capabilities, ("resources", "subscribe")):
+        agreed[_RESOURCES] = wanted[_RESOURCES]
+    return agreed
+
+
+class Streams:
+    """The open streams of a connection, each with the filter that was agreed."""
+
+    def __init__(self) -> None:
+        self._filters: dict[RequestId, Mapping[str, Any]] = {}
+
+    def open(self, identifier: RequestId, agreed: Mapping[str, Any]) -> None:
+        """Begin a stream under the id of its request."""
+        self._filters[identifier] = agreed
+
+    def close(self, identifier: RequestId) -> None:
+        """End a stream, if it is one."""
+        self._filters.pop(identifier, None)
+
+    def clear(self) -> None:
+        """End all streams."""
+        self._filters.clear()
+
+    def ids(self) -> list[RequestId]:
+        """The open streams."""
+        return list(self._filters)
+
+    def wanting(self, method: str, uri: str | None) -> Iterator[RequestId]:
+        """The streams that asked for a change.
+
+        Args:
+            method: The notification.
+            uri: The resource, for updates of one.
+        """
+        for identifier, agreed in self._filters.items():
+            if method == RESOURCE_UPDATED:
+                if uri in agreed.get(_RESOURCES, ()):
+                    yield identifier
+            elif method in LIST_CHANGES and agreed.get(LIST_CHANGES[method][0]):
+                yield identifier
