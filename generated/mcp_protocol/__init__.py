@@ -20,6 +20,11 @@ Use one:
     async with connect(["python", "weather.py"]) as client:
         result = await client.call_tool("forecast", {"city": "Oslo"})
 
+or over HTTP, by `connect("http://127.0.0.1:8000/mcp")`, or, without an event loop:
+
+    with connect_sync(["python", "weather.py"]) as client:
+        result = client.call_tool("forecast", {"city": "Oslo"})
+
 The messages of a revision are in its own subpackage, those of all revisions in `models`. Nothing
 is imported before it is asked for.
 """
@@ -34,6 +39,15 @@ if TYPE_CHECKING:
         UNSET,
         UnsetType,
     )
+    from .asgi.events import (
+        EventStore,
+        MemoryEventStore,
+        StoredEvent,
+    )
+    from .asgi.settings import (
+        HttpSettings,
+        Limits,
+    )
     from .channel import (
         Channel,
     )
@@ -42,14 +56,40 @@ if TYPE_CHECKING:
         ClientHandlers,
         connect,
     )
-    from .connecting import (
+    from .client_side.caching import (
+        Caching,
+    )
+    from .client_side.changes import (
+        Change,
+        ListeningAgain,
+        NotificationFilter,
+        PromptsChanged,
+        ResourcesChanged,
+        ResourceUpdated,
+        ToolsChanged,
+    )
+    from .client_side.connecting import (
         Timeouts,
+    )
+    from .client_side.icons import (
+        safe_icons,
+    )
+    from .client_side.model_choice import (
+        choose_model,
+    )
+    from .client_sync import (
+        SyncClient,
+        SyncClientHandlers,
+        connect_sync,
     )
     from .context import (
         Context,
     )
     from .errors import (
+        AnswerLostError,
+        ConnectFailedError,
         ConnectionClosedError,
+        HttpStatusError,
         InvalidParamsError,
         LocalProtocolError,
         McpError,
@@ -64,6 +104,7 @@ if TYPE_CHECKING:
         ResourceNotFoundError,
         RevisionError,
         ServerStartError,
+        SessionLostError,
         ToolError,
         TransportError,
     )
@@ -79,6 +120,34 @@ if TYPE_CHECKING:
     )
     from .sessions import (
         ServerSession,
+    )
+    from .toolkit.asking.elicitation import (
+        Accepted,
+        Cancelled,
+        Declined,
+    )
+    from .toolkit.asking.form_fields import (
+        titles,
+    )
+    from .toolkit.asking.inputs import (
+        InputRequired,
+    )
+    from .toolkit.asking.out_of_band import (
+        URLElicitation,
+        URLElicitationRequiredError,
+    )
+    from .toolkit.asking.roots import (
+        Root,
+    )
+    from .toolkit.asking.sampling import (
+        ModelPreferences,
+        Sampled,
+        SamplingMessage,
+        ToolUse,
+        ToolUseResult,
+    )
+    from .toolkit.caching import (
+        CacheHint,
     )
     from .toolkit.completion import (
         Completion,
@@ -96,9 +165,6 @@ if TYPE_CHECKING:
         ToolAnnotations,
         ToolResult,
     )
-    from .toolkit.inputs import (
-        InputRequired,
-    )
     from .toolkit.server import (
         Server,
     )
@@ -106,13 +172,34 @@ if TYPE_CHECKING:
 __all__ = [
     "UNSET",
     "UnsetType",
+    "EventStore",
+    "MemoryEventStore",
+    "StoredEvent",
+    "HttpSettings",
+    "Limits",
     "Channel",
     "Client",
     "ClientHandlers",
     "connect",
+    "Caching",
+    "Change",
+    "ListeningAgain",
+    "NotificationFilter",
+    "PromptsChanged",
+    "ResourcesChanged",
+    "ResourceUpdated",
+    "ToolsChanged",
     "Timeouts",
+    "safe_icons",
+    "choose_model",
+    "SyncClient",
+    "SyncClientHandlers",
+    "connect_sync",
     "Context",
+    "AnswerLostError",
+    "ConnectFailedError",
     "ConnectionClosedError",
+    "HttpStatusError",
     "InvalidParamsError",
     "LocalProtocolError",
     "McpError",
@@ -127,6 +214,7 @@ __all__ = [
     "ResourceNotFoundError",
     "RevisionError",
     "ServerStartError",
+    "SessionLostError",
     "ToolError",
     "TransportError",
     "Exchange",
@@ -134,6 +222,20 @@ __all__ = [
     "hints_of",
     "REVISIONS",
     "ServerSession",
+    "Accepted",
+    "Cancelled",
+    "Declined",
+    "titles",
+    "InputRequired",
+    "URLElicitation",
+    "URLElicitationRequiredError",
+    "Root",
+    "ModelPreferences",
+    "Sampled",
+    "SamplingMessage",
+    "ToolUse",
+    "ToolUseResult",
+    "CacheHint",
     "Completion",
     "Annotations",
     "Audio",
@@ -146,20 +248,40 @@ __all__ = [
     "Text",
     "ToolAnnotations",
     "ToolResult",
-    "InputRequired",
     "Server",
 ]
 
 _HOMES = {
     "UNSET": "._wire",
     "UnsetType": "._wire",
+    "EventStore": ".asgi.events",
+    "MemoryEventStore": ".asgi.events",
+    "StoredEvent": ".asgi.events",
+    "HttpSettings": ".asgi.settings",
+    "Limits": ".asgi.settings",
     "Channel": ".channel",
     "Client": ".client",
     "ClientHandlers": ".client",
     "connect": ".client",
-    "Timeouts": ".connecting",
+    "Caching": ".client_side.caching",
+    "Change": ".client_side.changes",
+    "ListeningAgain": ".client_side.changes",
+    "NotificationFilter": ".client_side.changes",
+    "PromptsChanged": ".client_side.changes",
+    "ResourcesChanged": ".client_side.changes",
+    "ResourceUpdated": ".client_side.changes",
+    "ToolsChanged": ".client_side.changes",
+    "Timeouts": ".client_side.connecting",
+    "safe_icons": ".client_side.icons",
+    "choose_model": ".client_side.model_choice",
+    "SyncClient": ".client_sync",
+    "SyncClientHandlers": ".client_sync",
+    "connect_sync": ".client_sync",
     "Context": ".context",
+    "AnswerLostError": ".errors",
+    "ConnectFailedError": ".errors",
     "ConnectionClosedError": ".errors",
+    "HttpStatusError": ".errors",
     "InvalidParamsError": ".errors",
     "LocalProtocolError": ".errors",
     "McpError": ".errors",
@@ -174,6 +296,7 @@ _HOMES = {
     "ResourceNotFoundError": ".errors",
     "RevisionError": ".errors",
     "ServerStartError": ".errors",
+    "SessionLostError": ".errors",
     "ToolError": ".errors",
     "TransportError": ".errors",
     "Exchange": ".exchange",
@@ -181,6 +304,20 @@ _HOMES = {
     "hints_of": ".hints",
     "REVISIONS": ".revisions",
     "ServerSession": ".sessions",
+    "Accepted": ".toolkit.asking.elicitation",
+    "Cancelled": ".toolkit.asking.elicitation",
+    "Declined": ".toolkit.asking.elicitation",
+    "titles": ".toolkit.asking.form_fields",
+    "InputRequired": ".toolkit.asking.inputs",
+    "URLElicitation": ".toolkit.asking.out_of_band",
+    "URLElicitationRequiredError": ".toolkit.asking.out_of_band",
+    "Root": ".toolkit.asking.roots",
+    "ModelPreferences": ".toolkit.asking.sampling",
+    "Sampled": ".toolkit.asking.sampling",
+    "SamplingMessage": ".toolkit.asking.sampling",
+    "ToolUse": ".toolkit.asking.sampling",
+    "ToolUseResult": ".toolkit.asking.sampling",
+    "CacheHint": ".toolkit.caching",
     "Completion": ".toolkit.completion",
     "Annotations": ".toolkit.content",
     "Audio": ".toolkit.content",
@@ -193,7 +330,6 @@ _HOMES = {
     "Text": ".toolkit.content",
     "ToolAnnotations": ".toolkit.content",
     "ToolResult": ".toolkit.content",
-    "InputRequired": ".toolkit.inputs",
     "Server": ".toolkit.server",
 }
 

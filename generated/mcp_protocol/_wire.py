@@ -6,7 +6,7 @@ class derived from `Untagged` at run time; it names the member by what a value c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, TypeGuard
 
@@ -23,8 +23,10 @@ __all__ = [
     "convert",
     "decoder",
     "encode",
+    "is_many",
     "is_object",
-    "nullable_decoder",
+    "members_of",
+    "mending_decoder",
     "to_builtins",
 ]
 
@@ -165,7 +167,7 @@ def _untagged_decoder(kind: UntaggedType) -> Callable[[bytes | Raw], Any]:
         for variant in tests:
             if variant.fits(seen):
                 return decoder(variant.type)(data)
-        return kind.decide(msgspec.json.decode(data))  # says what was expected
+        return convert(msgspec.json.decode(data), kind)  # says what was expected
 
     return _likeliest_first(kind, decode)
 
@@ -203,8 +205,22 @@ def _likeliest_first(
     return decode_likeliest
 
 
-def nullable_decoder(kind: Any, name: str) -> Callable[[bytes | Raw], Any]:
-    """A decoder for an object that takes null under a wire name for no such member.
+def members_of(kind: Any) -> frozenset[str]:
+    """Wire names of the members of a Struct, or of all members of a union without a tag."""
+    if isinstance(kind, UntaggedType):
+        return frozenset(name for each in kind.variants for name in members_of(each.type))
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return frozenset(field.encode_name for field in msgspec.structs.fields(kind))
+    return frozenset()
+
+
+def mending_decoder(
+    kind: Any, mend: Callable[[dict[str, Any]], bool]
+) -> Callable[[bytes | Raw], Any]:
+    """A decoder for an object with members that may be wrong in a way that can be put right.
+
+    Args:
+        mend: Puts the members of a misshapen object right; says whether it changed any.
 
     Raises:
         ValidationError: (from the decoder) JSON of another shape; the text has the path.
@@ -212,16 +228,16 @@ def nullable_decoder(kind: Any, name: str) -> Callable[[bytes | Raw], Any]:
     """
     decode = decoder(kind)
 
-    def decode_nullable(data: bytes | Raw) -> Any:
+    def decode_mended(data: bytes | Raw) -> Any:
         try:
             return decode(data)
         except ValidationError:
             members = msgspec.json.decode(data, type=dict[str, Any])
-            if members.pop(name, UNSET) is not None:
+            if not mend(members):
                 raise
             return convert(members, kind)
 
-    return decode_nullable
+    return decode_mended
 
 
 def convert(value: Any, kind: Any) -> Any:
@@ -238,6 +254,11 @@ def convert(value: Any, kind: Any) -> Any:
 def is_object(value: object) -> TypeGuard[Mapping[str, Any]]:
     """Whether decoded JSON is an object."""
     return isinstance(value, Mapping)
+
+
+def is_many(value: object) -> TypeGuard[Sequence[Any]]:
+    """Whether it is a list or a tuple."""
+    return isinstance(value, list | tuple)
 
 
 def to_builtins(value: Any) -> Any:

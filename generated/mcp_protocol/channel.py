@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias
 
 RequestId: TypeAlias = int | str
@@ -23,6 +24,7 @@ class Channel(Protocol):
         Raises:
             EndOfChannel: The peer is gone.
             FrameError: One frame was unusable, for example too long; receive again.
+            RequestLost: One request of ours will not be answered; receive again.
         """
         ...
 
@@ -37,9 +39,30 @@ class Channel(Protocol):
 
         Raises:
             ConnectionClosedError: Nothing more can be sent.
+            McpError: This message could not be delivered, or was refused; others may be.
         """
         ...
 
     async def close(self) -> None:
         """Release the transport. Idempotent; `receive` then raises `EndOfChannel`."""
         ...
+
+
+def abandon_of(channel: Channel) -> Callable[[RequestId], None] | None:
+    """How a channel closes the stream of one request of ours; `None` where requests share one.
+
+    Such a channel has a method `abandon`. It is given the id of a request whose answer nobody waits
+    for any more; it does not wait, and an id that it does not know is no error.
+    """
+    abandon: Callable[[RequestId], None] | None = getattr(channel, "abandon", None)
+    return abandon
+
+
+def release_of(channel: Channel) -> Callable[[RequestId], Awaitable[None]] | None:
+    """How a channel lets go of the connection that a request of the peer's is answered on.
+
+    Such a channel has a method `release`. It is given the id of a request; where the peer can come
+    back for the rest of what is said about it the connection is closed, and it does so.
+    """
+    release: Callable[[RequestId], Awaitable[None]] | None = getattr(channel, "release", None)
+    return release

@@ -7,10 +7,20 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
-from ._client import ClientApplication, ClientBase, Handlers, Identity
 from ._faces import HandlersBase, wire_params
 from ._wire import UNSET, UnsetType
-from .connecting import Target, Timeouts, open_client
+from .client_side.base import ClientApplication, ClientBase, Handlers, Identity
+from .client_side.caching import Caching
+from .client_side.connecting import (
+    HeaderSource,
+    HttpAuth,
+    HttpClient,
+    HttpOptions,
+    Target,
+    Timeouts,
+    Transport,
+    open_client,
+)
 from .errors import MethodNotFoundError
 from .revisions import REVISIONS
 
@@ -912,7 +922,12 @@ def connect(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    transport: Transport | None = None,
+    headers: HeaderSource | None = None,
+    auth: HttpAuth | None = None,
+    http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
+    cache: Caching | bool = True,
 ) -> AbstractAsyncContextManager[r2024_11_05.Client]: ...
 
 
@@ -929,7 +944,12 @@ def connect(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    transport: Transport | None = None,
+    headers: HeaderSource | None = None,
+    auth: HttpAuth | None = None,
+    http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
+    cache: Caching | bool = True,
 ) -> AbstractAsyncContextManager[r2025_03_26.Client]: ...
 
 
@@ -946,7 +966,12 @@ def connect(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    transport: Transport | None = None,
+    headers: HeaderSource | None = None,
+    auth: HttpAuth | None = None,
+    http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
+    cache: Caching | bool = True,
 ) -> AbstractAsyncContextManager[r2025_06_18.Client]: ...
 
 
@@ -963,7 +988,12 @@ def connect(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    transport: Transport | None = None,
+    headers: HeaderSource | None = None,
+    auth: HttpAuth | None = None,
+    http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
+    cache: Caching | bool = True,
 ) -> AbstractAsyncContextManager[r2025_11_25.Client]: ...
 
 
@@ -980,7 +1010,12 @@ def connect(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    transport: Transport | None = None,
+    headers: HeaderSource | None = None,
+    auth: HttpAuth | None = None,
+    http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
+    cache: Caching | bool = True,
 ) -> AbstractAsyncContextManager[r2026_07_28.Client]: ...
 
 
@@ -997,7 +1032,12 @@ def connect(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    transport: Transport | None = None,
+    headers: HeaderSource | None = None,
+    auth: HttpAuth | None = None,
+    http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
+    cache: Caching | bool = True,
 ) -> AbstractAsyncContextManager[Client]: ...
 
 
@@ -1014,7 +1054,12 @@ def connect(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    transport: Transport | None = None,
+    headers: HeaderSource | None = None,
+    auth: HttpAuth | None = None,
+    http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
+    cache: Caching | bool = True,
 ) -> AbstractAsyncContextManager[Any]: ...
 
 
@@ -1030,12 +1075,18 @@ def connect(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    transport: Transport | None = None,
+    headers: HeaderSource | None = None,
+    auth: HttpAuth | None = None,
+    http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
+    cache: Caching | bool = True,
 ) -> AbstractAsyncContextManager[Any]:
     """Open a session with a server.
 
     Args:
-        target: A command line, a server of this process, or a channel of one's own.
+        target: The URL of a server over HTTP, a command line, a server of this process, or a
+            channel of one's own.
         revision: The one to speak, with the face of that revision; by default the newest is
             offered, and spoken is what both know.
         handlers: What the client can do for the server, and what it hears of it.
@@ -1046,12 +1097,23 @@ def connect(
         capabilities: What it declares beyond what the handlers show, as wire object.
         env: Environment of the server's process.
         cwd: Its working directory.
-        timeouts: How long the opening may take.
+        transport: The one to use over HTTP; by default Streamable HTTP, and HTTP+SSE where a server
+            knows no more than that.
+        headers: Header fields for each HTTP request, or what makes them each time, at once or when
+            awaited.
+        auth: An authentication of httpx2's for HTTP requests.
+        http_client: A client of httpx2's to make them; it is not closed.
+        timeouts: How long the opening may take, and parts of it.
+        cache: How many results are kept while the server says that they are fresh; `False` for
+            none. A client acts for one user: open one for each.
 
     Raises:
         ServerStartError: (on entry) The process ended before it answered.
+        ConnectFailedError: (on entry) There is no connection to the URL.
+        HttpStatusError: (on entry) The server at the URL refuses.
         RevisionError: (on entry) Client and server have no revision in common.
         RequestTimeoutError: (on entry) No agreement in time.
+        MissingExtraError: (on entry) The target is a URL, and httpx2 is not installed.
     """
     face: type[ClientBase] = Client
     chosen = REVISIONS
@@ -1061,5 +1123,9 @@ def connect(
     own = {"name": name, "version": version, **(info or {})}
     if title is not None:
         own["title"] = title
-    application = ClientApplication(handlers, Identity(own, capabilities or {}))
-    return open_client(face, target, chosen, application, env=env, cwd=cwd, timeouts=timeouts)
+    caching = cache if isinstance(cache, Caching) else Caching() if cache else None
+    application = ClientApplication(handlers, Identity(own, capabilities or {}), caching)
+    http = HttpOptions(transport, headers, auth, http_client)
+    return open_client(
+        face, target, chosen, application, env=env, cwd=cwd, http=http, timeouts=timeouts
+    )

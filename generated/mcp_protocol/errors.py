@@ -12,6 +12,8 @@
     |   +-- ResourceNotFoundError   code by revision
     |   +-- MissingCapabilityError  the peer did not declare what a request needs
     |   +-- UnsupportedRevisionError
+    |   +-- URLElicitationRequiredError (in `toolkit.out_of_band`)
+    |   +-- HeaderMismatchError     HTTP header fields do not say what the body says
     +-- RemoteError                 the peer answered one of our requests with an error
     +-- RevisionError               no revision in common
     +-- RequestTimeoutError         no answer in time
@@ -23,6 +25,12 @@
         +-- EndOfChannel            no further message will come
         +-- FrameError              one frame was unusable; the channel goes on
         +-- ServerStartError        the server process ended before it spoke
+        +-- ListenFailedError       an address can't be listened at
+        +-- ConnectFailedError      no connection to the server's address
+        +-- HttpStatusError         the server refused by an HTTP status
+        +-- AnswerLostError         the connection broke before the answer to a request came
+        +-- SessionLostError        the server forgot the session, and the one made in its place
+        +-- RequestLost             a channel's word that a request will not be answered
 
 The class says who is to blame; attributes hold the data.
 """
@@ -163,6 +171,17 @@ class UnsupportedRevisionError(ProtocolError):
         self.supported = tuple(supported)
 
 
+class HeaderMismatchError(ProtocolError):
+    """Header fields of an HTTP request are missing, broken, or differ from its body.
+
+    The revision decides the code.
+
+    Source: basic/transports/streamable-http#server-validation (2026-07-28).
+    """
+
+    default_code = INVALID_REQUEST
+
+
 class RemoteError(McpError):
     """The peer answered a request with an error.
 
@@ -291,3 +310,64 @@ class ServerStartError(TransportError):
         self.argv = tuple(argv)
         self.exit_code = exit_code
         self.stderr_tail = tuple(stderr_tail)
+
+
+class ListenFailedError(TransportError):
+    """An address can't be listened at: another process does, or it is none of this machine's."""
+
+
+class ConnectFailedError(TransportError):
+    """No connection to the server could be made: nothing was sent.
+
+    Attributes:
+        url: Its address, without credentials and query.
+    """
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(f"no connection to {url}: {reason}")
+        self.url = url
+
+
+class HttpStatusError(TransportError):
+    """The server refused a message by an HTTP status.
+
+    Attributes:
+        url: Where it was sent, without credentials and query.
+        status: The status, such as 503.
+        body: What came with it; cut if it was long.
+    """
+
+    def __init__(self, url: str, status: int, reason: str, body: bytes = b"") -> None:
+        text = " ".join(body[:1000].decode(errors="replace").split())
+        excerpt = f": {text[:300]}" if text else ""
+        super().__init__(f"{url} answered HTTP {status} {reason}".rstrip() + excerpt)
+        self.url = url
+        self.status = status
+        self.body = body
+
+    @property
+    def wants_credentials(self) -> bool:
+        """Whether other credentials are what it takes. Source: RFC 9110 (401, 407)."""
+        return self.status in (401, 407)
+
+
+class AnswerLostError(TransportError):
+    """The connection broke before the answer to a request came; the server may have acted on it."""
+
+
+class SessionLostError(TransportError):
+    """The server forgot the session, and then the one that was opened in its place."""
+
+
+class RequestLost(TransportError):
+    """A channel's word that one request of ours will not be answered; the channel goes on.
+
+    Attributes:
+        id: The request's id.
+        error: What its caller is told.
+    """
+
+    def __init__(self, id: int | str, error: McpError) -> None:
+        super().__init__(str(error))
+        self.id = id
+        self.error = error

@@ -55,3 +55,16 @@ async def check_own_failure(error: BaseException) -> None:
     if isinstance(error, KeyboardInterrupt | GeneratorExit):
         raise error
     await anyio.lowlevel.checkpoint_if_cancelled()
+    if isinstance(error, anyio.get_cancelled_exc_class()) and _cancelled_by_loop():
+        raise error
+
+
+def _cancelled_by_loop() -> bool:
+    """Whether asyncio's own means cancelled this task: anyio sees no more than its own."""
+    import asyncio  # loaded already, where it runs the loop
+
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        return False
+    return task is not None and task.cancelling() > 0

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import anyio
@@ -19,7 +20,8 @@ import anyio.abc
 import anyio.lowlevel
 from msgspec import Raw
 
-from .channel import Channel, RequestId
+from .agreement import Agreement
+from .channel import Channel, RequestId, release_of
 from .core.connection import Connection
 from .core.events import (
     CancelReceived,
@@ -42,14 +44,14 @@ from .errors import (
     McpError,
     ParseError,
     ProtocolError,
-    RequestTimeoutError,
+    RequestLost,
     ServerStartError,
     TransportError,
 )
-from .exchange import Application, Exchange
+from .exchange import Application, exchange_of
 from .handover import check_own_failure, noticing
-from .waiting import PARTING_SECONDS, Callers, OnChange, OnProgress, Waiter
-from .wakeup import wakeup_type
+from .waiting import PARTING_SECONDS, Callers, OnProgress, Waiter
+from .wakeup import Wakeup, wakeup_type
 
 logger = logging.getLogger(__name__.partition(".")[0])
 
@@ -78,17 +80,32 @@ class Peer:
         self._channel = channel
         self._application = application
         self._drain = drain
-        self._new_wakeup = wakeup_type()
-        self._opening = Waiter(self._new_wakeup)
-        self._callers = Callers(connection, channel)
         self._scopes: dict[RequestId, anyio.CancelScope] = {}
         self._unhandled: deque[Event] = deque()
         self._read_in_a_row = 0
-        self._silent = anyio.Event()
         self._idle: anyio.Event | None = None
         self._closing = False
         self._cause: Exception | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
+
+    # Made when first used: a peer that answers one request and is gone needs none of these.
+
+    @cached_property
+    def callers(self) -> Callers:
+        """Who waits for the other side."""
+        return Callers(self.connection, self._channel)
+
+    @cached_property
+    def _agreement(self) -> Agreement:
+        return Agreement(self.connection, self._channel, self._handle, self._new_wakeup)
+
+    @cached_property
+    def _new_wakeup(self) -> Callable[[], Wakeup]:
+        return wakeup_type()
+
+    @cached_property
+    def _silent(self) -> anyio.Event:
+        return anyio.Event()
 
     @property
     def session(self) -> Session | None:
@@ -124,30 +141,8 @@ class Peer:
         await self._channel.close()
 
     async def open(self, probe_timeout: float, timeout: float) -> None:
-        """Come to an agreement with a server.
-
-        Args:
-            probe_timeout: Seconds a server has to answer the probe before it counts as older.
-            timeout: Seconds for all of it.
-
-        Raises:
-            RevisionError: Nothing in common.
-            RequestTimeoutError: No answer in time.
-            McpError: The server refused, or ended.
-        """
-        opening = self._opening
-        with anyio.move_on_after(timeout):
-            await self._send(self.connection.open())
-            with anyio.move_on_after(probe_timeout):
-                await opening.wait()
-            if not opening.settled and self.connection.probing:
-                for event in self.connection.opening_timed_out():
-                    await self._handle(event)
-            await opening.wait()
-        if not opening.settled:
-            raise RequestTimeoutError("opening the session", timeout)
-        if opening.failure is not None:
-            raise opening.failure
+        """Come to an agreement with a server; see `Agreement.reach`."""
+        await self._agreement.reach(probe_timeout, timeout)
 
     async def request(
         self,
@@ -158,7 +153,6 @@ class Peer:
         timeout: float | None = None,
         limit: float | None = None,
         on_progress: OnProgress | None = None,
-        on_change: OnChange | None = None,
         serving: RequestId | None = None,
     ) -> Any:
         """Send a request and wait for its typed result.
@@ -171,7 +165,6 @@ class Peer:
             limit: Seconds in all, whatever progress comes; `None` for no limit.
             on_progress: Called with each progress report; asks for them. What it raises leaves
                 here, and the request is cancelled.
-            on_change: Called with each notification of the subscription that the request opens.
             serving: The received request on whose behalf it is made.
 
         Raises:
@@ -181,8 +174,8 @@ class Peer:
             ConnectionClosedError: The connection ended first.
             ProtocolError: The request must not be sent (see `Sender.request`).
         """
-        response = await self._callers.ask(
-            Waiter(self._new_wakeup, on_progress or on_change),
+        response = await self.callers.ask(
+            Waiter(self._new_wakeup, on_progress),
             name,
             params,
             meta=meta,
@@ -198,7 +191,7 @@ class Peer:
     ) -> Raw:
         """Like `request`, but give the result as it came, unknown members included."""
         waiter = Waiter(self._new_wakeup)
-        return (await self._callers.ask(waiter, name, params, timeout=timeout)).raw
+        return (await self.callers.ask(waiter, name, params, timeout=timeout)).raw
 
     async def notify(
         self,
@@ -227,6 +220,36 @@ class Peer:
         if message is not None:
             await self._send(message, identifier)
 
+    async def release(self, identifier: RequestId) -> None:
+        """Close the connection that a request is answered on, where the other side comes back."""
+        release = release_of(self._channel)
+        if release is not None:
+            await release(identifier)
+
+    def stop_serving(self) -> None:
+        """Cancel whatever is being served: nobody is there to be answered."""
+        for scope in list(self._scopes.values()):
+            scope.cancel()
+
+    async def take(self, event: Event, scope: anyio.CancelScope | None = None) -> None:
+        """Do what an event asks for, to its end, in this task.
+
+        For transports that bring each message in a task of its own: they hand the events of
+        `connection.receive` in here, and `run` is not used. A request is cancelled by its scope.
+        """
+        if isinstance(event, RequestReceived):
+            if scope is not None:
+                await self._serve(event, scope)
+            else:
+                with anyio.CancelScope() as scope:
+                    await self._serve(event, scope)
+        elif isinstance(event, NotificationReceived):
+            await self._note(event)
+        elif isinstance(event, ResponseReceived):
+            self.callers.answered(event)
+        else:
+            await self._handle(event)
+
     async def _read(self) -> None:
         """Read and handle, until the end or until a handler makes this task wait."""
         tasks = self._tasks
@@ -249,7 +272,7 @@ class Peer:
                     elif isinstance(event, NotificationReceived):
                         await noticing(self._note(event), hand_over)
                     elif isinstance(event, ResponseReceived):
-                        self._callers.answered(event)
+                        self.callers.answered(event)
                     else:
                         await self._handle(event)
 
@@ -263,6 +286,8 @@ class Peer:
         except FrameError as error:
             bad = ParseError(str(error), code=error.code)
             self._unhandled += self.connection.unreadable(bad)
+        except RequestLost as lost:
+            self._unhandled += self.connection.lost(lost.id, lost.error)
         except Exception as error:
             if not isinstance(error, TransportError):
                 logger.exception("the channel failed")
@@ -270,7 +295,7 @@ class Peer:
             self._silent.set()
             return False
         else:
-            now = anyio.current_time() if self._callers.timed else 0.0
+            now = anyio.current_time() if self.callers.timed else 0.0
             self._unhandled += self.connection.receive(data, now)
         return True
 
@@ -293,19 +318,8 @@ class Peer:
                 self._idle.set()
 
     async def _answer(self, event: RequestReceived, scope: anyio.CancelScope) -> bytes | None:
-        exchange = Exchange(
-            self,
-            event.method,
-            event.params,
-            event.raw_params,
-            event.meta,
-            event.revision,
-            event.id,
-            event.peer_info,
-            event.peer_capabilities,
-        )
         try:
-            result = await self._application.handle(exchange)
+            result = await self._application.handle(exchange_of(self, event))
             # Whoever cancelled it may use the id again, for what this is no answer to.
             if self._scopes.get(event.id) is not scope:
                 return None
@@ -330,22 +344,9 @@ class Peer:
             return self.connection.fail(event.id, InternalError("internal error"))
 
     async def _note(self, event: NotificationReceived) -> None:
-        if event.subscription is not None:
-            self._callers.changed(event)
-        session = self.session
-        exchange = Exchange(
-            self,
-            event.method,
-            event.params,
-            event.raw_params,
-            event.meta,
-            event.revision,
-            None,
-            session.peer_info if session is not None else None,
-            session.peer_capabilities if session is not None else {},
-        )
+        self.callers.changed(event)
         try:
-            await self._application.notified(exchange)
+            await self._application.notified(exchange_of(self, event))
         except BaseException as error:
             await check_own_failure(error)
             logger.exception("%s failed", event.method.name)
@@ -353,20 +354,22 @@ class Peer:
     async def _handle(self, event: Event) -> None:
         """Do what an event asks for that needs neither application nor caller."""
         match event:
+            case Send(message=message, opens=True):
+                await self._agreement.ask(message)
             case Send(message=message, about=about):
                 await self._send(message, about)
             case ProgressReceived():
-                self._callers.progressed(event)
+                self.callers.progressed(event)
             case RequestFailed(id=identifier, error=error):
-                self._callers.failed(identifier, error)
+                self.callers.failed(identifier, error)
             case CancelReceived(id=identifier, reason=reason):
                 logger.debug("request %r was cancelled: %s", identifier, reason or "no reason")
                 if (scope := self._scopes.pop(identifier, None)) is not None:
                     scope.cancel()
             case Opened():
-                self._opening.settle()
+                self._agreement.end()
             case OpenFailed(error=error):
-                self._opening.settle(failure=error)
+                self._agreement.end(error)
             case Ignored(reason=reason):
                 logger.debug("ignored: %s", reason)
             case RequestReceived() | NotificationReceived() | ResponseReceived():
@@ -389,8 +392,8 @@ class Peer:
 
     def _let_go(self) -> None:
         """Let everyone who waits for the other side know that it is gone, and why."""
-        self._opening.settle(failure=self._gone())
-        self._callers.end(self._gone)
+        self._agreement.end(self._gone())
+        self.callers.end(self._gone)
 
     def _gone(self) -> McpError:
         if isinstance(self._cause, ServerStartError):

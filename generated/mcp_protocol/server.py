@@ -15,7 +15,8 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import anyio
@@ -30,6 +31,8 @@ from .facts import Method, Revision, Revisions
 from .peer import Peer
 
 Backend: TypeAlias = Literal["asyncio", "trio"]
+
+_WAITING = 1000  # changes that a session keeps for a client that does not read
 
 _logger = logging.getLogger(__name__)
 
@@ -59,8 +62,6 @@ class Session:
     async def send_announced(self) -> None:
         """Send what is announced, until cancelled."""
         while True:
-            await self._news.wait()
-            self._news = anyio.Event()
             while self._waiting:
                 name, uri = next(iter(self._waiting))
                 params = self._waiting.pop((name, uri))
@@ -68,9 +69,13 @@ class Session:
                     await self.peer.notify(name, params)
                 except McpError as error:
                     _logger.debug("%s was not sent: %s", name, error)
+            await self._news.wait()
+            self._news = anyio.Event()
 
     def _note(self, name: str, params: Mapping[str, Any] | None) -> None:
         self._waiting[name, (params or {}).get("uri")] = params
+        if len(self._waiting) > _WAITING:
+            del self._waiting[next(iter(self._waiting))]
         self._news.set()
 
 
@@ -78,7 +83,7 @@ class Sessions:
     """The sessions of one server that are open now."""
 
     def __init__(self) -> None:
-        self._open: list[Session] = []
+        self._open: dict[Session, None] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -86,44 +91,96 @@ class Sessions:
     def announce(self, name: str, params: Mapping[str, Any] | None = None) -> None:
         """Tell every session of a change. Works from any thread; does not wait for the sending."""
         for session in list(self._open):
-            session.announce(name, params)
+            try:
+                session.announce(name, params)
+            except RuntimeError:
+                self.remove(session)  # its event loop is gone, and nobody took leave
+
+    def add(self, session: Session) -> None:
+        """Count a session as open."""
+        self._open[session] = None
+
+    def remove(self, session: Session) -> None:
+        """Count a session as open no more."""
+        self._open.pop(session, None)
 
     @contextmanager
     def joined(self, session: Session) -> Generator[None]:
         """Count a session as open for as long as the block runs."""
-        self._open.append(session)
+        self.add(session)
         try:
             yield
         finally:
-            self._open.remove(session)
+            self.remove(session)
 
 
-async def serve(
-    application: Application,
-    channel: Channel,
-    *,
-    revisions: Revisions,
-    describe: Callable[[Revision], Description],
-    extensions: Mapping[str, Method],
-    sessions: Sessions,
-    drain: float,
-) -> None:
-    """Serve one client until it is gone.
+def _stateless(state: Any) -> None:
+    """Nobody asks for what a lifespan yields."""
 
-    Args:
-        application: Answers its requests.
-        channel: The transport to it; closed at the end.
+
+def _no_marks(tool: str) -> Mapping[tuple[str, ...], str]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Service:
+    """What is served, whatever it is served over.
+
+    Attributes:
+        application: Answers requests.
         revisions: The revisions to speak.
         describe: The server's account of itself in a revision.
         extensions: Methods of the server's own, by wire name.
-        sessions: The server's sessions, joined while this one is open.
-        drain: Seconds that requests being served may still take once the client is gone.
+        sessions: The server's sessions, joined while one is open.
+        drain: Seconds that requests being served may still take once a client is gone.
+        lifespan: What is entered before serving; for one client, or for all that share a listener.
+        use_state: Gives the current task what `lifespan` yielded.
+        marks_of: Path and field name of each argument of a tool that HTTP header fields repeat.
     """
+
+    application: Application
+    revisions: Revisions
+    describe: Callable[[Revision], Description]
+    extensions: Mapping[str, Method] = field(default_factory=dict[str, Method])
+    sessions: Sessions = field(default_factory=Sessions)
+    drain: float = 0.0
+    lifespan: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext
+    use_state: Callable[[Any], object] = _stateless
+    marks_of: Callable[[str], Mapping[tuple[str, ...], str]] = _no_marks
+
+
+async def serve(service: Service, channel: Channel) -> None:
+    """Serve one client until it is gone.
+
+    Args:
+        service: What is served.
+        channel: The transport to the client; closed at the end.
+
+    Raises:
+        Exception: Whatever the lifespan raised.
+    """
+    async with service.lifespan() as state:
+        service.use_state(state)
+        await serve_session(service, channel)
+
+
+async def serve_session(service: Service, channel: Channel) -> None:
+    """Serve one client until it is gone, in a lifespan that was entered already."""
+    await run_session(service, new_session(service, channel))
+
+
+def new_session(service: Service, channel: Channel) -> Session:
+    """A session with a client that has not said anything yet."""
     from .trace import traced  # its patterns cost import time that only serving is worth
 
-    connection = Connection("server", revisions, describe, extensions)
-    session = Session(Peer(connection, traced(channel, "server"), application, drain=drain))
-    with sessions.joined(session):
+    connection = Connection("server", service.revisions, service.describe, service.extensions)
+    channel = traced(channel, "server")
+    return Session(Peer(connection, channel, service.application, drain=service.drain))
+
+
+async def run_session(service: Service, session: Session) -> None:
+    """Serve the client of a session until it is gone."""
+    with service.sessions.joined(session):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.send_announced)
             await session.peer.run()
@@ -158,7 +215,7 @@ def run_stdio(serve_channel: Callable[[Channel], Any], backend: Backend) -> None
         anyio.run(main, backend=backend)
     except KeyboardInterrupt:
         _logger.info("interrupted")
-    _leave_stuck_threads()
+    leave_stuck_threads()
 
 
 async def _cancel_at_signal(scope: anyio.CancelScope) -> None:
@@ -173,7 +230,7 @@ async def _cancel_at_signal(scope: anyio.CancelScope) -> None:
         return  # Windows: Ctrl-C arrives as KeyboardInterrupt, and there is no SIGTERM.
 
 
-def _leave_stuck_threads() -> None:
+def leave_stuck_threads() -> None:
     """Exit at once if a worker thread would hold up the interpreter's end."""
     stuck = [t for t in threading.enumerate() if t.name == "AnyIO worker thread" and not t.daemon]
     for thread in stuck:

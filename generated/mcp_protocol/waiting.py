@@ -10,12 +10,12 @@ import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import anyio
 import msgspec
 
-from .channel import Channel, RequestId
+from .channel import Channel, RequestId, abandon_of
 from .core.connection import Connection
 from .core.events import NotificationReceived, ProgressReceived, ResponseReceived
 from .errors import McpError, RequestTimeoutError
@@ -24,14 +24,31 @@ from .wakeup import Wakeup
 OnProgress: TypeAlias = Callable[[float, float | None, str | None], Awaitable[None] | None]
 """Called with progress, total and message, in the task that waits for the result."""
 
-OnChange: TypeAlias = Callable[[NotificationReceived], Awaitable[None] | None]
-"""Called with each notification of a subscription, in the task that waits for its end."""
-
 PARTING_SECONDS = 1.0
 """How long a message that no caller waits for any more may take to leave."""
 
 NEWS = 1024
 """Pieces of news that may lie untold; of more than that, the oldest are dropped."""
+
+
+class Awaited(Protocol):
+    """What stands for an open request of ours: told of what happens meanwhile, and settled once.
+
+    Attributes:
+        settled: Whether nothing more will come.
+    """
+
+    settled: bool
+
+    def settle(
+        self, response: ResponseReceived | None = None, failure: Exception | None = None
+    ) -> None:
+        """Take the answer, or the reason why there is none; only the first one counts."""
+        ...
+
+    def tell(self, *news: Any) -> None:
+        """Take a notification that belongs to the request."""
+        ...
 
 
 class Waiter(msgspec.Struct, eq=False):
@@ -53,13 +70,13 @@ class Waiter(msgspec.Struct, eq=False):
     on_news: Callable[..., Awaitable[None] | None] | None = None
     settled: bool = False
     response: ResponseReceived | None = None
-    failure: McpError | None = None
+    failure: Exception | None = None
     scope: anyio.CancelScope | None = None
     news: deque[tuple[Any, ...]] | None = None
     woken: Wakeup | None = None
 
     def settle(
-        self, response: ResponseReceived | None = None, failure: McpError | None = None
+        self, response: ResponseReceived | None = None, failure: Exception | None = None
     ) -> None:
         """End the waiting; whatever comes after the first time changes nothing."""
         if not self.settled:
@@ -103,14 +120,22 @@ class Callers:
     Attributes:
         timed: How many of them have a deadline.
         gone: Makes the error for those who ask when nobody answers any more; `None` before.
+        listeners: Told of each notification that belongs to no request; settled in the end.
     """
 
     def __init__(self, connection: Connection, channel: Channel) -> None:
         self._connection = connection
         self._channel = channel
-        self._waiters: dict[RequestId, Waiter] = {}
+        self._abandon = abandon_of(channel)
+        self._waiters: dict[RequestId, Awaited] = {}
         self.timed = 0
         self.gone: Callable[[], McpError] | None = None
+        self.listeners: set[Awaited] = set()
+
+    def check_open(self) -> None:
+        """Raise the error for those who ask when nobody answers any more."""
+        if self.gone is not None:
+            raise self.gone()
 
     async def ask(
         self,
@@ -125,8 +150,7 @@ class Callers:
         serving: RequestId | None = None,
     ) -> ResponseReceived:
         """Send a request and wait for its answer; see `Peer.request`."""
-        if self.gone is not None:
-            raise self.gone()
+        self.check_open()
         timed = timeout is not None or limit is not None
         now = anyio.current_time() if timed else 0.0
         identifier, message = self._connection.request(
@@ -144,7 +168,7 @@ class Callers:
             if timed:
                 await self._in_time(waiter, identifier, message, serving)
             else:
-                await self._channel.send(message, serving)
+                await self._send(identifier, message, serving)
                 await waiter.wait()
             if not waiter.settled:
                 at_limit = (
@@ -152,13 +176,31 @@ class Callers:
                 )
                 raise RequestTimeoutError(name, (limit if at_limit else timeout) or 0.0)
         finally:
-            del self._waiters[identifier]
-            if not waiter.settled:
-                await self._take_back(identifier)
+            await self.stop(identifier)
         if waiter.response is None:
             assert waiter.failure is not None
             raise waiter.failure
         return waiter.response
+
+    async def start(
+        self, waiter: Awaited, name: str, params: Any, *, meta: Mapping[str, Any] | None = None
+    ) -> RequestId:
+        """Send a request that stays open until it is settled, or `stop` takes it back; its id."""
+        self.check_open()
+        identifier, message = self._connection.request(name, params, meta=meta)
+        self._waiters[identifier] = waiter
+        try:
+            await self._send(identifier, message, None)
+        except BaseException:
+            await self.stop(identifier)
+            raise
+        return identifier
+
+    async def stop(self, identifier: RequestId) -> None:
+        """Tell of a request no more; take it back if it is not settled."""
+        waiter = self._waiters.pop(identifier, None)
+        if waiter is not None and not waiter.settled:
+            await self._take_back(identifier)
 
     def answered(self, response: ResponseReceived) -> None:
         """Settle a request with its result."""
@@ -166,27 +208,35 @@ class Callers:
             waiter.settle(response=response)
 
     def failed(self, identifier: RequestId, error: McpError) -> None:
-        """Settle a request that failed."""
+        """Settle a request that failed; what may still come on its stream is of no use."""
         if (waiter := self._waiters.get(identifier)) is not None:
             waiter.settle(failure=error)
+        if self._abandon is not None:
+            self._abandon(identifier)
 
     def progressed(self, report: ProgressReceived) -> None:
         """Pass a progress report on; the deadline may have moved."""
-        if (waiter := self._waiters.get(report.id)) is not None:
+        waiter = self._waiters.get(report.id)
+        if isinstance(waiter, Waiter):
             deadline = self._connection.deadline(report.id)
             if waiter.scope is not None and deadline is not None:
                 waiter.scope.deadline = deadline
             waiter.tell(report.progress, report.total, report.message)
 
     def changed(self, change: NotificationReceived) -> None:
-        """Pass a notification on to the subscription it is sent for."""
-        if (waiter := self._waiters.get(change.subscription or 0)) is not None:
-            waiter.tell(change)
+        """Pass a notification on to the subscription it is sent for, or to all listeners."""
+        if change.subscription is None:
+            for listener in self.listeners:
+                listener.tell(change)
+        elif type(change.subscription) in (int, str):  # a client may say anything
+            waiter = self._waiters.get(change.subscription)
+            if waiter is not None:
+                waiter.tell(change)
 
     def end(self, gone: Callable[[], McpError]) -> None:
         """Nobody answers any more: settle all, and refuse new requests."""
         self.gone = gone
-        for waiter in self._waiters.values():
+        for waiter in (*self._waiters.values(), *self.listeners):
             waiter.settle(failure=gone())
 
     async def _in_time(
@@ -198,14 +248,26 @@ class Callers:
         self.timed += 1
         try:
             with anyio.CancelScope(deadline=deadline) as waiter.scope:
-                await self._channel.send(message, serving)
+                await self._send(identifier, message, serving)
                 await waiter.wait()
         finally:
             self.timed -= 1
 
+    async def _send(self, identifier: RequestId, message: bytes, serving: RequestId | None) -> None:
+        """Send a request; one that could not be delivered has not to be taken back."""
+        try:
+            await self._channel.send(message, serving)
+        except Exception:
+            self._connection.cancel(identifier)
+            raise
+
     async def _take_back(self, identifier: RequestId) -> None:
-        """Cancel a request whose caller waits no more."""
-        message = self._connection.cancel(identifier)
+        """Cancel a request whose caller waits no more, by its stream or by a notification."""
+        if self._abandon is None:
+            message = self._connection.cancel(identifier)
+        else:
+            self._abandon(identifier)
+            message = self._connection.abandoned(identifier)
         if message is not None:
             with anyio.move_on_after(PARTING_SECONDS, shield=True), suppress(Exception):
                 await self._channel.send(message)

@@ -82,6 +82,23 @@ class Http:
 
 
 @dataclass(frozen=True)
+class Draft:
+    """What a draft that followed the revision, and never became one, adds to sessions over HTTP.
+
+    Attributes:
+        method: Header that repeats the method of a message.
+        name: Header that repeats what a message is about.
+        param_prefix: Begins those that repeat arguments of a tool.
+        header_mismatch: JSON-RPC code of a header that does not say what the body says.
+    """
+
+    method: str | None
+    name: str | None
+    param_prefix: str | None
+    header_mismatch: int | None
+
+
+@dataclass(frozen=True)
 class Errors:
     """JSON-RPC codes by condition.
 
@@ -176,6 +193,7 @@ class Facts:
     transports: Transports
     headers: Headers
     http: Http
+    draft: Draft
     errors: Errors
     behaviour: Behaviour
     meta: Meta

@@ -46,6 +46,12 @@ def of_connect(sent: Face, handled: Face) -> Imports:
     return _imports({"Literal", "Mapping", "Any", "overload", *_client(sent, handled)})
 
 
+def of_connect_sync(sent: Face, handled: Face) -> Imports:
+    """For a module that opens sessions for code without an event loop."""
+    used = {"Any", "Awaitable", "Mapping", *_client(sent, handled)}
+    return _imports(used - {"to_builtins", "wire_params"})
+
+
 def of_handlers_and_session(handled: Face, sent: Face) -> Imports:
     """For a module with a server's handlers and what it may say by itself."""
     used = {"ClassVar", "HandlersBase", *_called(sent), *_handled(handled)}
@@ -74,7 +80,7 @@ def _imports(used: set[str]) -> Imports:
         return ", ".join(name for name in names if name in used)
 
     return Imports(
-        abc=those("Mapping", "Sequence"),
+        abc=those("Awaitable", "Mapping", "Sequence"),
         typing=those("TYPE_CHECKING", "Any", "ClassVar", "Literal", "overload"),
         faces=those("HandlersBase", "SessionBase", "wire_params"),
         wire=those("UNSET", "UnsetType", "to_builtins"),

@@ -12,7 +12,9 @@ from typing import Literal
 from mcpgen import docs, facts, manifest, schema
 from mcpgen.errors import UsageError
 
-RUNTIME = frozenset({"msgspec", "anyio", "uritemplate", "jsonschema", "mcpgen"})
+RUNTIME = frozenset(
+    {"msgspec", "anyio", "uritemplate", "jsonschema", "httpx2", "uvicorn", "starlette", "mcpgen"}
+)
 """What a generated package imports, and mcpgen: a package of such a name would hide it."""
 
 

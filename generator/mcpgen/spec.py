@@ -170,6 +170,11 @@ class PackageSpec:
         return imports.of_connect(self.faces.client, self.faces.asked)
 
     @property
+    def sync_imports(self) -> Imports:
+        """What the module of the client face without event loop imports."""
+        return imports.of_connect_sync(self.faces.client, self.faces.asked)
+
+    @property
     def session_imports(self) -> Imports:
         """What the module of a server's session imports."""
         return imports.of_session(self.faces.server)

@@ -1,4 +1,4 @@
-"""`python -m <package> serve module:server` serves over standard input and output."""
+"""`python -m <package> serve module:server` serves over standard streams, or over HTTP."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ import os
 import sys
 from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
+from .errors import ListenFailedError, MissingExtraError
 from .toolkit.server import Server
 
-_PACKAGE = __name__.rpartition(".")[0]
+if TYPE_CHECKING:
+    from .asgi.settings import HttpOptions
+
+_PACKAGE = __package__ or ""
 _DEFAULT_NAME = "server"
+_SSE_PATH = "/sse"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -24,17 +29,28 @@ def main(argv: Sequence[str] | None = None) -> None:
         argv: Its words; those of the process by default.
 
     Raises:
-        SystemExit: With code 2 if there is nothing to serve; the text on standard error says why.
+        SystemExit: With code 2 if there is nothing to serve, or no way to; the text on standard
+            error says why.
     """
-    parser = argparse.ArgumentParser(
-        prog=f"python -m {_PACKAGE}", description="Serve an MCP server over standard streams."
-    )
+    parser = _parser()
+    chosen = parser.parse_args(argv)
+    if chosen.http is None and (chosen.path is not None or chosen.sse):
+        parser.error("--path and --sse are said of HTTP: expected --http too")
+    server = load(chosen.target)
+    if chosen.http is None:
+        server.run(backend=chosen.backend)
+    else:
+        _serve_http(server, chosen)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=f"python -m {_PACKAGE}", description="Serve MCP servers.")
     commands = parser.add_subparsers(dest="command", required=True)
     serve = commands.add_parser(
         "serve",
-        help="serve over standard input and output",
-        description="Serve over standard input and output. The current directory is searched "
-        "for the module first.",
+        help="serve over standard input and output, or over HTTP",
+        description="Serve over standard input and output, or over HTTP. The current directory is "
+        "searched for the module first.",
     )
     serve.add_argument(
         "target",
@@ -44,8 +60,36 @@ def main(argv: Sequence[str] | None = None) -> None:
     serve.add_argument(
         "--backend", choices=("asyncio", "trio"), default="asyncio", help="event loop to run on"
     )
-    chosen = parser.parse_args(argv)
-    load(chosen.target).run(backend=chosen.backend)
+    serve.add_argument(
+        "--http",
+        metavar="HOST:PORT",
+        help="serve over HTTP at this address, such as 127.0.0.1:8000; port 0 is any free one",
+    )
+    serve.add_argument("--path", metavar="PATH", help="path of the HTTP endpoint (/mcp by default)")
+    serve.add_argument(
+        "--sse",
+        action="store_true",
+        help=f"serve the older transport HTTP+SSE too, at {_SSE_PATH} and /messages",
+    )
+    return parser
+
+
+def _serve_http(server: Server, chosen: argparse.Namespace) -> None:
+    from .asgi.running import address  # standard streams need none of it
+
+    path: str = chosen.path or "/mcp"
+    options: HttpOptions = {"sse_path": _SSE_PATH} if chosen.sse else {}
+    try:
+        address(chosen.http)
+        server.asgi(path, **options)
+        if chosen.backend != "asyncio":
+            raise ValueError(f"--backend: uvicorn runs on asyncio, not on {chosen.backend}")
+    except ValueError as error:
+        _fail(str(error))
+    try:
+        server.run(http=chosen.http, path=path, **options)
+    except (MissingExtraError, ListenFailedError) as error:
+        _fail(str(error))
 
 
 def load(target: str) -> Server:

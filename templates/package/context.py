@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import msgspec
 from msgspec import Raw
 
+from ._wire import members_of
 from .channel import RequestId
 from .exchange import Exchange
+from .extensions import CAPABILITY, settings_of
+from .toolkit.asking.means import Means
+from .toolkit.asking.questions import Questions
 
 if TYPE_CHECKING:
     from .sessions import ServerSession
@@ -20,7 +23,7 @@ LogLevel: TypeAlias = Literal[
 """Severity of a log message (RFC 5424), least first."""
 
 
-class Context:
+class Context(Questions):
     """The request being served, for the function that serves it.
 
     A parameter annotated with this class gets it, whatever its name. Its coroutines run in the
@@ -32,10 +35,10 @@ class Context:
         state: What the server's `lifespan` yielded, or `None`.
     """
 
-    __slots__ = ("exchange", "state")
+    __slots__ = ("state",)
 
-    def __init__(self, exchange: Exchange, state: Any = None) -> None:
-        self.exchange = exchange
+    def __init__(self, exchange: Exchange, state: Any, means: Means) -> None:
+        super().__init__(exchange, means)
         self.state = state
 
     @property
@@ -58,6 +61,18 @@ class Context:
         """What the client declared, as wire object."""
         return self.exchange.peer_capabilities
 
+    def client_extension(self, identifier: str) -> Mapping[str, Any] | None:
+        """The settings by which the client declares an extension; `None` if it does not.
+
+        Without it, do what the core protocol has, or raise
+        `MissingCapabilityError(("extensions", identifier), ...)`.
+
+        Source: basic/versioning#extension-negotiation (2026-07-28).
+        """
+        if CAPABILITY not in members_of(self.exchange.revision.client_capabilities):
+            return None
+        return settings_of(self.exchange.peer_capabilities, identifier)
+
     @property
     def meta(self) -> Mapping[str, Any]:
         """`_meta` of the request, empty if absent."""
@@ -67,24 +82,6 @@ class Context:
     def raw_params(self) -> Raw | None:
         """The params as they came, members included that no type knows."""
         return self.exchange.raw_params
-
-    @property
-    def input_responses(self) -> Mapping[str, Any]:
-        """Answers to what an earlier `InputRequired` asked, as wire objects by its keys.
-
-        Source: basic/patterns/mrtr (2026-07-28).
-        """
-        found: Any = getattr(self.exchange.params, "input_responses", None)
-        return msgspec.to_builtins(found) if found else {}
-
-    @property
-    def request_state(self) -> str | None:
-        """State of an earlier `InputRequired`, as the client gave it back: not to be trusted.
-
-        Source: basic/patterns/mrtr (2026-07-28).
-        """
-        found: Any = getattr(self.exchange.params, "request_state", None)
-        return found if isinstance(found, str) else None
 
     async def progress(
         self, value: float, total: float | None = None, message: str | None = None
@@ -127,6 +124,17 @@ class Context:
     async def error(self, data: Any, logger: str | None = None) -> None:
         """Log something that went wrong."""
         await self.exchange.log("error", data, logger)
+
+    async def close_stream(self) -> None:
+        """Close the connection that the answer is to come on, so that none is held open for long.
+
+        The client comes back for what is said from then on, the result included; say so early in
+        what takes long. Does nothing where a client would not come back: over other transports
+        than Streamable HTTP, in revisions without polling, without a store of events.
+
+        Source: basic/transports#sending-messages-to-the-server (2025-11-25).
+        """
+        await self.exchange.close_stream()
 
     @property
     def client(self) -> ServerSession:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from msgspec import Raw
 
 from .channel import RequestId
+from .core.events import NotificationReceived, RequestReceived
 from .core.lifecycle import Session
 from .facts import Method, Revision
 from .waiting import OnProgress
@@ -54,6 +55,10 @@ class Messenger(Protocol):
         self, identifier: RequestId | None, level: str, data: Any, logger: str | None
     ) -> None:
         """Send a log message."""
+        ...
+
+    async def release(self, identifier: RequestId) -> None:
+        """Close the connection that a request is answered on, where the peer comes back."""
         ...
 
 
@@ -164,6 +169,33 @@ class Exchange:
     async def notify(self, name: str, params: Mapping[str, Any] | None = None) -> None:
         """Tell the peer something; what nobody wants to hear is not sent."""
         await self.peer.notify(name, params, serving=self.request_id)
+
+    async def close_stream(self) -> None:
+        """Close the connection that this request is answered on; see `Context.close_stream`."""
+        if self.request_id is not None:
+            await self.peer.release(self.request_id)
+
+
+def exchange_of(peer: Messenger, event: RequestReceived | NotificationReceived) -> Exchange:
+    """What a connection received, as its handler sees it."""
+    if isinstance(event, RequestReceived):
+        identifier, info, capabilities = event.id, event.peer_info, event.peer_capabilities
+    else:
+        session = peer.session
+        identifier = None
+        info = session.peer_info if session is not None else None
+        capabilities = session.peer_capabilities if session is not None else {}
+    return Exchange(
+        peer,
+        event.method,
+        event.params,
+        event.raw_params,
+        event.meta,
+        event.revision,
+        identifier,
+        info,
+        capabilities,
+    )
 
 
 class Application(Protocol):

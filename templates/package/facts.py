@@ -7,15 +7,16 @@ revision it is.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from ._wire import Raw, decoder, nullable_decoder
+from ._wire import Raw, decoder, members_of, mending_decoder
 from .errors import RevisionError
+from .mending import TTL, mend_result
 
 Role: TypeAlias = Literal["client", "server"]
 """The two ends of a connection."""
@@ -85,13 +86,22 @@ class Method:
         return decoder(self.params)
 
     @cached_property
-    def decode_result(self) -> Callable[[bytes | Raw], Any]:
-        """Decoder for the result; a page whose next cursor is null is the last.
+    def cacheable(self) -> bool:
+        """Whether its result says for how long it may be used."""
+        return TTL in members_of(self.result)
 
-        Source: server/utilities/pagination (2026-07-28: whether a non-null value was provided).
+    @cached_property
+    def decode_result(self) -> Callable[[bytes | Raw], Any]:
+        """Decoder for the result.
+
+        A page whose next cursor is null is the last. Hints for caches that mean nothing count as
+        absent, and so does a time below zero.
+
+        Source: server/utilities/pagination (2026-07-28: whether a non-null value was provided),
+        server/utilities/caching (2026-07-28).
         """
-        if self.items is not None:
-            return nullable_decoder(self.result, "nextCursor")
+        if self.items is not None or self.cacheable:
+            return mending_decoder(self.result, mend_result)
         return decoder(self.result)
 
 
@@ -123,10 +133,119 @@ class MetaKeys:
 
 
 @dataclass(frozen=True)
+class Transports:
+    """The transports of a revision.
+
+    Attributes:
+        stdio: Standard streams of a process.
+        http_sse: HTTP with one stream of events and one address to post to.
+        streamable_http: One HTTP endpoint, with sessions or stateless; `None` for no such thing.
+
+    Source: basic/transports.
+    """
+
+    stdio: bool
+    http_sse: bool
+    streamable_http: Literal["session", "stateless"] | None
+
+
+@dataclass(frozen=True)
+class Headers:
+    """Names of HTTP headers; `None` where a revision has none of that kind.
+
+    Attributes:
+        protocol_version: Names the revision of a message.
+        session: Carries the id of a session.
+        last_event_id: Names the last event that a client saw of a stream.
+        method: Repeats the method of a message.
+        name: Repeats what a message is about: a tool, a prompt, a resource.
+        param_prefix: Begins those that repeat arguments of a tool; ends with its hyphen.
+
+    Source: basic/transports.
+    """
+
+    protocol_version: str | None
+    session: str | None
+    last_event_id: str | None
+    method: str | None
+    name: str | None
+    param_prefix: str | None
+
+
+@dataclass(frozen=True)
+class Http:
+    """HTTP statuses by condition, and what depends on HTTP alone.
+
+    Attributes:
+        accepted: A notification or response was taken.
+        rejected: A message was not.
+        missing_session: A request without the session id that the server asks for.
+        unknown_session: A session id that has ended or never was.
+        not_allowed: A GET or DELETE that the server does not offer.
+        forbidden_origin: An `Origin` that is not allowed.
+        unsupported_revision: The version header names a revision that is not spoken.
+        unknown_method: The method does not exist, or its capability was not declared.
+        missing_meta: A request lacks what its `_meta` must have.
+        missing_capability: A request needs a client capability that was not declared.
+        header_mismatch: Headers and body disagree.
+        assumed_revision: The revision of a request without a version header.
+        fallback: Statuses after which a client tries HTTP+SSE; `x` stands for any digit.
+        cancellation: What cancels a request: a notification, or closing its response stream.
+        standalone_stream: Whether a GET opens a stream for messages about no request.
+        resumable: Whether a broken stream can be taken up again by event id.
+        polling: Whether a stream opens with an event that has an id and no data, so that a server
+            may close the connection and the client comes back.
+
+    Source: basic/transports.
+    """
+
+    accepted: int | None
+    rejected: int | None
+    missing_session: int | None
+    unknown_session: int | None
+    not_allowed: int | None
+    forbidden_origin: int | None
+    unsupported_revision: int | None
+    unknown_method: int | None
+    missing_meta: int | None
+    missing_capability: int | None
+    header_mismatch: int | None
+    assumed_revision: str | None
+    fallback: tuple[str, ...]
+    cancellation: Literal["notification", "close"]
+    standalone_stream: bool
+    resumable: bool
+    polling: bool
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What a draft that followed a revision, and never became one, adds to sessions over HTTP.
+
+    A server takes it from clients that do so, and asks it of none. All `None` for no such draft.
+
+    Attributes:
+        method: Header that repeats the method of a message.
+        name: Header that repeats what a message is about.
+        param_prefix: Begins those that repeat arguments of a tool.
+        header_mismatch: JSON-RPC code of a header that does not say what the body says.
+    """
+
+    method: str | None
+    name: str | None
+    param_prefix: str | None
+    header_mismatch: int | None
+
+
+@dataclass(frozen=True)
 class Facts:
     """What a revision states only in prose.
 
     Attributes:
+        transports: The transports it defines.
+        headers: Names of HTTP headers.
+        http: What holds over HTTP.
+        draft: What a draft that followed adds to its sessions.
         errors: Codes by condition.
         defined_codes: Codes of the range -32099 to -32020 that may be sent; `None` if the revision
             does not reserve the range.
@@ -150,6 +269,10 @@ class Facts:
         trace_keys: `_meta` keys kept for trace context.
     """
 
+    transports: Transports
+    headers: Headers
+    http: Http
+    draft: Draft
     errors: ErrorCodes
     defined_codes: frozenset[int] | None
     retired_codes: frozenset[int]
@@ -223,6 +346,8 @@ class Revisions(Mapping[str, Revision]):
     def __init__(self, rows: Mapping[str, tuple[Lifecycle, Callable[[], Revision]]]) -> None:
         self._rows = rows
         self._loaded: dict[str, Revision] = {}
+        self._of: dict[Lifecycle, Revisions] = {}
+        self._newest: Revision | None = None
 
     def __getitem__(self, name: str) -> Revision:
         loaded = self._loaded.get(name)
@@ -241,7 +366,11 @@ class Revisions(Mapping[str, Revision]):
 
     def of(self, lifecycle: Lifecycle) -> Revisions:
         """Those with a lifecycle; loads none."""
-        return Revisions({name: row for name, row in self._rows.items() if row[0] is lifecycle})
+        found = self._of.get(lifecycle)
+        if found is None:
+            rows = {name: row for name, row in self._rows.items() if row[0] is lifecycle}
+            found = self._of[lifecycle] = Revisions(rows)
+        return found
 
     def only(self, name: str) -> Revisions:
         """One of them alone.
@@ -253,6 +382,18 @@ class Revisions(Mapping[str, Revision]):
             raise RevisionError("unknown revision", tuple(self._rows), (name,))
         return Revisions({name: self._rows[name]})
 
+    def among(self, names: Collection[str]) -> Revisions:
+        """Those whose name is one of `names`; loads none."""
+        return Revisions({name: row for name, row in self._rows.items() if name in names})
+
     def newest(self) -> Revision:
         """The last of them."""
-        return self[max(self._rows)]
+        if self._newest is None:
+            self._newest = self[max(self._rows)]
+        return self._newest
+
+
+def has_streamable_http(revisions: Revisions) -> bool:
+    """Whether one of them has Streamable HTTP; loads no more of them than it takes to know."""
+    newest_first = sorted(revisions, reverse=True)
+    return any(revisions[name].facts.transports.streamable_http for name in newest_first)

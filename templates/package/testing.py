@@ -24,7 +24,7 @@ from typing import Any
 
 from .channel import Channel, RequestId
 from .client import Client, ClientHandlers, connect
-from .connecting import Servable
+from .client_side.connecting import Servable
 
 
 @dataclass(frozen=True)

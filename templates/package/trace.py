@@ -14,8 +14,8 @@ from typing import Any, Literal, TypeGuard
 import msgspec
 
 from ._wire import encode
-from .channel import Channel, RequestId
-from .errors import EndOfChannel, FrameError, TransportError
+from .channel import Channel, RequestId, abandon_of, release_of
+from .errors import EndOfChannel, FrameError, RequestLost, TransportError
 
 VARIABLE = "MCP_TRACE"
 MASK = "***"
@@ -48,25 +48,35 @@ def traced(channel: Channel, name: str) -> Channel:
     Args:
         name: What the trace calls the channel, such as `client` or a server's name.
     """
+    trace = trace_of(name)
+    return channel if trace is None else TracedChannel(channel, trace)
+
+
+def trace_of(name: str) -> Trace | None:
+    """The trace under a name; `None` if MCP_TRACE is not set.
+
+    Raises:
+        TransportError: The file can't be written.
+    """
     path = os.environ.get(VARIABLE)
-    return TracedChannel(channel, name, path) if path else channel
+    return Trace(name, path) if path else None
 
 
-class TracedChannel:
-    """A channel that records what passes.
+class Trace:
+    """A file to which messages are appended.
 
     A line has `time` (UTC), `direction` (`received` or `sent`), `channel`, `pid` and `message`: the
     JSON, or the text where it was none. What could not be received has `error` instead.
 
     Args:
-        path: File to append to.
+        name: What it calls the channel.
+        path: The file.
 
     Raises:
         TransportError: The file can't be written.
     """
 
-    def __init__(self, channel: Channel, name: str, path: str) -> None:
-        self._channel = channel
+    def __init__(self, name: str, path: str) -> None:
         self._name = name
         try:
             self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -75,29 +85,23 @@ class TracedChannel:
                 f"expected in {VARIABLE} a file to append to, came {path!r}: {error.strerror}"
             ) from error
 
-    async def receive(self) -> bytes:
-        """Receive, and record it, or why not."""
-        try:
-            message = await self._channel.receive()
-        except (EndOfChannel, FrameError) as error:
-            self._record("received", error=_masked_text(str(error)))
-            raise
+    def received(self, message: bytes) -> None:
+        """Record what came."""
         self._record("received", message=_readable(message))
-        return message
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
-        """Record, and send: an answer can't be on record before its question."""
+    def not_received(self, error: Exception) -> None:
+        """Record why nothing came."""
+        self._record("received", error=_masked_text(str(error)))
+
+    def sent(self, message: bytes) -> None:
+        """Record what goes out."""
         self._record("sent", message=_readable(message))
-        await self._channel.send(message, about)
 
-    async def close(self) -> None:
-        """Close the channel and the file."""
-        try:
-            await self._channel.close()
-        finally:
-            file, self._file = self._file, -1
-            if file >= 0:
-                os.close(file)
+    def close(self) -> None:
+        """Close the file. Idempotent; what comes later is not recorded."""
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
 
     def _record(self, direction: Literal["received", "sent"], **what: Any) -> None:
         if self._file < 0:
@@ -105,6 +109,43 @@ class TracedChannel:
         now = datetime.now(UTC).isoformat(timespec="microseconds")
         head = {"time": now, "direction": direction, "channel": self._name, "pid": os.getpid()}
         os.write(self._file, encode(head | what) + b"\n")
+
+
+class TracedChannel:
+    """A channel that records what passes.
+
+    Args:
+        channel: The channel.
+        trace: Where to; closed with the channel.
+    """
+
+    def __init__(self, channel: Channel, trace: Trace) -> None:
+        self._channel = channel
+        self._trace = trace
+        self.abandon = abandon_of(channel)
+        self.release = release_of(channel)
+
+    async def receive(self) -> bytes:
+        """Receive, and record it, or why not."""
+        try:
+            message = await self._channel.receive()
+        except (EndOfChannel, FrameError, RequestLost) as error:
+            self._trace.not_received(error)
+            raise
+        self._trace.received(message)
+        return message
+
+    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+        """Record, and send: an answer can't be on record before its question."""
+        self._trace.sent(message)
+        await self._channel.send(message, about)
+
+    async def close(self) -> None:
+        """Close the channel and the file."""
+        try:
+            await self._channel.close()
+        finally:
+            self._trace.close()
 
 
 def _readable(message: bytes) -> Any:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET
 
 from .._wire import to_builtins
 from ..channel import RequestId
@@ -26,8 +26,9 @@ from ..errors import (
     RemoteProtocolError,
     RequestCancelledError,
 )
-from ..facts import Lifecycle, Method, Revision
+from ..facts import Lifecycle, Method, Revision, Role
 from . import jsonrpc
+from .decoding import check_result_type, decode_params
 from .events import (
     CancelReceived,
     Event,
@@ -42,11 +43,11 @@ from .events import (
 from .incoming import Serving, token_of
 from .lifecycle import SERVER_MOVES, RequestTerms, Session, State, declared, trigger_of
 from .notifying import Notifier
-from .outgoing import Call
-from .sending import Sender
+from .sending import Sender, refusal
+from .shared import Shared
 from .state import ConnectionState
 from .subscriptions import ACKNOWLEDGED, honoured
-from .terms import TermsReader, read_meta
+from .terms import read_meta
 
 _EMPTY: Mapping[str, Any] = {}
 
@@ -54,42 +55,43 @@ _EMPTY: Mapping[str, Any] = {}
 class Receiver:
     """Turns the peer's messages into events."""
 
-    def __init__(self, state: ConnectionState, sender: Sender, notifier: Notifier) -> None:
+    def __init__(
+        self, state: ConnectionState, sender: Sender, notifier: Notifier, shared: Shared
+    ) -> None:
         self._state = state
         self._sender = sender
         self._notifier = notifier
         self._handshakes = state.revisions.of(Lifecycle.HANDSHAKE)
-        self._terms = TermsReader(state.revisions)
-        self._requests: Mapping[str, Callable[[RequestReceived], list[Event]]] = {
-            "ping": self._ping
-        }
-        if state.role == "server":
-            self._requests = {
-                **self._requests,
-                "initialize": self._initialize,
-                "server/discover": self._discover,
-                "logging/setLevel": self._set_level,
-                "subscriptions/listen": self._listen,
-            }
-        self._notices: Mapping[str, Callable[[NotificationReceived], list[Event]]] = {
-            "notifications/cancelled": self._cancelled,
-            "notifications/initialized": self._initialized,
-        }
+        self._terms = shared.terms
 
     def receive(self, data: bytes, now: float) -> list[Event]:
         """Take one message, or in a revision with batches several."""
         if not jsonrpc.is_batch(data):
-            return self._one(jsonrpc.parse(data), now)
+            return self.take(jsonrpc.parse(data), now)
         session = self._state.session
         if session is None or not session.revision.batching:
-            return self._one(jsonrpc.parse(data), now)
-        return [event for part in jsonrpc.parse_batch(data) for event in self._one(part, now)]
+            return self.take(jsonrpc.parse(data), now)
+        return [event for part in jsonrpc.parse_batch(data) for event in self.take(part, now)]
 
     def unreadable(self, error: ProtocolError) -> list[Event]:
         """A frame that is no message at all."""
         return self._malformed(jsonrpc.Malformed(None, error, True))
 
-    def _one(self, message: jsonrpc.Message, now: float) -> list[Event]:
+    def stream_closed(self, identifier: RequestId) -> list[Event]:
+        """The stream of a request was closed by the peer, which may take the request back."""
+        serving = self._state.serving.get(identifier)
+        if serving is None or serving.revision.facts.http.cancellation != "close":
+            return []
+        self._drop(identifier)
+        return [CancelReceived(identifier, "its stream was closed")]
+
+    def _drop(self, identifier: RequestId) -> None:
+        """Forget a request of the peer's that wants no answer any more."""
+        del self._state.serving[identifier]
+        self._state.streams.close(identifier)
+
+    def take(self, message: jsonrpc.Message, now: float) -> list[Event]:
+        """Take one message that is sorted already."""
         match message:
             case jsonrpc.Request():
                 return self._request(message)
@@ -119,7 +121,7 @@ class Receiver:
             event = self._typed(message, meta, terms)
         except ProtocolError as error:
             return [self._refuse(message.id, error, revision)]
-        own = self._requests.get(message.method)
+        own = _REQUESTS[self._state.role].get(message.method)
         self._state.serving[message.id] = Serving(
             event.method,
             revision,
@@ -128,7 +130,7 @@ class Receiver:
             terms.log_level,
             terms.peer_capabilities,
         )
-        return [event] if own is None else own(event)
+        return [event] if own is None else own(self, event)
 
     def _session_terms(self, method: str) -> RequestTerms:
         """What a request that states nothing itself is judged by."""
@@ -177,7 +179,7 @@ class Receiver:
             own = self._state.own_capabilities(revision)
             if not declared(own, method.capability):
                 raise MethodNotFoundError(message.method)
-        params = _decode_params(method, message.params)
+        params = decode_params(method, message.params)
         return RequestReceived(
             message.id,
             method,
@@ -198,7 +200,7 @@ class Receiver:
             return [Ignored(f"unknown notification {message.method}")]
         try:
             meta = read_meta(message.params)
-            params = _decode_params(method, message.params)
+            params = decode_params(method, message.params)
         except ProtocolError as error:
             return [Ignored(f"{message.method}: {error.message}")]
         stream = meta.get(revision.facts.meta.subscription_id or "")
@@ -207,8 +209,8 @@ class Receiver:
         event = NotificationReceived(method, params, message.params, meta, revision, stream)
         if message.method == "notifications/progress":
             return self._progressed(event, now)
-        own = self._notices.get(message.method)
-        return [event] if own is None else own(event)
+        own = _NOTICES.get(message.method)
+        return [event] if own is None else own(self, event)
 
     def _in_turn(self, name: str) -> bool:
         """Whether a client's notification may come now; it may move the handshake on."""
@@ -233,7 +235,7 @@ class Receiver:
             return [Ignored(f"result for {message.id!r}, which is no open request")]
         try:
             result = call.method.decode_result(message.result)
-            _check_result_type(call, result)
+            check_result_type(call, result)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             failure = RemoteProtocolError(f"{call.method.name}: result: {error}")
             return [RequestFailed(message.id, failure)]
@@ -266,7 +268,7 @@ class Receiver:
     def _refuse(
         self, identifier: RequestId | None, error: ProtocolError, revision: Revision
     ) -> Send:
-        return Send(self._sender.refusal(identifier, error, revision), identifier)
+        return Send(refusal(identifier, error, revision), identifier)
 
     def _answer(self, event: RequestReceived, result: Any = None) -> list[Event]:
         try:
@@ -304,6 +306,7 @@ class Receiver:
     def _discover(self, event: RequestReceived) -> list[Event]:
         own = self._state.describe(event.revision)
         result: dict[str, Any] = {
+            **(own.cache or _EMPTY),
             "supportedVersions": self._terms.supported,
             "capabilities": own.capabilities,
         }
@@ -336,8 +339,7 @@ class Receiver:
         serving = self._state.serving.get(identifier)
         if serving is None:
             return [Ignored(f"cancelled: {identifier!r} is no open request")]
-        del self._state.serving[identifier]
-        self._state.streams.close(identifier)
+        self._drop(identifier)
         return [CancelReceived(identifier, reason)]
 
     def _listens(self, identifier: Any) -> bool:
@@ -364,26 +366,17 @@ class Receiver:
         return [ProgressReceived(params.progress_token, params.progress, total, message)]
 
 
-def _decode_params(method: Method, params: Raw | None) -> Any:
-    """Typed params; those that are absent, though they may be, decode like `{}`."""
-    if params is None and method.params_required:
-        raise InvalidParamsError(f"{method.name}: expected params, got nothing")
-    if method.params is None:
-        return None
-    try:
-        return method.decode_params(b"{}" if params is None else params)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        if params is not None and bytes(params) == b"null":
-            return _decode_params(method, None)
-        raise InvalidParamsError(f"{method.name}: params: {error}") from None
-
-
-def _check_result_type(call: Call, result: Any) -> None:
-    """Refuse a result of a kind that this side does not understand."""
-    known = call.revision.facts.result_types
-    if known and getattr(result, "result_type", None) not in known:
-        got = getattr(result, "result_type", None)
-        expected = ", ".join(sorted(known))
-        raise RemoteProtocolError(
-            f"{call.method.name}: resultType: expected one of {expected}, got {got!r}"
-        )
+_REQUESTS: Mapping[Role, Mapping[str, Callable[[Receiver, RequestReceived], list[Event]]]] = {
+    "client": {"ping": Receiver._ping},
+    "server": {
+        "ping": Receiver._ping,
+        "initialize": Receiver._initialize,
+        "server/discover": Receiver._discover,
+        "logging/setLevel": Receiver._set_level,
+        "subscriptions/listen": Receiver._listen,
+    },
+}
+_NOTICES: Mapping[str, Callable[[Receiver, NotificationReceived], list[Event]]] = {
+    "notifications/cancelled": Receiver._cancelled,
+    "notifications/initialized": Receiver._initialized,
+}

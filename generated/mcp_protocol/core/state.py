@@ -41,7 +41,7 @@ class ConnectionState:
     streams: Streams = field(default_factory=Streams)
     log_level: str | None = None
 
-    @cached_property
+    @property
     def peer_role(self) -> Role:
         """The other end."""
         return other(self.role)

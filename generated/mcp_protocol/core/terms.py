@@ -14,9 +14,10 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from .._wire import convert, decoder
+from .._wire import convert, decoder, is_object
 from ..errors import InvalidParamsError, UnsupportedRevisionError
 from ..facts import Lifecycle, Revision, Revisions
+from ..mending import readable
 from .lifecycle import RequestTerms
 
 _NO_META: Mapping[str, Any] = {}
@@ -124,14 +125,18 @@ class TermsReader:
         return self._modern[name]
 
     def _check(self, revision: Revision, meta: Mapping[str, Any]) -> RequestTerms:
+        keys = revision.facts.meta
+        declared = meta.get(keys.client_capabilities or "", _NO_META)
+        if is_object(declared) and (usable := readable(declared)) is not declared:
+            declared = usable
+            meta = {**meta, keys.client_capabilities or "": usable}
         try:
             convert(meta, revision.meta_type)
         except msgspec.ValidationError as error:
             raise InvalidParamsError(f"params._meta: {error}") from None
-        keys = revision.facts.meta
         return RequestTerms(
             revision=revision,
-            peer_capabilities=meta.get(keys.client_capabilities or "", _NO_META),
+            peer_capabilities=declared,
             peer_info=meta.get(keys.client_info or ""),
             log_level=meta.get(keys.log_level or ""),
         )

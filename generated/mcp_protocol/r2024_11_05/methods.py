@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from ..facts import ErrorCodes, Facts, Lifecycle, MetaKeys, Method, Revision
+from ..facts import (
+    Draft,
+    ErrorCodes,
+    Facts,
+    Headers,
+    Http,
+    Lifecycle,
+    MetaKeys,
+    Method,
+    Revision,
+    Transports,
+)
 from . import models
 
 INITIALIZE = Method(
@@ -375,6 +386,44 @@ REVISION = Revision(
     server_capabilities=models.ServerCapabilities,
     meta_type=models.RequestMetaObject,
     facts=Facts(
+        transports=Transports(
+            stdio=True,
+            http_sse=True,
+            streamable_http=None,
+        ),
+        headers=Headers(
+            protocol_version=None,
+            session=None,
+            last_event_id=None,
+            method=None,
+            name=None,
+            param_prefix=None,
+        ),
+        http=Http(
+            accepted=None,
+            rejected=None,
+            missing_session=None,
+            unknown_session=None,
+            not_allowed=None,
+            forbidden_origin=None,
+            unsupported_revision=None,
+            unknown_method=None,
+            missing_meta=None,
+            missing_capability=None,
+            header_mismatch=None,
+            assumed_revision=None,
+            fallback=(),
+            cancellation="notification",
+            standalone_stream=False,
+            resumable=False,
+            polling=False,
+        ),
+        draft=Draft(
+            method=None,
+            name=None,
+            param_prefix=None,
+            header_mismatch=None,
+        ),
         errors=ErrorCodes(
             resource_not_found=-32002,
             unsupported_revision=-32602,

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from ..facts import ErrorCodes, Facts, Lifecycle, MetaKeys, Method, Revision
+from ..facts import (
+    Draft,
+    ErrorCodes,
+    Facts,
+    Headers,
+    Http,
+    Lifecycle,
+    MetaKeys,
+    Method,
+    Revision,
+    Transports,
+)
 from . import models
 
 INITIALIZE = Method(
@@ -375,6 +386,44 @@ REVISION = Revision(
     server_capabilities=models.ServerCapabilities,
     meta_type=models.RequestMetaObject,
     facts=Facts(
+        transports=Transports(
+            stdio=True,
+            http_sse=False,
+            streamable_http="session",
+        ),
+        headers=Headers(
+            protocol_version=None,
+            session="Mcp-Session-Id",
+            last_event_id="Last-Event-ID",
+            method=None,
+            name=None,
+            param_prefix=None,
+        ),
+        http=Http(
+            accepted=202,
+            rejected=400,
+            missing_session=400,
+            unknown_session=404,
+            not_allowed=405,
+            forbidden_origin=None,
+            unsupported_revision=None,
+            unknown_method=None,
+            missing_meta=None,
+            missing_capability=None,
+            header_mismatch=None,
+            assumed_revision=None,
+            fallback=("4xx",),
+            cancellation="notification",
+            standalone_stream=True,
+            resumable=True,
+            polling=False,
+        ),
+        draft=Draft(
+            method=None,
+            name=None,
+            param_prefix=None,
+            header_mismatch=None,
+        ),
         errors=ErrorCodes(
             resource_not_found=-32002,
             unsupported_revision=-32602,

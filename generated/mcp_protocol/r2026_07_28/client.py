@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .._client import ClientBase
 from .._faces import HandlersBase, wire_params
 from .._wire import UNSET, UnsetType
+from ..client_side.base import ClientBase
 from ..errors import MethodNotFoundError
 
 if TYPE_CHECKING:

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from ..facts import ErrorCodes, Facts, Lifecycle, MetaKeys, Method, Revision
+from ..facts import (
+    Draft,
+    ErrorCodes,
+    Facts,
+    Headers,
+    Http,
+    Lifecycle,
+    MetaKeys,
+    Method,
+    Revision,
+    Transports,
+)
 from . import models
 
 DISCOVER = Method(
@@ -310,6 +321,44 @@ REVISION = Revision(
     server_capabilities=models.ServerCapabilities,
     meta_type=models.RequestMetaObject,
     facts=Facts(
+        transports=Transports(
+            stdio=True,
+            http_sse=False,
+            streamable_http="stateless",
+        ),
+        headers=Headers(
+            protocol_version="MCP-Protocol-Version",
+            session=None,
+            last_event_id=None,
+            method="Mcp-Method",
+            name="Mcp-Name",
+            param_prefix="Mcp-Param-",
+        ),
+        http=Http(
+            accepted=202,
+            rejected=400,
+            missing_session=None,
+            unknown_session=None,
+            not_allowed=405,
+            forbidden_origin=403,
+            unsupported_revision=400,
+            unknown_method=404,
+            missing_meta=400,
+            missing_capability=400,
+            header_mismatch=400,
+            assumed_revision=None,
+            fallback=("400", "404", "405"),
+            cancellation="close",
+            standalone_stream=False,
+            resumable=False,
+            polling=False,
+        ),
+        draft=Draft(
+            method=None,
+            name=None,
+            param_prefix=None,
+            header_mismatch=None,
+        ),
         errors=ErrorCodes(
             resource_not_found=-32602,
             unsupported_revision=-32022,

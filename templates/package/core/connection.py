@@ -21,11 +21,13 @@ from ..channel import RequestId
 from ..errors import McpError, ProtocolError
 from ..facts import Method, Revision, Revisions, Role
 from .events import Event, Ignored, Opened, OpenFailed, RequestFailed, ResponseReceived, Send
+from .jsonrpc import Message
 from .lifecycle import Description, Session
 from .notifying import Notifier
 from .opening import Opening, Step
 from .receiving import Receiver
 from .sending import Sender
+from .shared import Shared
 from .state import ConnectionState
 
 
@@ -37,9 +39,10 @@ class Connection:
         revisions: The revisions to speak.
         describe: This side's account of itself in a revision.
         extensions: Methods beyond the revisions', by wire name; both sides may send them.
+        shared: What it has in common with others of the same side; nothing by default.
 
     Attributes:
-        request, respond, fail, cancel, close_streams: See `Sender`.
+        request, respond, fail, cancel, abandoned, close_streams: See `Sender`.
         progress, log, notify: See `Notifier`.
     """
 
@@ -49,11 +52,13 @@ class Connection:
         revisions: Revisions,
         describe: Callable[[Revision], Description],
         extensions: Mapping[str, Method] | None = None,
+        shared: Shared | None = None,
     ) -> None:
         self._state = ConnectionState(role, revisions, describe, extensions or {})
-        self._sender = Sender(self._state)
+        shared = shared or Shared(revisions)
+        self._sender = Sender(self._state, shared)
         self._notifier = Notifier(self._state)
-        self._receiver = Receiver(self._state, self._sender, self._notifier)
+        self._receiver = Receiver(self._state, self._sender, self._notifier, shared)
         self._opening: Opening | None = None
         self._opening_id: RequestId | None = None
         self._probe_id: RequestId | None = None
@@ -61,6 +66,7 @@ class Connection:
         self.respond = self._sender.respond
         self.fail = self._sender.fail
         self.cancel = self._sender.cancel
+        self.abandoned = self._sender.abandoned
         self.close_streams = self._sender.close_streams
         self.progress = self._notifier.progress
         self.log = self._notifier.log
@@ -134,14 +140,42 @@ class Connection:
         Returns:
             What happened, in order. Never raises on what the peer sent.
         """
-        events = self._receiver.receive(data, now)
-        if self._opening is None:
-            return events
-        return [after for event in events for after in self._opened(self._opening, event)]
+        return self._followed_up(self._receiver.receive(data, now))
+
+    def take(self, message: Message, now: float = 0.0) -> list[Event]:
+        """Take one message that `jsonrpc.parse` has sorted already; see `receive`."""
+        return self._followed_up(self._receiver.take(message, now))
 
     def unreadable(self, error: ProtocolError) -> list[Event]:
         """Take a frame that could not even be read as a message."""
         return self._receiver.unreadable(error)
+
+    def stream_closed(self, identifier: RequestId) -> list[Event]:
+        """The peer closed the stream on which its request was to be answered.
+
+        Returns:
+            That the request is cancelled, in revisions where closing says so; otherwise nothing.
+
+        Source: basic/transports/streamable-http#cancellation (2026-07-28).
+        """
+        return self._receiver.stream_closed(identifier)
+
+    def opening_refused(self, error: McpError) -> list[Event]:
+        """The transport did not deliver a message of the opening, or told of a refusal.
+
+        Returns:
+            The next message to send, or `OpenFailed`: so it is for a server that was not told that
+            the client is ready.
+        """
+        if self._opening is None or self._opening_id is None:
+            return [OpenFailed(error)]
+        return self.lost(self._opening_id, error)
+
+    def lost(self, identifier: RequestId, error: McpError) -> list[Event]:
+        """The transport knows that a request of ours will not be answered, and why."""
+        if self._state.calls.pop(identifier) is None:
+            return [Ignored(f"{identifier!r}, which is no open request: {error}")]
+        return self._followed_up([RequestFailed(identifier, error)])
 
     def closed(self) -> list[RequestId]:
         """The transport ended: nothing more can be answered on either side.
@@ -166,6 +200,11 @@ class Connection:
     def expired(self, now: float) -> list[RequestId]:
         """Our requests whose deadline has passed; `cancel` takes them out."""
         return self._state.calls.expired(now)
+
+    def _followed_up(self, events: list[Event]) -> list[Event]:
+        if self._opening is None:
+            return events
+        return [after for event in events for after in self._opened(self._opening, event)]
 
     def _step(self, opening: Opening) -> bytes:
         revision, name, params = opening.request()
@@ -194,7 +233,7 @@ class Connection:
         except McpError as error:
             return self._give_up(error)
         if session is None:
-            return [Send(self._step(opening))]
+            return [Send(self._step(opening), opens=True)]
         return self._agree(opening, session)
 
     def _drop_call(self, identifier: RequestId | None) -> None:
@@ -209,7 +248,8 @@ class Connection:
         events: list[Event] = []
         if opening.shook_hands:
             name = "notifications/initialized"
-            events.append(Send(self._notifier.notification(session.revision, name, {})))
+            message = self._notifier.notification(session.revision, name, {})
+            events.append(Send(message, opens=True))
         return [*events, Opened(session.revision)]
 
     def _opening_failed(self, opening: Opening, error: McpError | None) -> list[Event]:
@@ -217,7 +257,7 @@ class Connection:
             opening.failed(error)
         except McpError as reason:
             return self._give_up(reason)
-        return [Send(self._step(opening))]
+        return [Send(self._step(opening), opens=True)]
 
     def _give_up(self, error: McpError) -> list[Event]:
         self._opening = self._opening_id = None

@@ -19,10 +19,13 @@ class Send(msgspec.Struct, frozen=True):
     Attributes:
         message: Encoded message.
         about: The received request it belongs to.
+        opens: Whether it is a message by which the session is opened: if it can't be sent,
+            `Connection.opening_refused` is to be told.
     """
 
     message: bytes
     about: RequestId | None = None
+    opens: bool = False
 
 
 class RequestReceived(msgspec.Struct, frozen=True):

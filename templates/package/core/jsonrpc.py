@@ -8,6 +8,7 @@ Source: basic/index (messages).
 
 from __future__ import annotations
 
+import re
 from typing import Any, TypeAlias
 
 import msgspec
@@ -218,6 +219,26 @@ class _FailureOut(msgspec.Struct, gc=False):
     error: _ErrorOut
     id: Any = UNSET
     jsonrpc: str = JSONRPC
+
+
+_ANSWER = re.compile(rb'\{"(?:error"|id":(?:-?\d+|"(?:[^"\\]|\\.)*"),"result")')
+_ERROR_CODE = re.compile(rb'\{"error":\{"code":(-?\d+)')
+
+
+def is_answer(message: bytes) -> bool:
+    """Whether one of the messages that are encoded here answers a request."""
+    return _ANSWER.match(message) is not None
+
+
+def is_notification(message: bytes) -> bool:
+    """Whether one of the messages that are encoded here is a notification."""
+    return message.startswith(b'{"method"')
+
+
+def error_code(message: bytes) -> int | None:
+    """The code of one of the errors that are encoded here; `None` for any other message."""
+    found = _ERROR_CODE.match(message)
+    return None if found is None else int(found[1])
 
 
 def encode_request(identifier: RequestId, method: str, params: Any = UNSET) -> bytes:

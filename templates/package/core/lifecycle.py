@@ -119,11 +119,13 @@ class Description:
         info: Name, version and what else the revision's `Implementation` has.
         capabilities: What it declares.
         instructions: For servers: how to use it.
+        cache: For servers: members that say how long clients may keep this account.
     """
 
     info: Mapping[str, Any]
     capabilities: Mapping[str, Any]
     instructions: str | None = None
+    cache: Mapping[str, Any] | None = None
 
 
 def declared(capabilities: Mapping[str, Any], path: tuple[str, ...]) -> bool:

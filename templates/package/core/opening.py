@@ -2,19 +2,30 @@
 
 The steps form a table. A client that speaks both kinds of revision asks `server/discover` first;
 an answer, or an error that only modern servers know, keeps it there; anything else, silence
-included, means `initialize`. A client of one kind takes its one way.
+included, means `initialize`. A client of one kind takes its one way. Where nobody listens, or
+credentials are asked for, no other way is tried.
 
-Source: basic/lifecycle (to 2025-11-25), basic/transports/stdio#backward-compatibility (2026-07-28).
+Source: basic/lifecycle (to 2025-11-25); 2026-07-28: basic/transports/stdio and
+basic/transports/streamable-http (backward compatibility).
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from .._wire import UNSET, ValidationError, convert, is_object, to_builtins
-from ..errors import McpError, RemoteError, RemoteProtocolError, RevisionError
+from ..errors import (
+    ConnectFailedError,
+    HttpStatusError,
+    LocalProtocolError,
+    McpError,
+    RemoteError,
+    RemoteProtocolError,
+    RevisionError,
+    TransportError,
+)
 from ..facts import Lifecycle, Revision, Revisions
 from .lifecycle import Description, Session, State, newest_common
 
@@ -41,6 +52,7 @@ class Opening:
         self._modern = revisions.of(Lifecycle.PER_REQUEST)
         self._legacy = revisions.of(Lifecycle.HANDSHAKE)
         self._tried: set[str] = set()
+        self._insisted = False
         self.step = Step.PROBING if self._modern else Step.INITIALIZING
         self.shook_hands = False
         """Whether the session came about by a handshake, which the client confirms."""
@@ -99,15 +111,20 @@ class Opening:
 
         Raises:
             RevisionError: Nothing in common, or a server of a kind this client does not speak.
-            McpError: A modern server, or the handshake, refused: `error` as it came.
+            McpError: A modern server, or the handshake, refused, or no server was reached: `error`
+                as it came.
         """
         if self.step is Step.INITIALIZING:
             self._refused(error)
+        elif _is_final(error) or (isinstance(error, TransportError) and not self._legacy):
+            raise error
         elif isinstance(error, RemoteError) and self._is_modern(error):
             offered = _named(error, "supported")
             if not offered:
                 raise error
-            self._negotiate(offered)
+            unknown = error.code == self.revision.facts.errors.unsupported_revision
+            if not (unknown and self._insist(offered)):
+                self._negotiate(offered)
         elif not self._legacy:
             told = f": {error}" if error is not None else ""
             raise RevisionError(f"the server speaks no per-request revision{told}", self._names())
@@ -147,6 +164,14 @@ class Opening:
             self._handshake(revision)
         self.revision = revision
 
+    def _insist(self, offered: tuple[str, ...]) -> bool:
+        """A server that refuses a revision and names it as one it speaks is asked once more."""
+        fresh = tuple(name for name in offered if name not in self._tried)
+        if self._insisted or newest_common(self._all, fresh) is not None:
+            return False
+        self._insisted = True
+        return newest_common(self._modern, offered) is self.revision
+
     def _refused(self, error: McpError | None) -> None:
         """`initialize` was refused. Some servers then name the revisions they know."""
         offered = _named(error, "supported") if isinstance(error, RemoteError) else ()
@@ -164,6 +189,13 @@ class Opening:
 
     def _names(self) -> tuple[str, ...]:
         return tuple(self._all)
+
+
+def _is_final(error: McpError | None) -> TypeGuard[McpError]:
+    """Whether another request would meet with the same."""
+    if isinstance(error, HttpStatusError):
+        return error.wants_credentials
+    return isinstance(error, ConnectFailedError | LocalProtocolError)
 
 
 def _named(error: RemoteError, member: str) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from .._wire import convert, encode, to_builtins
 from ..channel import RequestId
 from ..errors import (
     INTERNAL_ERROR,
+    HeaderMismatchError,
     InternalError,
     LocalProtocolError,
     MethodNotFoundError,
@@ -28,10 +29,12 @@ from ..facts import Facts, Method, Revision
 from . import jsonrpc
 from .events import Send
 from .incoming import Serving
-from .lifecycle import BEFORE_READY, State, declared
+from .lifecycle import BEFORE_READY, State
 from .meta import check_user_meta
+from .needs import missing
 from .notifying import CANCELLED
 from .outgoing import Call
+from .shared import Shared
 from .state import ConnectionState
 
 RESERVED_CODES = range(-32099, -32019)
@@ -44,10 +47,10 @@ _NOTHING: Mapping[str, Any] = {}
 class Sender:
     """Builds the messages of one side and refuses those that a rule forbids."""
 
-    def __init__(self, state: ConnectionState) -> None:
+    def __init__(self, state: ConnectionState, shared: Shared) -> None:
         self._state = state
-        self._stamps: dict[str, Mapping[str, Any]] = {}
-        self._encoded_stamps: dict[str, Raw] = {}
+        self._stamps = shared.stamps
+        self._encoded_stamps = shared.encoded_stamps
 
     def request(
         self,
@@ -85,10 +88,9 @@ class Sender:
         method = self._state.outgoing_request(revision, name)
         if method is None:
             raise MethodNotFoundError(name)
-        if method.capability and not declared(capabilities, method.capability):
-            raise self._missing(method, revision)
         if params is not None and not isinstance(params, (msgspec.Struct, Mapping, Raw)):
             raise LocalProtocolError(f"{name}: expected an object as params, got {params!r}")
+        self._check_declared(method, revision, params, capabilities)
         call = Call(method, revision, progress, timeout, None, None)
         if limit is not None:
             call.deadline = call.limit = now + limit
@@ -142,19 +144,9 @@ class Sender:
         serving = self._state.serving.get(identifier)
         if serving is None:
             return None
-        message = self.refusal(identifier, error, serving.revision)
+        message = refusal(identifier, error, serving.revision)
         del self._state.serving[identifier]
         return message
-
-    def refusal(
-        self, identifier: RequestId | None, error: ProtocolError, revision: Revision
-    ) -> bytes:
-        """An error as a message, with the code that the revision has for it."""
-        facts = revision.facts
-        shown: Any = identifier
-        if identifier is None and facts.unreadable_id == "omit":
-            shown = UNSET
-        return jsonrpc.encode_error(shown, _code(error, facts), str(error.message), error.data)
 
     def cancel(self, identifier: RequestId, reason: str | None = None) -> bytes | None:
         """Give up a request of ours.
@@ -171,6 +163,20 @@ class Sender:
         if reason is not None:
             params["reason"] = reason
         return jsonrpc.encode_notification(CANCELLED, params)
+
+    def abandoned(self, identifier: RequestId) -> bytes | None:
+        """Give up a request of ours whose stream is closed for that.
+
+        Returns:
+            The notification to send; `None` also where closing the stream says it all.
+
+        Source: basic/patterns/cancellation (2026-07-28: transport-specific cancellation).
+        """
+        call = self._state.calls.get(identifier)
+        if call is not None and call.revision.facts.http.cancellation == "close":
+            self._state.calls.pop(identifier)
+            return None
+        return self.cancel(identifier)
 
     def close_streams(self) -> list[Send]:
         """End all subscription streams from the server's side.
@@ -208,8 +214,13 @@ class Sender:
         if self._state.role == "server" and not revision.facts.server_requests:
             raise LocalProtocolError(f"{name}: in {revision.name} a server sends no requests")
 
-    def _missing(self, method: Method, revision: Revision) -> MissingCapabilityError:
-        return MissingCapabilityError(method.capability, f"{method.name} in {revision.name}")
+    def _check_declared(
+        self, method: Method, revision: Revision, params: Any, capabilities: Mapping[str, Any]
+    ) -> None:
+        """Refuse to ask for what the peer did not declare."""
+        path = missing(method, params, capabilities)
+        if path is not None:
+            raise MissingCapabilityError(path, f"{method.name} in {revision.name}")
 
     def _added_meta(self, revision: Revision, meta: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """`_meta` that a request gets: the revision's own keys, then the user's."""
@@ -282,8 +293,8 @@ class Sender:
             return
         for asked in wanted.values():
             method = serving.revision.input_requests[to_builtins(asked)["method"]]
-            if not declared(serving.peer_capabilities, method.capability):
-                raise self._missing(method, serving.revision)
+            params = getattr(asked, "params", UNSET)
+            self._check_declared(method, serving.revision, params, serving.peer_capabilities)
 
     def _keep_subscription(self, serving: Serving) -> None:
         """Remember what a session subscribed to, once the server has agreed."""
@@ -294,6 +305,15 @@ class Sender:
             session.subscriptions.add(serving.params.uri)
         elif serving.method.name == "resources/unsubscribe":
             session.subscriptions.discard(serving.params.uri)
+
+
+def refusal(identifier: RequestId | None, error: ProtocolError, revision: Revision) -> bytes:
+    """An error as a message, with the code that the revision has for it."""
+    facts = revision.facts
+    shown: Any = identifier
+    if identifier is None and facts.unreadable_id == "omit":
+        shown = UNSET
+    return jsonrpc.encode_error(shown, _code(error, facts), str(error.message), error.data)
 
 
 def _with_meta(params: Any, added: Mapping[str, Any], encoded: Any) -> Any:
@@ -322,6 +342,8 @@ def _code(error: ProtocolError, facts: Facts) -> int:
     """The code that a revision has for an error; one that must not be sent becomes -32603."""
     if isinstance(error, ResourceNotFoundError):
         return facts.errors.resource_not_found
+    if isinstance(error, HeaderMismatchError) and facts.errors.header_mismatch is not None:
+        return facts.errors.header_mismatch
     if isinstance(error, MissingCapabilityError) and facts.errors.missing_capability is not None:
         return facts.errors.missing_capability
     code = error.code

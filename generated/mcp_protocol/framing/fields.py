@@ -1,0 +1,154 @@
+"""HTTP fields of the protocol: which message has which, and how a value looks in a header.
+
+A value that is not plain ASCII travels as `=?base64?...?=`, and so does a plain one that looks like
+that. Names of fields are compared without regard to case, values with.
+
+Source: basic/transports/streamable-http (2026-07-28: request metadata).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from ..errors import LocalProtocolError
+
+JSON = "application/json"
+"""The content type of a message, or of a batch of them."""
+
+NAMED_BY: Mapping[str, str] = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "taskId",
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
+}
+"""Requests that a header says the object of, and the member of their params that names it.
+
+Source: basic/transports/streamable-http (2026-07-28: standard request headers); SEP-2663 (tasks).
+"""
+
+SAFE_INTEGER = 2**53 - 1
+"""The largest integer that a header may carry; its negative is the least.
+
+Source: basic/transports/streamable-http (2026-07-28: schema extension).
+"""
+
+_PREFIX, _SUFFIX = "=?base64?", "?="
+_ALLOWED = re.compile(r"[\t\x20-\x7e]*\Z")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
+_VISIBLE = re.compile(r"[\x21-\x7e]+\Z")
+_NUMBER = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,3})?\Z")
+
+
+def is_token(text: str) -> bool:
+    """Whether a text can be the name of a field, or a part of one. Source: RFC 9110 (tokens)."""
+    return _TOKEN.match(text) is not None
+
+
+def is_visible_ascii(text: str) -> bool:
+    """Whether a text is one or more characters from 0x21 to 0x7E, as the id of a session must be.
+
+    Source: basic/transports (session management).
+    """
+    return _VISIBLE.match(text) is not None
+
+
+def is_field_value(text: str) -> bool:
+    """Whether a text is made of what the value of a field may hold: visible ASCII, space, tab."""
+    return _ALLOWED.match(text) is not None
+
+
+def media_type(content_type: str) -> str:
+    """The media type of a `Content-Type`, in lower case and without parameters."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def value_text(value: Any) -> str:
+    """A value as it is written in a header, before it is encoded.
+
+    Args:
+        value: A string, an integer or a boolean; a float counts as the integer that it equals.
+
+    Raises:
+        LocalProtocolError: It is something else, or an integer that other languages would round.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int):
+        raise LocalProtocolError(
+            f"expected a string, an integer or a boolean for a header, got {value!r:.80}"
+        )
+    if abs(value) > SAFE_INTEGER:
+        raise LocalProtocolError(
+            f"expected an integer from {-SAFE_INTEGER} to {SAFE_INTEGER} for a header"
+        )
+    return str(value)
+
+
+def encode_value(text: str) -> str:
+    """A text as the value of a header, encoded if it is not safe as it is.
+
+    Raises:
+        LocalProtocolError: It holds half of a surrogate pair, which has no UTF-8 form.
+    """
+    looks_encoded = text.startswith(_PREFIX) and text.endswith(_SUFFIX)
+    if is_field_value(text) and text == text.strip() and not looks_encoded:
+        return text
+    try:
+        raw = text.encode()
+    except UnicodeEncodeError:
+        raise LocalProtocolError(f"expected text for a header, got {text!r:.80}") from None
+    return f"{_PREFIX}{base64.b64encode(raw).decode()}{_SUFFIX}"
+
+
+def decode_value(value: str) -> str:
+    """The text that the value of a header stands for.
+
+    Args:
+        value: As received, the white space around it removed.
+
+    Raises:
+        ValueError: It holds characters that no header may, or its encoding is broken.
+    """
+    if not is_field_value(value):
+        raise ValueError(f"invalid characters in {value!r:.80}")
+    shortest = len(_PREFIX) + len(_SUFFIX)
+    if len(value) < shortest or not (value.startswith(_PREFIX) and value.endswith(_SUFFIX)):
+        return value
+    inner = value[len(_PREFIX) : -len(_SUFFIX)]
+    try:
+        return base64.b64decode(inner, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"broken Base64 in {value!r:.80}: {error}") from None
+
+
+def says(value: str, wanted: Any) -> bool:
+    """Whether the value of a header stands for a value of the body.
+
+    Numbers are compared as numbers: `42.0` says 42.
+
+    Args:
+        value: As received, the white space around it removed.
+        wanted: What the body has.
+
+    Raises:
+        ValueError: The header's value can't be read.
+    """
+    text = decode_value(value)
+    if isinstance(wanted, str):
+        return text == wanted
+    if isinstance(wanted, bool):
+        return text == ("true" if wanted else "false")
+    if isinstance(wanted, (int, float)):
+        return _NUMBER.match(text) is not None and Decimal(text) == Decimal(wanted)
+    return False

@@ -1,0 +1,204 @@
+"""Server-sent events: bytes in, events out, and back. Opens no stream and reads no JSON.
+
+An event is a few lines and the blank line that closes it. Lines end with LF, CRLF or CR, and a
+network may cut them anywhere: a CR ends its line at once, and an LF that follows it is skipped, be
+it the first byte of the next chunk. What no blank line has closed when the stream ends is dropped.
+
+Source: basic/transports; html.spec.whatwg.org (server-sent events).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TypeAlias
+
+import msgspec
+
+from ..errors import LocalProtocolError
+from .lines import MESSAGE_LIMIT, TooLong
+
+MEDIA_TYPE = "text/event-stream"
+"""The content type of a stream of events."""
+
+MESSAGE = "message"
+"""The type of an event that names none, and of those that carry a message."""
+
+ENDPOINT = "endpoint"
+"""The type of the event that says where to post. Source: basic/transports (2024-11-05)."""
+
+_BOM = b"\xef\xbb\xbf"
+_DROPPED = b":"  # stands for a line over the limit: like a comment, it means nothing
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_RETRY_DIGITS = 9  # more than eleven days
+_FIELD_NAME = 16  # bytes that the name of a field adds to its line
+
+
+class ServerSentEvent(msgspec.Struct, frozen=True, gc=False):
+    """One event.
+
+    Attributes:
+        data: Its data, lines joined by LF; empty for one that only sets the id.
+        type: `message`, unless it names another.
+        id: The last id that the stream set, by this event or an earlier one; empty for none.
+    """
+
+    data: bytes
+    type: str = MESSAGE
+    id: str = ""
+
+
+Decoded: TypeAlias = "list[ServerSentEvent | TooLong]"
+"""What some bytes completed, in order."""
+
+
+class EventDecoder:
+    """Cut a byte stream into events.
+
+    Args:
+        limit: Longest event accepted, in bytes: a peer must not fill our memory.
+
+    Attributes:
+        last_id: The last id that the stream set, by an event that was whole; `None` before. What
+            a client names to have what comes after it.
+        retry: Milliseconds to wait before a connection is made again, if the stream said so.
+    """
+
+    __slots__ = (
+        "_data",
+        "_dropping",
+        "_id",
+        "_limit",
+        "_size",
+        "_skip_lf",
+        "_started",
+        "_tail",
+        "_type",
+        "last_id",
+        "retry",
+    )
+
+    def __init__(self, limit: int = MESSAGE_LIMIT) -> None:
+        self.last_id: str | None = None
+        self.retry: int | None = None
+        self._limit = limit
+        self._tail = bytearray()
+        self._data: list[bytes] = []
+        self._size = 0
+        self._type = ""
+        self._id: str | None = None
+        self._dropping = self._skip_lf = self._started = False
+
+    def feed(self, data: bytes) -> Decoded:
+        """Take the next bytes of the stream; return what they complete, in order.
+
+        An event over the limit is reported once, as soon as it passes it; the rest is dropped.
+        """
+        if self._skip_lf and data:
+            self._skip_lf = False
+            data = data.removeprefix(b"\n")
+        if not data:
+            return []
+        found: Decoded = []
+        lines = data.splitlines()
+        unfinished = b"" if data.endswith((b"\n", b"\r")) else lines.pop()
+        self._skip_lf = data.endswith(b"\r")
+        if lines and self._tail:
+            lines[0] = bytes(self._tail) + lines[0]
+            self._tail.clear()
+        for line in lines:
+            self._take(line, found)
+        self._tail += unfinished
+        if len(self._tail) + self._size > self._limit + _FIELD_NAME:
+            self._drop(found)
+            self._tail[:] = _DROPPED
+        return found
+
+    def _take(self, line: bytes, found: Decoded) -> None:
+        if not self._started:
+            self._started = True
+            line = line.removeprefix(_BOM)
+        if not line:
+            self._close(found)
+            return
+        if len(line) > self._limit + _FIELD_NAME:
+            self._drop(found)
+            return
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            self._size += len(value) + 1
+            if self._size - 1 > self._limit:
+                self._drop(found)
+            elif not self._dropping:
+                self._data.append(value)
+        elif name == b"event":
+            self._type = value.decode(errors="replace")
+        elif name == b"id":
+            if b"\0" not in value:
+                self._id = value.decode(errors="replace")
+        elif name == b"retry" and value.isdigit() and len(value) <= _RETRY_DIGITS:
+            self.retry = int(value)
+
+    def _close(self, found: Decoded) -> None:
+        """A blank line: what was gathered is an event, if there was any data."""
+        if not self._dropping:
+            if self._id is not None:
+                self.last_id = self._id
+            if self._data:
+                data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
+                found.append(ServerSentEvent(data, self._type or MESSAGE, self.last_id or ""))
+        self._forget()
+        self._dropping = False
+
+    def _drop(self, found: Decoded) -> None:
+        if not self._dropping:
+            found.append(TooLong(self._limit))
+        self._forget()
+        self._dropping = True
+
+    def _forget(self) -> None:
+        self._data = []
+        self._size = 0
+        self._type = ""
+        self._id = None
+
+
+def encode_event(
+    data: bytes, *, type: str | None = None, id: str | None = None, retry: int | None = None
+) -> bytes:
+    """One event as bytes.
+
+    Args:
+        data: Its data; each of its lines becomes a line of the event.
+        type: Its type; `None` to name none, which is read as `message`.
+        id: Its id; `None` for none.
+        retry: Milliseconds a client is to wait before it connects again.
+
+    Raises:
+        LocalProtocolError: Type or id hold a line break or a NUL, and would be read as another.
+    """
+    head = b""
+    if type is not None:
+        head += b"event: %b\n" % _one_line("type", type)
+    if id is not None:
+        head += b"id: %b\n" % _one_line("id", id)
+    if retry is not None:
+        head += b"retry: %d\n" % retry
+    if b"\n" in data or b"\r" in data:
+        data = b"\ndata: ".join(_LINE_END.split(data))
+    return b"%bdata: %b\n\n" % (head, data)
+
+
+def encode_comment(text: str = "") -> bytes:
+    """A line that means nothing, and keeps a connection from looking idle.
+
+    Raises:
+        LocalProtocolError: The text holds a line break.
+    """
+    return b":%b\n\n" % (b" " + _one_line("comment", text) if text else b"")
+
+
+def _one_line(what: str, text: str) -> bytes:
+    if any(mark in text for mark in "\r\n\0"):
+        raise LocalProtocolError(f"expected one line as {what} of an event, got {text!r}")
+    return text.encode()
