@@ -1,0 +1,91 @@
+"""Requests whose answer was lost on its way: asked again where that does no harm.
+
+The server may have acted on such a request. One that only reads can be asked again, and so can a
+call of a tool that the server itself says is read-only or idempotent. It is a new request, with an
+id of its own; a server that is about to start again gets a little time. For any other request the
+caller decides, who alone knows what asking twice means.
+
+Source: changelog (2026-07-28: a broken response stream loses the request), server/tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
+
+import anyio
+
+from ..errors import AnswerLostError, ConnectFailedError
+
+PAUSES = (0.0, 0.5, 1.0, 2.0)
+"""Seconds before a request is asked again, one attempt after another."""
+
+READING = frozenset(
+    {
+        "completion/complete",
+        "ping",
+        "prompts/get",
+        "prompts/list",
+        "resources/list",
+        "resources/read",
+        "resources/templates/list",
+        "server/discover",
+        "tasks/get",
+        "tasks/list",
+        "tasks/result",
+        "tools/list",
+    }
+)
+"""Requests that change nothing."""
+
+SETTING = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+"""Requests after which it is all the same how often they were made."""
+
+Result = TypeVar("Result")
+
+
+class Reissuing:
+    """Knows which requests may be asked again, and does so."""
+
+    def __init__(self) -> None:
+        self._tools: set[str] = set()
+
+    def listed(self, tools: Iterable[Any]) -> None:
+        """Take note of what typed tools say of themselves."""
+        for tool in tools:
+            hints = getattr(tool, "annotations", None)
+            flags = (
+                getattr(hints, "read_only_hint", None),
+                getattr(hints, "idempotent_hint", None),
+            )
+            if True in flags:
+                self._tools.add(tool.name)
+            else:
+                self._tools.discard(tool.name)
+
+    async def ask(
+        self, name: str, tool: str | None, ask: Callable[[], Awaitable[Result]]
+    ) -> Result:
+        """Make a request, and make it again if its answer is lost and that does no harm.
+
+        Args:
+            name: The method.
+            tool: The tool that it calls, if it calls one.
+            ask: Makes the request, as a new one each time.
+
+        Raises:
+            AnswerLostError: It may not be made again, or that was in vain.
+        """
+        try:
+            return await ask()
+        except AnswerLostError as error:
+            if name not in READING | SETTING and tool not in self._tools:
+                raise
+            lost: AnswerLostError | ConnectFailedError = error
+        for pause in PAUSES:
+            await anyio.sleep(pause)
+            try:
+                return await ask()
+            except (AnswerLostError, ConnectFailedError) as error:
+                lost = error
+        raise lost

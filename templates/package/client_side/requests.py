@@ -1,0 +1,388 @@
+"""What the requests of a client go through: results that are known, input that is wanted first.
+
+A call is answered from memory while its result is fresh. Otherwise it is sent, and sent again for
+as long as the server wants input, or with better headers if it was refused for those. What passes
+is noted: output schemas, marks, results that may be used again.
+
+Source: basic/patterns/mrtr, basic/transports/streamable-http#client-behavior, server/utilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio.lowlevel
+import msgspec
+from msgspec import Raw
+
+from .._faces import typed_params
+from .._wire import UNSET, is_object, to_builtins
+from ..core.lifecycle import Session, declared
+from ..errors import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    RESOURCE_NOT_FOUND,
+    McpError,
+    MethodNotFoundError,
+    RemoteError,
+    RemoteProtocolError,
+)
+from ..exchange import Exchange
+from ..facts import Method
+from ..marks import HeaderMarks
+from ..peer import Peer
+from ..waiting import OnProgress
+from .answering import COMPLETE, Elicitations
+from .caching import STALE_AFTER_FAILURE, Key, ResponseCache
+from .reissuing import Reissuing
+from .standing import LASTING, Standing
+from .structured import OutputSchemas
+
+INPUT_ROUNDS = 16
+"""How often in a row a server may ask for input before it answers."""
+
+PAGES = 10_000
+"""How many pages of a list are followed; a server that never ends a list must not fill memory."""
+
+TOOLS_LIST, TOOLS_CALL = "tools/list", "tools/call"
+_REFUSED = (METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a client knows of a server from what it said.
+
+    Attributes:
+        cache: Results that may be used again.
+        outputs: What the tools promise.
+        marks: Which arguments of the tools headers repeat.
+        reissuing: Which requests may be asked again if their answer is lost.
+        elicitations: What its user is to do on web pages.
+        standing: What it keeps for the session.
+    """
+
+    cache: ResponseCache
+    outputs: OutputSchemas = field(default_factory=OutputSchemas)
+    marks: HeaderMarks = field(default_factory=HeaderMarks)
+    reissuing: Reissuing = field(default_factory=Reissuing)
+    elicitations: Elicitations = field(default_factory=Elicitations)
+    standing: Standing = field(default_factory=Standing)
+
+    def listed(self, tools: Sequence[Any]) -> list[Any]:
+        """Take note of typed tools; those that can be called are returned."""
+        self.reissuing.listed(tools)
+        return self.marks.listed(tools)
+
+    def noticed(self, notification: str, params: Any) -> bool:
+        """Forget what a notification says has changed; gives whether it is news at all."""
+        if notification == COMPLETE:
+            return self.elicitations.completed(params.elicitation_id)
+        if notification == "notifications/tools/list_changed":
+            self.outputs.forget()
+        self.cache.noticed(notification, params)
+        return True
+
+    def missed(self) -> None:
+        """Forget what may have changed while nothing could be heard of it."""
+        self.outputs.forget()
+        self.cache.clear()
+
+    def session_lost(self) -> None:
+        """Take note that the transport lost the session, and has opened another one."""
+        self.missed()
+        self.standing.lose()
+
+
+class _Ask(msgspec.Struct, frozen=True, gc=False):
+    """One request as its caller wants it sent, once or more often.
+
+    Attributes:
+        name: The method.
+        meta: What to add to `_meta`.
+        timeout: Seconds without answer or progress, each time it is sent.
+        on_progress: Called with each report.
+    """
+
+    name: str
+    meta: Mapping[str, Any] | None
+    timeout: float | None
+    on_progress: OnProgress | None
+
+
+class Requests:
+    """The requests of an open session.
+
+    Args:
+        peer: An open peer.
+        session: What was agreed.
+        limit: Seconds until a call with a timeout counts as lost, whatever progress comes.
+        answer: Answers what a server wants to know.
+        known: What is known of the server.
+
+    Attributes:
+        rounds: How often in a row a server may ask for input.
+    """
+
+    def __init__(
+        self,
+        peer: Peer,
+        session: Session,
+        limit: float,
+        answer: Callable[[Exchange], Awaitable[Any]],
+        known: Known,
+    ) -> None:
+        self._peer = peer
+        self._session = session
+        self._limit = limit
+        self._answer = answer
+        self.known = known
+        self.rounds = INPUT_ROUNDS
+
+    async def send(
+        self,
+        name: str,
+        params: Any,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Any:
+        """Send a request as it is, and give its result as it comes."""
+        result = await self._send(_Ask(name, meta, timeout, on_progress), params)
+        if name == TOOLS_LIST:
+            self.known.listed(result.tools)
+        return result
+
+    async def send_raw(self, name: str, params: Any, timeout: float | None) -> Raw:
+        """The same, with the result as JSON."""
+
+        async def ask() -> Raw:
+            return await self._peer.request_raw(name, params, timeout=timeout)
+
+        reissuing, tool = self.known.reissuing, _tool_in(name, params)
+        try:
+            raw = await reissuing.ask(name, tool, ask)
+        except RemoteError as error:
+            if not await self._listed_anew(name, error, timeout):
+                raise
+            raw = await reissuing.ask(name, tool, ask)
+        if name == TOOLS_LIST and self.known.marks.in_use:
+            method = self._session.revision.client_requests[name]
+            self.known.marks.listed(method.decode_result(raw).tools)
+        return raw
+
+    async def restore(self) -> None:
+        """Have the server keep for a new session what it kept for the one that was lost."""
+        await self.known.standing.restore(self._peer.request)
+
+    async def call(
+        self,
+        name: str,
+        fields: Mapping[str, Any],
+        meta: Mapping[str, Any] | None,
+        timeout: float | None,
+        on_progress: OnProgress | None,
+    ) -> Any:
+        """Get the result of a request whose params are given by Python names, UNSET for none.
+
+        Where a server may ask for input first, it gets what it asks, until it gives its result. A
+        tool's structured result is held against the schema that the server listed for it.
+        """
+        ask = _Ask(name, meta, timeout, on_progress)
+        result, _ = await self._get(ask, self._params(name, fields))
+        return result
+
+    async def pages(
+        self,
+        name: str,
+        fields: Mapping[str, Any],
+        meta: Mapping[str, Any] | None,
+        timeout: float | None,
+    ) -> list[Any]:
+        """Follow the cursors of a list to its end. They may be any text, even the same one again.
+
+        A cursor of a page that was kept may have gone out of date; then the list is asked for anew.
+
+        Source: server/utilities/pagination, server/utilities/caching#interaction-with-pagination.
+        """
+        method = self._session.revision.client_requests.get(name)
+        if method is None or method.items is None:
+            raise MethodNotFoundError(name)
+        ask = _Ask(name, meta, timeout, None)
+        kept: list[bool] = []
+        try:
+            return await self._follow(ask, method.items, fields, kept)
+        except RemoteError:
+            if not any(kept):
+                raise
+        self.known.cache.forget(name)
+        return await self._follow(ask, method.items, fields, [])
+
+    async def _follow(
+        self, ask: _Ask, items: str, fields: Mapping[str, Any], kept: list[bool]
+    ) -> list[Any]:
+        """The items of all pages; notes of each page whether it was kept."""
+        found: list[Any] = []
+        last: list[Any] = []
+        cursor: Any = UNSET
+        for _ in range(PAGES):
+            params = self._params(ask.name, {**fields, "cursor": cursor})
+            result, was_kept = await self._get(ask, params)
+            kept.append(was_kept)
+            page = getattr(result, items)
+            found += page
+            if result.next_cursor is UNSET:
+                return found
+            if page and page == last and cursor == result.next_cursor:
+                raise RemoteProtocolError(
+                    f"{ask.name}: the page after cursor {cursor!r} leads nowhere"
+                )
+            last, cursor = page, result.next_cursor
+        raise RemoteProtocolError(f"{ask.name}: the list did not end within {PAGES} pages")
+
+    def _params(self, name: str, fields: Mapping[str, Any]) -> Any:
+        revision = self._session.revision
+        return typed_params(revision.client_requests, name, fields, revision.name)
+
+    async def _get(self, ask: _Ask, params: Any) -> tuple[Any, bool]:
+        """The result of a request, and whether it was known already."""
+        facts = self._session.revision.facts
+        method = self._session.revision.client_requests[ask.name]
+        cache = self.known.cache
+        key: Key | None = None
+        if method.cacheable:
+            key = cache.key(ask.name, params, ask.meta, facts.trace_keys)
+            found = None if key is None else await self._recall(method, key)
+            if found is not None:
+                return self._noted(ask.name, params, found), True
+        drops = cache.drops
+        try:
+            result = await self._send(ask, params)
+        except RemoteError as error:
+            if error.code in _REFUSED and ask.name in STALE_AFTER_FAILURE:
+                cache.forget(STALE_AFTER_FAILURE[ask.name])
+            raise
+        if ask.name in facts.input_required and hasattr(result, "input_requests"):
+            result = await self._with_input(ask, params, result)
+        elif key is not None:
+            cache.keep(key, getattr(params, "uri", None), result, drops)
+        return self._noted(ask.name, params, result), False
+
+    async def _recall(self, method: Method, key: Key) -> Any:
+        """A result that is known and fresh; `None` if there is none. A closed client has none."""
+        self._peer.callers.check_open()
+        found = self.known.cache.find(key)
+        if found is None:
+            return None
+        await anyio.lowlevel.checkpoint()
+        return method.decode_result(found)
+
+    def _noted(self, name: str, params: Any, result: Any) -> Any:
+        """A result, after a look at what it tells of the server's tools."""
+        if name == TOOLS_CALL:
+            self.known.outputs.check(params.name, result)
+        elif name == TOOLS_LIST:
+            usable = self.known.listed(result.tools)
+            if len(usable) < len(result.tools):
+                result = msgspec.structs.replace(result, tools=usable)
+            self.known.outputs.listed(result.tools)
+        return result
+
+    async def _send(self, ask: _Ask, params: Any) -> Any:
+        """Send a request, and once more if it was refused for headers that can be put right."""
+        timeout = ask.timeout
+        limit = None if timeout is None else max(timeout, self._limit)
+
+        async def send() -> Any:
+            return await self._peer.request(
+                ask.name,
+                params,
+                meta=ask.meta,
+                timeout=timeout,
+                limit=limit,
+                on_progress=ask.on_progress,
+            )
+
+        if self.known.standing.lost:
+            await self.restore()
+        reissuing, tool = self.known.reissuing, _tool_in(ask.name, params)
+        try:
+            result = await reissuing.ask(ask.name, tool, send)
+            if ask.name in LASTING:
+                self.known.standing.noted(ask.name, params)
+            elif self.known.standing.lost:
+                await self.restore()
+            return result
+        except RemoteError as error:
+            self.known.elicitations.required(error)
+            if not await self._listed_anew(ask.name, error, timeout):
+                raise
+        return await reissuing.ask(ask.name, tool, send)
+
+    async def _listed_anew(self, name: str, error: RemoteError, timeout: float | None) -> bool:
+        """List the tools again if a call was refused for its headers; whether that was done.
+
+        Source: basic/transports/streamable-http#client-behavior (2026-07-28).
+        """
+        expected = self._session.revision.facts.errors.header_mismatch
+        if name != TOOLS_CALL or error.code != expected or not self.known.marks.in_use:
+            return False
+        self.known.cache.forget(TOOLS_LIST)
+        try:
+            await self.pages(TOOLS_LIST, {}, None, timeout)
+        except McpError:
+            return False
+        return True
+
+    async def _with_input(self, ask: _Ask, params: Any, result: Any) -> Any:
+        """Give a server the input it asks for, until it gives its result."""
+        for _ in range(self.rounds):
+            result = await self._send(ask, await self._retry(ask.name, params, result))
+            if not hasattr(result, "input_requests"):
+                return result
+        raise RemoteProtocolError(f"{ask.name}: the server asked for input {self.rounds} times")
+
+    async def _retry(self, name: str, params: Any, result: Any) -> dict[str, Any]:
+        """The params of a request once more, with what its result asked for."""
+        again: dict[str, Any] = to_builtins(params)
+        if result.input_requests is UNSET and result.request_state is UNSET:
+            raise RemoteProtocolError(f"{name}: the server asked for input, but not for what")
+        if result.input_requests is not UNSET:
+            again["inputResponses"] = {
+                key: await self._input(name, asked) for key, asked in result.input_requests.items()
+            }
+        if result.request_state is not UNSET:
+            again["requestState"] = result.request_state
+        return again
+
+    async def _input(self, name: str, asked: Any) -> Any:
+        """Answer one thing that a server wants to know before it goes on."""
+        session = self._session
+        method = session.revision.input_requests[to_builtins(asked)["method"]]
+        if not declared(session.own_capabilities, method.capability):
+            path = ".".join(method.capability)
+            raise RemoteProtocolError(
+                f"{name}: the server asked for {method.name}, but this client has no {path}"
+            )
+        params = getattr(asked, "params", UNSET)
+        exchange = Exchange(
+            self._peer,
+            method,
+            None if params is UNSET else params,
+            None,
+            {},
+            session.revision,
+            None,
+            session.peer_info,
+            session.peer_capabilities,
+        )
+        return to_builtins(await self._answer(exchange))
+
+
+def _tool_in(name: str, params: Any) -> str | None:
+    """The tool that a request calls, if its params say so in a form that can be looked into."""
+    if name != TOOLS_CALL:
+        return None
+    tool = params.get("name") if is_object(params) else getattr(params, "name", None)
+    return tool if isinstance(tool, str) else None

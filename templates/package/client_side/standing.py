@@ -1,0 +1,66 @@
+"""What a server keeps for a session of ours, asked for anew when the session is another one.
+
+A transport may lose a session and open another in its place without a word to those who use it.
+The log level and the subscriptions of the old one are then asked for again, before anything else.
+
+Source: server/utilities/logging, server/resources#subscriptions; basic/transports (session
+management, to 2025-11-25).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from .._wire import to_builtins
+from ..errors import McpError
+
+SET_LEVEL = "logging/setLevel"
+SUBSCRIBE, UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
+LASTING = frozenset({SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE})
+"""Requests whose effect lasts for as long as a session."""
+
+_logger = logging.getLogger(__name__)
+
+
+class Standing:
+    """The requests whose effect lasts for as long as a session.
+
+    Attributes:
+        lost: Whether the session is another one, and the requests are not made again yet.
+        on_loss: Called when the session is another one.
+    """
+
+    def __init__(self) -> None:
+        self.lost = False
+        self.on_loss: set[Callable[[], None]] = set()
+        self._asked: dict[tuple[str, str], Any] = {}
+
+    def noted(self, name: str, params: Any) -> None:
+        """Take note of such a request that succeeded."""
+        if name == SET_LEVEL:
+            self._asked[name, ""] = to_builtins(params)
+            return
+        wire = to_builtins(params)
+        if name == SUBSCRIBE:
+            self._asked[SUBSCRIBE, wire["uri"]] = wire
+        else:
+            self._asked.pop((SUBSCRIBE, wire["uri"]), None)
+
+    def lose(self) -> None:
+        """The session is another one."""
+        self.lost = True
+        for call in tuple(self.on_loss):
+            call()
+
+    async def restore(self, ask: Callable[[str, Any], Awaitable[Any]]) -> None:
+        """Make the requests again, if that has to be done; failures are logged."""
+        if not self.lost:
+            return
+        self.lost = False
+        for (name, about), params in tuple(self._asked.items()):
+            try:
+                await ask(name, params)
+            except McpError as error:
+                _logger.warning("%s %s: not restored in the new session: %s", name, about, error)

@@ -1,0 +1,228 @@
+"""The channel to a server over HTTP, whichever of the transports it turns out to speak.
+
+A server is taken for one of Streamable HTTP until it refuses `initialize` in a way that servers of
+HTTP+SSE have; then the same address is asked for a stream of events, and if it names where to post,
+that transport is used from there on.
+
+Source: basic/transports (backwards compatibility); 2026-07-28: basic/transports/streamable-http.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+import anyio
+import anyio.abc
+
+from ...channel import RequestId
+from ...errors import (
+    METHOD_NOT_FOUND,
+    ConnectionClosedError,
+    HttpStatusError,
+    McpError,
+    RemoteError,
+)
+from ...facts import Lifecycle, Revisions, has_streamable_http
+from .endpoint import Endpoint
+from .inbox import Inbox
+from .incoming import failure_in
+from .outgoing import INITIALIZE, Outgoing, OutgoingReader, ParamHeaders
+from .requests import HttpSettings, Requests
+from .session import facts_over_http
+from .sse import HttpWithSse
+from .streamable import StreamableHttp
+
+if TYPE_CHECKING:
+    import httpx2
+
+_SERVER_ERROR = 500  # the statuses from here on blame the server
+
+HttpTransport: TypeAlias = Literal["streamable-http", "sse"]
+"""The transports over HTTP: Streamable HTTP, and HTTP+SSE of older revisions."""
+
+
+class _Way(Protocol):
+    """One of the transports, at work."""
+
+    async def send(self, message: Outgoing) -> None: ...
+
+    def abandon(self, identifier: RequestId) -> None: ...
+
+    async def end(self) -> None: ...
+
+
+class HttpChannel:
+    """A channel to a server over HTTP. `run` has to run beside whatever uses it.
+
+    Args:
+        url: Address of the server.
+        revisions: The revisions that the client speaks.
+        settings: How HTTP requests are made.
+        transport: The transport to use; `None` to find out.
+        param_headers: Makes the fields that repeat arguments of tools.
+        on_renewed: Called when another session was opened in place of a lost one.
+
+    Raises:
+        MissingExtraError: httpx2 is not installed.
+        ConnectFailedError: The address is none.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        revisions: Revisions,
+        settings: HttpSettings,
+        transport: HttpTransport | None = None,
+        param_headers: ParamHeaders | None = None,
+        on_renewed: Callable[[], None] | None = None,
+    ) -> None:
+        self._requests = Requests(settings)
+        self._url: httpx2.URL = self._requests.url(url)
+        self._revisions = revisions
+        self._reader = OutgoingReader(revisions)
+        self._inbox = Inbox()
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._running = anyio.Event()
+        self._ended = anyio.Event()
+        self._closed = False
+        streamable = has_streamable_http(revisions)
+        self._may_fall_back = transport is None and streamable
+        self._way: _Way
+        if transport == "sse" or (transport is None and not streamable):
+            self._way = self._with_sse()
+        else:
+            endpoint = Endpoint(self._requests, self._url, param_headers)
+            self._way = StreamableHttp(
+                endpoint, revisions, self._inbox, self._start_soon, on_renewed
+            )
+
+    async def run(self) -> None:
+        """Do what has to be done beside sending and receiving, until `close`."""
+        try:
+            async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
+                self._running.set()
+                await self._ended.wait()
+                tasks.cancel_scope.cancel()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._requests.close()
+
+    async def receive(self) -> bytes:
+        """Wait for the next message, from whichever stream.
+
+        Raises:
+            EndOfChannel: The channel was closed, or its one stream ended.
+            RequestLost: A request of ours will not be answered.
+            FrameError: A message was too long and was dropped.
+        """
+        return await self._inbox.take()
+
+    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+        """Post one message.
+
+        Raises:
+            ConnectionClosedError: The channel was closed.
+            HttpStatusError: The server refused it.
+            ConnectFailedError: The server can't be reached.
+            AnswerLostError: The connection broke before the answer came.
+            SessionLostError: The server forgot two sessions in a row.
+            RemoteError: The server refused it by an error that names no request.
+            RemoteProtocolError: The response is none that a server may give.
+        """
+        await self._running.wait()
+        if self._closed:
+            raise ConnectionClosedError("the connection is closed")
+        outgoing = self._reader.read(message)
+        try:
+            await self._way.send(outgoing)
+        except HttpStatusError as refusal:
+            if not await self._fell_back(outgoing, refusal):
+                await self._take_refusal(outgoing, refusal)
+
+    def abandon(self, identifier: RequestId) -> None:
+        """Close the stream of a request that nobody waits for."""
+        self._way.abandon(identifier)
+
+    async def close(self) -> None:
+        """Close all streams and end the session. Idempotent, from any task."""
+        if self._closed:
+            return
+        self._closed = True
+        self._inbox.close("the connection is closed")
+        self._inbox.clear()
+        try:
+            await self._way.end()
+        finally:
+            self._ended.set()
+
+    def _start_soon(self, work: Any, *args: Any) -> bool:
+        if self._tasks is None or self._closed:
+            return False
+        self._tasks.start_soon(work, *args)
+        return True
+
+    def _with_sse(self) -> HttpWithSse:
+        return HttpWithSse(
+            self._requests, self._url, self._revisions, self._inbox, self._start_soon
+        )
+
+    async def _fell_back(self, outgoing: Outgoing, refusal: HttpStatusError) -> bool:
+        """Go on with HTTP+SSE, if that is what the refusal of `initialize` hints at."""
+        if outgoing.method != INITIALIZE or not self._may_fall_back:
+            return False
+        if refusal.wants_credentials or not self._hints_at_sse(refusal):
+            return False
+        older = self._with_sse()
+        try:
+            await older.open()
+        except McpError as error:
+            refusal.add_note(f"nor is it a server of HTTP+SSE: {error}")
+            await older.end()
+            return False
+        self._may_fall_back = False
+        self._way = older
+        await older.send(outgoing)
+        return True
+
+    def _hints_at_sse(self, refusal: HttpStatusError) -> bool:
+        """Whether a refusal is one of those that servers of HTTP+SSE give, and of no modern one."""
+        offered = (self._revisions.of(Lifecycle.HANDSHAKE) or self._revisions).newest()
+        status = str(refusal.status)
+        patterns = facts_over_http(offered, offered, self._revisions).http.fallback
+        if not any(_matches(status, pattern) for pattern in patterns):
+            return False
+        failure = failure_in(refusal.body)
+        if failure is None:
+            return True
+        for modern in self._revisions.of(Lifecycle.PER_REQUEST).values():
+            facts = modern.facts
+            if failure.code in (facts.defined_codes or ()):
+                return False
+            if failure.code == METHOD_NOT_FOUND and refusal.status == facts.http.unknown_method:
+                return False
+        return True
+
+    async def _take_refusal(self, outgoing: Outgoing, refusal: HttpStatusError) -> None:
+        """Take a refusal as the answer, if its body is one; raise it otherwise.
+
+        An error of the server's own that names no request speaks of its state, which may pass.
+        """
+        failure = None if refusal.wants_credentials else failure_in(refusal.body)
+        if failure is None or not outgoing.is_request:
+            raise refusal
+        if failure.id == outgoing.id:
+            await self._inbox.put(refusal.body)
+        elif failure.id is None and refusal.status < _SERVER_ERROR:
+            method = outgoing.method or ""
+            raise RemoteError(failure.code, failure.message, failure.data, method) from refusal
+        else:
+            raise refusal
+
+
+def _matches(status: str, pattern: str) -> bool:
+    """Whether a status is one of those that a pattern such as `4xx` stands for."""
+    return len(status) == len(pattern) and all(
+        wanted in ("x", digit) for digit, wanted in zip(status, pattern, strict=True)
+    )

@@ -1,0 +1,330 @@
+"""HTTP requests as this package makes them: fields, redirects, limits, and errors of its own.
+
+httpx2 does the work. It is an extra, imported when the first request is made ready. Requests that
+need nothing of what it can do take a shorter way, see `http1`.
+
+Redirects are followed only where method and body stay (307, 308) and the origin does: credentials
+and session ids go nowhere else.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.request import getproxies
+
+import anyio
+
+from ...errors import (
+    AnswerLostError,
+    ConnectFailedError,
+    HttpStatusError,
+    LocalProtocolError,
+    MissingExtraError,
+)
+from ...framing.lines import MESSAGE_LIMIT, TooLong
+from .http1 import Http1Client, Http1Response
+from .response import Response, same_origin, shown
+
+if TYPE_CHECKING:
+    import httpx2
+
+Fields: TypeAlias = Mapping[str, str]
+"""Header fields by name."""
+
+MakeFields: TypeAlias = Callable[[], Fields | Awaitable[Fields]]
+"""Called before each HTTP request for the fields it gets."""
+
+REFUSAL_LIMIT = 1024 * 1024
+"""Bytes that are read of the body of a refusal."""
+
+PATIENCE = 5.0
+"""Seconds in which the body of a refusal, or one that nobody wants, is read."""
+
+PORTS = range(1, 65536)
+
+SUCCESS = range(200, 300)
+REDIRECTION = range(300, 400)
+
+REDIRECTS = 5
+"""Redirects that are followed for one message."""
+
+KEEP_ALIVE = 3.0
+"""Seconds an idle connection is kept. Many servers close theirs after 5, and an answer is lost if
+they do so just when a request is on its way."""
+
+
+@dataclass(frozen=True)
+class HttpSettings:
+    """What a user may say of how HTTP requests are made.
+
+    Attributes:
+        headers: Fields that each request gets, or what makes them; those of the protocol go first.
+        auth: An authentication of httpx2's, asked with each request.
+        client: A client of httpx2's own making, which is not closed; `None` to have one made.
+        connect_timeout: Seconds to make a connection.
+        silence: Seconds that a body which has begun, or the taking of ours, may stand still.
+    """
+
+    headers: Fields | MakeFields | None = None
+    auth: Any = None
+    client: httpx2.AsyncClient | None = None
+    connect_timeout: float = 10.0
+    silence: float = 60.0
+
+
+def load_httpx2() -> Any:
+    """The module httpx2.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        import httpx2
+    except ImportError:
+        raise MissingExtraError("a client over HTTP", "httpx2") from None
+    return httpx2
+
+
+class Requests:
+    """Makes HTTP requests, and gives responses whose body is not read yet.
+
+    Args:
+        settings: What the user said.
+        limit: Longest message that is taken, in bytes.
+
+    Attributes:
+        limit: The same.
+    """
+
+    def __init__(self, settings: HttpSettings, limit: int = MESSAGE_LIMIT) -> None:
+        self._httpx2 = load_httpx2()
+        self._settings = settings
+        self.limit = limit
+        self._moved: dict[httpx2.URL, httpx2.URL] = {}
+        self._client: httpx2.AsyncClient = settings.client or self._own_client()
+        timeout = self._client.timeout
+        self._timeout = self._httpx2.Timeout(
+            connect=timeout.connect, read=None, write=timeout.write, pool=timeout.pool
+        )
+        self._auth = self._httpx2.USE_CLIENT_DEFAULT if settings.auth is None else settings.auth
+        self._plain = None if self._needs_httpx2() else self._plain_client()
+
+    def _own_client(self) -> httpx2.AsyncClient:
+        library = self._httpx2
+        settings = self._settings
+        timeout = library.Timeout(
+            connect=settings.connect_timeout, read=None, write=settings.silence, pool=None
+        )
+        limits = library.Limits(
+            max_connections=None, max_keepalive_connections=100, keepalive_expiry=KEEP_ALIVE
+        )
+        client: httpx2.AsyncClient = library.AsyncClient(timeout=timeout, limits=limits)
+        return client
+
+    def _plain_client(self) -> Http1Client:
+        settings = self._settings
+        return Http1Client(settings.connect_timeout, settings.silence, KEEP_ALIVE)
+
+    def _needs_httpx2(self) -> bool:
+        """Whether all requests are httpx2's: by the user's word, or to find their proxy."""
+        asked = self._settings.client is not None or self._settings.auth is not None
+        return asked or not getproxies().keys().isdisjoint(("http", "all"))
+
+    async def close(self) -> None:
+        """Close all connections, but those of the user's own client. Idempotent."""
+        if self._plain is not None:
+            await self._plain.aclose()
+        if self._settings.client is None:
+            await self._client.aclose()
+
+    def url(self, text: str) -> httpx2.URL:
+        """An address.
+
+        Raises:
+            ConnectFailedError: It is none.
+        """
+        try:
+            url: httpx2.URL = self._httpx2.URL(text)
+        except (self._httpx2.InvalidURL, ValueError, TypeError) as error:
+            raise ConnectFailedError("the server", f"not a URL: {error}") from None
+        if not url.host:
+            raise ConnectFailedError(shown(url), "the URL names no host")
+        if url.port is not None and url.port not in PORTS:
+            raise ConnectFailedError(shown(url), f"expected a port from 1 to {PORTS[-1]}")
+        return url
+
+    def joined(self, url: httpx2.URL, reference: str) -> httpx2.URL | None:
+        """The address that a reference means, seen from another; `None` if it means none."""
+        try:
+            return url.join(reference)
+        except (self._httpx2.InvalidURL, ValueError):
+            return None
+
+    async def open(
+        self, method: str, url: httpx2.URL, fields: Fields, body: bytes | None = None
+    ) -> Response:
+        """Make a request and wait for the head of its response, which has to say success.
+
+        Raises:
+            ConnectFailedError: No connection; nothing was sent.
+            HttpStatusError: The status is not one of success.
+            AnswerLostError: The connection broke before the head of the response was there.
+            LocalProtocolError: A field can't be sent.
+        """
+        url = self._moved.get(url, url) if self._moved else url
+        for _ in range(REDIRECTS):
+            response = await self._send(method, url, fields, body)
+            if response.status_code in SUCCESS:
+                return response
+            target = self._target(url, response) if response.status_code in (307, 308) else None
+            if target is None:
+                raise await self._refusal(method, url, response)
+            if response.status_code == 308:
+                self._moved[url] = target
+            await self.discard(response)
+            url = target
+        raise ConnectFailedError(shown(url), f"more than {REDIRECTS} redirects")
+
+    async def read(self, response: Response) -> bytes:
+        """The whole body of a response.
+
+        Raises:
+            FrameError: It is over the limit.
+            AnswerLostError: The connection broke, or stood still.
+        """
+        silence = self._settings.silence
+        if isinstance(response, Http1Response):
+            return await response.read(self.limit, silence)
+        body = bytearray()
+
+        async def take(part: bytes) -> None:
+            scope.deadline = anyio.current_time() + silence
+            body.extend(part)
+            if len(body) > self.limit:
+                raise TooLong(self.limit).error()
+
+        with anyio.CancelScope(deadline=anyio.current_time() + silence) as scope:
+            await self.each_part(response, take)
+            return bytes(body)
+        raise AnswerLostError(f"{shown(response.url)}: the answer stood still for {silence:g} s")
+
+    async def each_part(self, response: Response, take: Callable[[bytes], Awaitable[None]]) -> None:
+        """Give the parts of a body to `take` as they come; close the response in the end.
+
+        What ends the reading early, be it what `take` raises, ends it from within, at the next
+        wait for the network: the generators of httpx2 do not bear to be left half way.
+
+        Raises:
+            AnswerLostError: The connection broke.
+        """
+        failure: BaseException | None = None
+        try:
+            with anyio.CancelScope() as scope, self.breaking(response.url):
+                async for part in response.aiter_bytes():
+                    if failure is None:
+                        try:
+                            await take(part)
+                        except BaseException as error:
+                            failure = error
+                            scope.cancel()
+        finally:
+            await self.release(response)
+        if failure is not None:
+            try:
+                raise failure
+            finally:
+                del failure  # a frame that holds the exception that holds the frame
+
+    async def release(self, response: Response) -> None:
+        """Close a response, whatever of it was read. Idempotent."""
+        with anyio.CancelScope(shield=True):
+            await response.aclose()
+
+    async def discard(self, response: Response) -> None:
+        """Be done with a response; a short body is read, so that the connection can be used on."""
+        await self._beginning(response)
+
+    @contextmanager
+    def breaking(self, url: httpx2.URL) -> Generator[None]:
+        """Within, what httpx2 raises becomes an error of this package."""
+        library = self._httpx2
+        try:
+            yield
+        except (
+            library.ConnectError,
+            library.ConnectTimeout,
+            library.PoolTimeout,
+            library.ProxyError,
+            library.UnsupportedProtocol,
+        ) as error:
+            raise ConnectFailedError(shown(url), _reason(error)) from error
+        except library.LocalProtocolError:
+            # Its text has the value, which may be a secret.
+            raise LocalProtocolError(f"{shown(url)}: a header field can't be sent") from None
+        except (library.RequestError, library.StreamError, OSError, ExceptionGroup) as error:
+            raise AnswerLostError(
+                f"{shown(url)}: the connection broke before the answer was there: {_reason(error)}"
+            ) from error
+
+    async def _send(
+        self, method: str, url: httpx2.URL, fields: Fields, body: bytes | None
+    ) -> Response:
+        every = await self._with_user_fields(fields)
+        if self._plain is not None and self._plain.serves(url):
+            return await self._plain.send(method, url, every, body)
+        try:
+            request = self._client.build_request(
+                method, url, headers=every, content=body, timeout=self._timeout
+            )
+        except (TypeError, ValueError) as error:
+            raise LocalProtocolError(f"headers: {error}") from error
+        with self.breaking(url):
+            return await self._client.send(
+                request, stream=True, auth=self._auth, follow_redirects=False
+            )
+
+    async def _with_user_fields(self, own: Fields) -> Fields:
+        given = self._settings.headers
+        if callable(given):
+            made = given()
+            given = await made if inspect.isawaitable(made) else made
+        if not given:
+            return own
+        taken = {name.lower() for name in own}
+        return {**{name: given[name] for name in given if name.lower() not in taken}, **own}
+
+    def _target(self, url: httpx2.URL, response: Response) -> httpx2.URL | None:
+        """Where a redirect leads, if it may be followed."""
+        target = self.joined(url, response.headers.get("location", ""))
+        if target is None or target == url or not same_origin(url, target):
+            return None
+        return target
+
+    async def _refusal(self, method: str, url: httpx2.URL, response: Response) -> HttpStatusError:
+        body = await self._beginning(response)
+        reason = response.reason_phrase
+        target = response.headers.get("location")
+        if target is not None and response.status_code in REDIRECTION:
+            reason = f"{reason} (a redirect to {target})"
+        return HttpStatusError(f"{method} {shown(url)}", response.status_code, reason, body)
+
+    async def _beginning(self, response: Response) -> bytes:
+        """What a body begins with, as far as it comes soon."""
+        body = bytearray()
+
+        async def take(part: bytes) -> None:
+            body.extend(part)
+            if len(body) >= REFUSAL_LIMIT:
+                scope.cancel()
+
+        with anyio.move_on_after(PATIENCE) as scope, suppress(AnswerLostError):
+            await self.each_part(response, take)
+        return bytes(body[:REFUSAL_LIMIT])
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__

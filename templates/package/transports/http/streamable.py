@@ -1,0 +1,221 @@
+"""Streamable HTTP as a client speaks it: with sessions, or without as newer revisions have it.
+
+Each message is a POST of its own. The answer to a request comes in the response: as JSON, or on a
+stream of events, which a task of its own reads. A server that forgets the session is asked for
+another one, and given the message again: it can't have acted on it.
+
+Source: basic/transports (Streamable HTTP); 2026-07-28: basic/transports/streamable-http.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping
+
+import anyio
+
+from ...channel import RequestId
+from ...errors import (
+    AnswerLostError,
+    ConnectionClosedError,
+    HttpStatusError,
+    McpError,
+    RemoteError,
+    RemoteProtocolError,
+    RequestLost,
+)
+from ...facts import Revisions
+from ...framing.fields import JSON
+from ...framing.sse import MEDIA_TYPE
+from .endpoint import Endpoint
+from .inbox import Inbox
+from .incoming import answers_in, failure_in
+from .outgoing import INITIALIZE, INITIALIZED, Outgoing
+from .response import Response, kind_of, unexpected
+from .session import HttpSession
+from .sessions import Sessions, StartSoon
+from .streams import EventStream, Resume
+
+logger = logging.getLogger(__name__.partition(".")[0])
+
+TAKING_SECONDS = 30.0
+"""How long the server may take to accept a message that wants no answer."""
+
+
+class StreamableHttp:
+    """One server's endpoint, and all that is under way to it and from it.
+
+    Args:
+        endpoint: The server's address.
+        revisions: The revisions that the client speaks.
+        inbox: Where what comes is put.
+        start_soon: Starts a task.
+        on_renewed: Called when another session was opened in place of a lost one.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        revisions: Revisions,
+        inbox: Inbox,
+        start_soon: StartSoon,
+        on_renewed: Callable[[], None] | None = None,
+    ) -> None:
+        self._endpoint = endpoint
+        self._inbox = inbox
+        self._start_soon = start_soon
+        self._sessions = Sessions(endpoint, revisions, self._hear, start_soon, on_renewed)
+        self._posting: set[anyio.CancelScope] = set()
+        self._streams: dict[RequestId, EventStream] = {}
+
+    async def send(self, message: Outgoing) -> None:
+        """Post a message; returns when the answer came, or the stream began that brings it.
+
+        Raises:
+            HttpStatusError: The server refused it.
+            ConnectFailedError: The server can't be reached.
+            AnswerLostError: The connection broke.
+            RemoteProtocolError: The response is none that a server may give.
+            SessionLostError: The server forgot two sessions in a row.
+            ConnectionClosedError: The channel was closed.
+        """
+        limit = math.inf if message.is_request else anyio.current_time() + TAKING_SECONDS
+        with anyio.CancelScope(deadline=limit) as scope:
+            self._posting.add(scope)
+            try:
+                await self._deliver(message)
+                return
+            finally:
+                self._posting.discard(scope)
+        if anyio.current_time() >= limit:
+            raise AnswerLostError(f"{self._endpoint}: not accepted within {TAKING_SECONDS:g} s")
+        raise ConnectionClosedError("the connection is closed")
+
+    def abandon(self, identifier: RequestId) -> None:
+        """Close the stream of a request that nobody waits for."""
+        stream = self._streams.pop(identifier, None)
+        if stream is not None:
+            stream.scope.cancel()
+
+    async def end(self) -> None:
+        """Close all streams, and be done with the session."""
+        for scope in self._posting:
+            scope.cancel()
+        for stream in self._streams.values():
+            stream.scope.cancel()
+        await self._sessions.end()
+
+    async def _deliver(self, message: Outgoing) -> None:
+        session = None if message.method == INITIALIZE else self._sessions.current
+        try:
+            response = await self._endpoint.post(message, session)
+        except AnswerLostError:
+            if message.method != INITIALIZED:
+                raise
+            response = await self._endpoint.post(message, session)  # it can be said twice
+        except HttpStatusError as error:
+            if session is None or not session.is_lost(error.status):
+                raise
+            session = await self._sessions.renewed(session)
+            response = await self._once_more(message, session)
+        if not message.is_request:
+            await self._endpoint.requests.discard(response)
+            if message.method == INITIALIZED and session is not None:
+                self._sessions.confirmed(session, message)
+        elif kind_of(response) == MEDIA_TYPE:
+            await self._open_stream(message, session, response)
+        elif kind_of(response) == JSON:
+            await self._take(message, session, response)
+        else:
+            await self._endpoint.requests.discard(response)
+            raise unexpected(response, f"{JSON} or {MEDIA_TYPE}")
+
+    async def _once_more(self, message: Outgoing, session: HttpSession) -> Response:
+        """Post what the server refused because it had forgotten the session before this one."""
+        try:
+            return await self._endpoint.post(message, session)
+        except HttpStatusError as error:
+            if session.is_lost(error.status):
+                raise self._sessions.lost_twice() from error
+            raise
+
+    async def _take(
+        self, message: Outgoing, session: HttpSession | None, response: Response
+    ) -> None:
+        """Take the answer from the body of a response."""
+        body = await self._endpoint.requests.read(response)
+        answers = answers_in(body, session is not None and session.agreed.batching)
+        assert message.id is not None
+        if message.id not in answers:
+            raise self._no_answer(message, body)
+        self._note(message, answers[message.id], response)
+        await self._inbox.put(body)
+
+    def _no_answer(self, message: Outgoing, body: bytes) -> McpError:
+        failure = failure_in(body)
+        if failure is not None and failure.id is None:
+            return RemoteError(failure.code, failure.message, failure.data, message.method or "")
+        came = body[:200].decode(errors="replace")
+        return RemoteProtocolError(
+            f"{self._endpoint}: expected the answer to {message.method}, came {came!r}"
+        )
+
+    async def _open_stream(
+        self, message: Outgoing, session: HttpSession | None, response: Response
+    ) -> None:
+        """Have a task read the stream that brings the answer."""
+        identifier = message.id
+        assert identifier is not None
+
+        async def hear(data: bytes) -> None:
+            answers = answers_in(data, session is not None and session.agreed.batching)
+            if identifier in answers:
+                self._note(message, answers[identifier], response)
+            await self._pass_on(data, answers)
+
+        requests = self._endpoint.requests
+        stream = EventStream(requests, self._resume(session), hear, identifier)
+        self._streams[identifier] = stream
+        if not self._start_soon(self._follow, stream, session, response):
+            await requests.release(response)
+            raise ConnectionClosedError("the connection is closed")
+
+    def _resume(self, session: HttpSession | None) -> Resume | None:
+        if session is None or not session.facts.http.resumable:
+            return None
+        return lambda last_event_id: self._endpoint.get(session, last_event_id)
+
+    def _note(self, message: Outgoing, result: bytes | None, response: Response) -> None:
+        if message.method == INITIALIZE and result is not None:
+            self._sessions.opened(message, result, response.headers)
+
+    async def _hear(self, data: bytes) -> None:
+        """Take a message that came on the stream of no request."""
+        session = self._sessions.current
+        await self._pass_on(data, answers_in(data, session is not None and session.agreed.batching))
+
+    async def _pass_on(self, data: bytes, answers: Mapping[RequestId, object]) -> None:
+        await self._inbox.put(data)
+        for identifier in answers:
+            if (stream := self._streams.get(identifier)) is not None:
+                stream.answer_came()
+
+    async def _follow(
+        self, stream: EventStream, session: HttpSession | None, response: Response
+    ) -> None:
+        """Read one request's stream to the answer, or to the reason why there is none."""
+        identifier = stream.id
+        assert identifier is not None
+        with stream.scope:
+            try:
+                await stream.follow(response)
+            except McpError as error:
+                await self._sessions.renew_if_lost(session, error.__cause__)
+                self._inbox.tell(RequestLost(identifier, error))
+            except Exception as error:
+                logger.exception("a stream of events failed")
+                lost = AnswerLostError(f"{self._endpoint}: {error}")
+                self._inbox.tell(RequestLost(identifier, lost))
+        if self._streams.get(identifier) is stream:
+            del self._streams[identifier]
