@@ -1,0 +1,86 @@
+"""Header fields of a draft that never became a revision, where a client sends them in a session.
+
+Clients of the revision itself send none of them. So none is asked for, and what a client does send
+has to say what its message says.
+
+Source: the draft between 2025-11-25 and 2026-07-28 (standard MCP request headers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from .._wire import decoder, is_object
+from ..core import jsonrpc
+from ..facts import Draft
+from ..framing import fields as http_fields
+from .incoming import Incoming
+from .replies import Reply, refusal
+from .rules import MarksOf
+
+_REFUSED = 400
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_decode = decoder(dict[str, Any])
+
+
+def check_draft(
+    draft: Draft, incoming: Incoming, message: jsonrpc.Message | None, marks_of: MarksOf
+) -> Reply | None:
+    """What refuses a message for a header field that says something else; `None` if none does.
+
+    Args:
+        draft: What the fields are called.
+        incoming: The POST.
+        message: What it brought; `None` for a batch.
+        marks_of: Which arguments of a tool header fields repeat.
+    """
+    if not isinstance(message, (jsonrpc.Request, jsonrpc.Notification)):
+        return None
+    method = incoming.field(draft.method)
+    name = incoming.field(draft.name)
+    if method is None and name is None:
+        return None
+    fields: list[tuple[str | None, str | None, Any]] = [(draft.method, method, message.method)]
+    member = http_fields.NAMED_BY.get(message.method)
+    if member is not None:
+        params = _params(message)
+        fields.append((draft.name, name, params.get(member)))
+        if message.method == "tools/call" and draft.param_prefix is not None:
+            marks = marks_of(str(params.get(member)))
+            for path, mark in marks.items():
+                field = f"{draft.param_prefix}{mark}"
+                value = incoming.field(field)
+                fields.append((field, value, _at(params.get("arguments"), path)))
+    for called, value, wanted in fields:
+        if value is not None and not _says(value, wanted):
+            text = f"{called}: the header says {value!r:.80}, the body {wanted!r:.80}"
+            identifier = message.id if isinstance(message, jsonrpc.Request) else UNSET
+            return refusal(_REFUSED, text, code=draft.header_mismatch or 0, id=identifier)
+    return None
+
+
+def _says(value: str, wanted: Any) -> bool:
+    try:
+        return value == wanted or http_fields.says(value, wanted)
+    except ValueError:
+        return False
+
+
+def _params(message: jsonrpc.Request | jsonrpc.Notification) -> Mapping[str, Any]:
+    """Params as an object; empty if they are none, which the body is refused for."""
+    params: Mapping[str, Any] = {}
+    if message.params is not None:
+        with suppress(*_UNREADABLE):
+            params = _decode(message.params)
+    return params
+
+
+def _at(arguments: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        arguments = arguments.get(name) if is_object(arguments) else None
+    return arguments

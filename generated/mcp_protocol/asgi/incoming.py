@@ -1,0 +1,211 @@
+"""One HTTP request as it came in through ASGI, and its body within limits.
+
+Source: ASGI specification 3.0 (HTTP connection scope).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import anyio
+
+from ..framing.fields import JSON, media_type
+from ..framing.sse import MEDIA_TYPE as SSE
+from .patience import pausing
+from .replies import Reply, refusal
+from .settings import Limits
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+_JSON = JSON.encode()
+_LENGTH_DIGITS = 18
+
+
+class Disconnected(Exception):
+    """The client went away before its request was whole: there is nobody to answer."""
+
+
+class Incoming:
+    """One HTTP request.
+
+    Args:
+        scope: The connection scope.
+
+    Attributes:
+        method: Its method, in upper case.
+        path: Its path below where the application is mounted; `/` for none.
+        root: The path at which it is mounted; empty for none.
+        query: Its query, undecoded.
+        root: Path of the mount, without a slash at its end.
+        count: How many header fields there were.
+        server: Address that it came in at, if known.
+    """
+
+    __slots__ = ("_raw", "count", "method", "path", "query", "root", "server")
+
+    def __init__(self, scope: Scope) -> None:
+        self.method: str = scope["method"]
+        self.root: str = scope.get("root_path", "").rstrip("/")
+        self.path = _below(scope["path"], self.root)
+        self.query: bytes = scope.get("query_string", b"")
+        self.server: tuple[str, int | None] | None = scope.get("server")
+        pairs: list[tuple[bytes, bytes]] = list(scope["headers"])
+        self.count = len(pairs)
+        raw = dict(pairs)
+        self._raw = raw if len(raw) == len(pairs) else _joined(pairs)
+
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """All header fields, names in lower case; those that came twice are joined by commas."""
+        return {
+            name.decode("latin-1"): value.decode("latin-1").strip(" \t")
+            for name, value in self._raw.items()
+        }
+
+    def field(self, name: str | None) -> str | None:
+        """The value of a field, whatever the case of its name; `None` if absent."""
+        value = None if name is None else self._raw.get(_key(name))
+        return None if value is None else value.decode("latin-1").strip(" \t")
+
+    def raw(self, key: bytes) -> bytes | None:
+        """The value of a field as it came, by its name in lower case; `None` if absent."""
+        return self._raw.get(key)
+
+    @property
+    def accepts_json(self) -> bool:
+        """Whether the answer may be one JSON document."""
+        return _accepted(self._raw.get(b"accept"))[0]
+
+    @property
+    def accepts_events(self) -> bool:
+        """Whether the answer may be a stream of events."""
+        return _accepted(self._raw.get(b"accept"))[1]
+
+
+@lru_cache(100)
+def _key(name: str) -> bytes:
+    return name.lower().encode("latin-1")
+
+
+def _below(path: str, root: str) -> str:
+    """A path without that of the mount, which servers put before it, or leave out."""
+    if root and path.startswith(root) and path[len(root) : len(root) + 1] in ("", "/"):
+        path = path[len(root) :]
+    return path or "/"
+
+
+def _joined(pairs: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Fields by name; values of one that came more than once are joined by commas."""
+    found: dict[bytes, bytes] = {}
+    for name, value in pairs:
+        found[name] = b"%b, %b" % (found[name], value) if name in found else value
+    return found
+
+
+@lru_cache(200)
+def _accepted(accept: bytes | None) -> tuple[bool, bool]:
+    """Whether JSON and events are taken; a client that names nothing takes anything.
+
+    Source: RFC 9110 (Accept).
+    """
+    if accept is None:
+        return True, True
+    weights: dict[str, bool] = {}
+    for part in accept.decode("latin-1").lower().split(","):
+        kind, *parameters = (piece.strip() for piece in part.split(";"))
+        weights[kind] = not any(_is_zero(parameter) for parameter in parameters)
+    return _takes(weights, JSON), _takes(weights, SSE)
+
+
+def _is_zero(parameter: str) -> bool:
+    name, _, value = parameter.partition("=")
+    return name == "q" and not value.strip("0.")
+
+
+def _takes(weights: Mapping[str, bool], kind: str) -> bool:
+    """What the most telling of a client's media ranges says of one type."""
+    ranges = (kind, f"{kind.partition('/')[0]}/*", "*/*")
+    return next((weights[name] for name in ranges if name in weights), False)
+
+
+def check_post(incoming: Incoming, limits: Limits) -> Reply | None:
+    """What refuses a POST before its body is read; `None` if nothing does."""
+    refused = check_body(incoming, limits)
+    if refused is None and not (incoming.accepts_json or incoming.accepts_events):
+        got = incoming.field("Accept")
+        return refusal(406, f"Accept: expected {JSON} and {SSE}, got {got!r:.200}")
+    return refused
+
+
+def check_body(incoming: Incoming, limits: Limits) -> Reply | None:
+    """What refuses a body for its type or length, as far as its header fields tell."""
+    kind = incoming.raw(b"content-type")
+    if kind != _JSON and (kind is None or media_type(kind.decode("latin-1")) != JSON):
+        got = "nothing" if kind is None else repr(kind.decode("latin-1"))
+        return refusal(415, f"Content-Type: expected {JSON}, got {got:.200}")
+    coding = incoming.raw(b"content-encoding")
+    if coding not in (None, b"identity"):
+        return refusal(415, f"Content-Encoding: expected none, got {coding!r:.80}")
+    length = incoming.raw(b"content-length")
+    if length is None:
+        return None
+    if not length.isdigit():
+        return refusal(400, f"Content-Length: expected a number, got {length!r:.80}")
+    if len(length) > _LENGTH_DIGITS or int(length) > limits.body:
+        return _too_long(limits)
+    return None
+
+
+async def read_body(receive: Receive, limits: Limits) -> bytes | Reply:
+    """The whole body, or what refuses one that is too long, or does not come in time.
+
+    Raises:
+        Disconnected: The client left in the middle of it.
+    """
+    with anyio.CancelScope() as scope:
+        return await read_body_in(scope, receive, limits)
+    return late()
+
+
+async def read_body_in(scope: anyio.CancelScope, receive: Receive, limits: Limits) -> bytes | Reply:
+    """The same in a scope of the caller's, which is cancelled if the body does not come in time.
+
+    Raises:
+        Disconnected: The client left in the middle of it.
+    """
+
+    def start_the_clock() -> None:
+        scope.deadline = anyio.current_time() + limits.body_seconds
+
+    body = await pausing(_gather(receive, limits), start_the_clock)
+    if scope.deadline != math.inf:
+        scope.deadline = math.inf
+    return body
+
+
+def late() -> Reply:
+    """What refuses a body that did not come in time."""
+    return refusal(408, "the body did not come in time (Limits.body_seconds)")
+
+
+async def _gather(receive: Receive, limits: Limits) -> bytes | Reply:
+    gathered = bytearray()  # however small the parts are, they take no more room than the whole
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise Disconnected
+        part: bytes = message.get("body", b"")
+        if len(gathered) + len(part) > limits.body:
+            return _too_long(limits)
+        if not message.get("more_body", False):
+            return bytes(gathered + part) if gathered else part
+        gathered += part
+
+
+def _too_long(limits: Limits) -> Reply:
+    return refusal(413, f"body: expected at most {limits.body} bytes (Limits.body)")

@@ -1,0 +1,106 @@
+"""What an application holds while one event loop runs it.
+
+The same application may be run by several loops, one after the other, as test clients do. Nothing
+that waits on one loop is of use to the next, so each has a life of its own.
+"""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from ..server import Service
+from .background import Background
+from .handshake import Handshake, with_sessions
+from .open_streams import OpenStreams
+from .rules import PerRequestRules
+from .settings import HttpSettings
+from .stateless import Stateless
+
+if TYPE_CHECKING:
+    from .http_sse import HttpSse
+
+_GLANCE = 0.25  # seconds between two looks at whether the host is to end
+
+
+class Life:
+    """One life of an application.
+
+    Args:
+        service: What is served.
+        settings: How.
+        rules: What the revisions without sessions ask of header fields.
+
+    Attributes:
+        over: Whether it has ended.
+        in_flight: Requests being served.
+        background: Runs what no request owns.
+        streams: The streams that stay open.
+        stateless: Answers for the revisions without sessions.
+        handshake: Answers for those with sessions, if there are any.
+        http_sse: Serves HTTP+SSE, if that is wanted.
+    """
+
+    def __init__(self, service: Service, settings: HttpSettings, rules: PerRequestRules) -> None:
+        self.over = False
+        self.in_flight = 0
+        self._drain = service.drain
+        self.background = Background(
+            service.lifespan, self._ended, self._attend, self._end_with_host
+        )
+        self.streams = OpenStreams(settings.limits.streams)
+        self.stateless = Stateless(service, settings, rules, self.background, self.streams)
+        self.handshake: Handshake | None = None
+        sessions = with_sessions(service.revisions)
+        if sessions:
+            self.handshake = Handshake(service, settings, sessions, self.background, self.streams)
+        self.http_sse: HttpSse | None = None
+        if settings.sse_path is not None:
+            from .http_sse import HttpSse  # of no use to most
+
+            self.http_sse = HttpSse(service, settings, self.streams)
+
+    async def close_streams(self) -> None:
+        """End what would keep a server from ending: streams that stay open, sessions without calls.
+
+        Calls may come to their end, for as long as the server waits for them.
+        """
+        self.streams.close()
+        if self.handshake is not None:
+            await self.handshake.table.close_idle()
+
+    async def end(self) -> None:
+        """End it.
+
+        Raises:
+            Exception: Whatever the lifespan raised in the end.
+        """
+        self.streams.close()
+        await self._close_sessions()
+        await self.background.stop()
+
+    async def _close_sessions(self) -> None:
+        if self.handshake is not None:
+            await self.handshake.table.close()
+
+    def _ended(self) -> None:
+        self.over = True
+
+    async def _attend(self) -> None:
+        if self.handshake is not None:
+            await self.handshake.attend()
+
+    async def _end_with_host(self) -> None:
+        """End the streams once uvicorn is to end.
+
+        It waits for all responses, however long they last, and tells nobody what it waits for.
+        """
+        host: Any = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
+        if hasattr(host, "should_exit"):
+            while not host.should_exit:  # noqa: ASYNC110  # it is not ours, and sets no event
+                await anyio.sleep(_GLANCE)
+            await self.close_streams()
+            await anyio.sleep(self._drain)
+            await self._close_sessions()

@@ -1,0 +1,90 @@
+"""Whole HTTP answers: a status, some fields, a body."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from ..core import jsonrpc
+from ..errors import INTERNAL_ERROR, INVALID_REQUEST
+from ..framing.fields import JSON
+
+_NO_FIELDS: Mapping[str, str] = {}
+_JSON_FIELD = (b"content-type", JSON.encode())
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """One whole HTTP answer.
+
+    Attributes:
+        status: Its status.
+        body: JSON, or nothing.
+        fields: Header fields beyond type and length.
+    """
+
+    status: int
+    body: bytes = b""
+    fields: Mapping[str, str] = _NO_FIELDS
+
+    async def send(self, send: Callable[[MutableMapping[str, Any]], Awaitable[None]]) -> None:
+        """Send it through ASGI. A client that is gone gets nothing, and that is no error."""
+        headers = [(b"content-length", b"%d" % len(self.body))]
+        if self.body:
+            headers.append(_JSON_FIELD)
+        for name, value in self.fields.items():
+            headers.append((name.lower().encode(), value.encode()))
+        try:
+            await send({"type": "http.response.start", "status": self.status, "headers": headers})
+            await send({"type": "http.response.body", "body": self.body})
+        except OSError:
+            return
+
+
+def refusal(
+    status: int,
+    text: str,
+    *,
+    code: int = INVALID_REQUEST,
+    id: Any = UNSET,
+    data: Any = UNSET,
+    fields: Mapping[str, str] = _NO_FIELDS,
+) -> Reply:
+    """A refusal whose body is a JSON-RPC error.
+
+    Args:
+        status: The HTTP status.
+        text: What was expected, what came, where.
+        code: The JSON-RPC code.
+        id: Id of the request that is refused; UNSET if it is not known.
+        data: What goes into `error.data`, if anything.
+        fields: Header fields beyond type and length.
+    """
+    more = {} if data is UNSET else {"data": data}
+    return Reply(status, jsonrpc.encode_error(id, code, text, **more), fields)
+
+
+def malformed(message: jsonrpc.Malformed) -> Reply:
+    """A refusal of what is no message."""
+    error = message.error
+    shown: Any = UNSET if message.id is None else message.id
+    return refusal(400, error.message, code=error.code, id=shown)
+
+
+def session_ended() -> Reply:
+    """What is left to say of requests whose session ended while they were served.
+
+    They may have been acted on. A client takes 404 as leave to send them again.
+    """
+    text = "the session ended before the answer was there"
+    return refusal(503, text, code=INTERNAL_ERROR)
+
+
+def no_session() -> Reply:
+    """A refusal of what belongs to a session that has ended, or never was.
+
+    Source: basic/transports#session-management (to 2025-11-25).
+    """
+    return refusal(404, "there is no such session, or not any more; initialize opens another")

@@ -1,0 +1,131 @@
+"""What an application over HTTP is made with: addresses it trusts, limits, how it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Literal, TypeAlias, TypedDict
+
+from .events import EventStore, MemoryEventStore
+
+Answers: TypeAlias = Literal["auto", "json", "sse"]
+"""How a POST is answered: `json` or `sse` always, or by JSON unless something comes before.
+
+With `json` nothing can come before: progress and log messages of a call are left out, and in a
+session its requests to the client go on the stream that the client opened by GET.
+"""
+
+SSE_PATH = "/sse"
+"""Where the stream of HTTP+SSE is, unless it is said to be elsewhere."""
+
+_ANSWERS = ("auto", "json", "sse")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one application holds at most, so that no client can fill its memory.
+
+    Attributes:
+        body: Bytes of a request's body; more get 413.
+        fields: Header fields of a request; more get 431.
+        in_flight: Requests being served at a time, over all clients; more get 503.
+        streams: Streams of events that clients hold open, over all of them; more get 503.
+        sessions: Sessions open at a time. One more ends the one that is idle the longest; if none
+            is idle it gets 503.
+        idle: Seconds after which a session ends that nobody uses; `None` for never.
+        per_session: Requests of one session being served at a time; more get 503.
+        pending: Messages of a session that wait for its client to open a stream; more are refused.
+        head_seconds: Seconds that a request's head may take to arrive, and a new connection be
+            silent, before it is closed. Needs `Server.run`: other servers have limits of their own.
+        body_seconds: Seconds that a request's body may take to arrive; then it gets 408.
+        send_seconds: Seconds that a client may leave a stream unread before it is cut.
+
+    Raises:
+        ValueError: One of them is not above zero.
+    """
+
+    body: int = 4 * 2**20
+    fields: int = 100
+    in_flight: int = 1000
+    streams: int = 10_000
+    sessions: int = 10_000
+    idle: float | None = 1800.0
+    per_session: int = 100
+    pending: int = 100
+    head_seconds: float = 30.0
+    body_seconds: float = 30.0
+    send_seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if value is not None and value <= 0:
+                raise ValueError(f"Limits.{each.name}: expected more than 0, got {value}")
+
+
+@dataclass(frozen=True)
+class HttpSettings:
+    """How an application speaks HTTP.
+
+    Attributes:
+        path: Path of the endpoint, below where the application is mounted; with or without a
+            slash at its end, both are served.
+        hosts: Values of `Host` that are served, with or without a port; `*` for all. By default
+            the names of loopback, the address that a request comes in at, and the name that
+            `Server.run` was given. So whoever listens at 0.0.0.0 is reached by any address of the
+            machine, but by none of its names until they are listed here.
+        origins: Values of `Origin` that are served, such as `https://app.example`; `*` for all.
+            By default those whose host is served. A request without `Origin` is no browser's.
+        answers: How a POST is answered; what a client's `Accept` leaves out is never sent.
+        events: Keeps the events of streams, so that a client whose connection broke can have the
+            rest; `None` for streams that can't be taken up again.
+        keep_alive: Seconds of silence on a stream before a comment is sent; `None` for never.
+        retry: Seconds a client is told to wait before it comes back to a stream.
+        limits: What is held at most.
+        sse_path: Path of the stream of HTTP+SSE (2024-11-05); `None` to leave it out.
+        messages_path: Path that clients of HTTP+SSE post to.
+
+    Raises:
+        ValueError: A path that does not begin with a slash, or another value that means nothing.
+        TypeError: One text instead of a list.
+    """
+
+    path: str = "/mcp"
+    hosts: Sequence[str] | None = None
+    origins: Sequence[str] | None = None
+    answers: Answers = "auto"
+    events: EventStore | None = field(default_factory=MemoryEventStore)
+    keep_alive: float | None = 15.0
+    retry: float = 1.0
+    limits: Limits = field(default_factory=Limits)
+    sse_path: str | None = None
+    messages_path: str = "/messages"
+
+    def __post_init__(self) -> None:
+        for name in ("path", "sse_path", "messages_path"):
+            path = getattr(self, name)
+            if path is not None and not path.startswith("/"):
+                raise ValueError(f"{name}: expected a path that begins with '/', got {path!r}")
+        for name in ("hosts", "origins"):
+            if isinstance(getattr(self, name), str):
+                raise TypeError(f"{name}: expected a list of texts, got {getattr(self, name)!r}")
+        if self.answers not in _ANSWERS:
+            raise ValueError(
+                f"answers: expected one of {', '.join(_ANSWERS)}, got {self.answers!r}"
+            )
+        if self.keep_alive is not None and self.keep_alive <= 0:
+            raise ValueError(f"keep_alive: expected more than 0, got {self.keep_alive}")
+
+
+class HttpOptions(TypedDict, total=False):
+    """The attributes of `HttpSettings`, but for the path, as keyword arguments."""
+
+    hosts: Sequence[str] | None
+    origins: Sequence[str] | None
+    answers: Answers
+    events: EventStore | None
+    keep_alive: float | None
+    retry: float
+    limits: Limits
+    sse_path: str | None
+    messages_path: str

@@ -1,0 +1,240 @@
+"""Which kind of revision a POST belongs to, and whether its header fields say what its body says.
+
+Decisions only: a request in, a verdict out; nothing here reads or writes.
+
+Source: basic/transports/streamable-http (2026-07-28: request metadata, backward compatibility).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from .._wire import decoder, is_object
+from ..core import jsonrpc
+from ..core.shared import Shared
+from ..errors import HeaderMismatchError, InvalidParamsError, UnsupportedRevisionError
+from ..facts import Facts, Headers, Lifecycle, Revisions
+from ..framing import fields as http_fields
+from .incoming import Incoming
+
+MarksOf: TypeAlias = Callable[[str], Mapping[tuple[str, ...], str]]
+"""Path and mark of each argument of a tool that header fields repeat, by the tool's name."""
+
+Claim: TypeAlias = Any
+"""What a message says that header fields repeat: `revision`, `arguments`, and what names a thing.
+
+A member that the message does not have is UNSET. `None` stands for params that are not of the form
+that they have to be.
+"""
+
+_ARGUMENTS = "arguments"
+_META = "_meta"
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_decode_any = decoder(Any)
+
+
+class PerRequestRules:
+    """What the revisions without sessions ask of a POST.
+
+    Args:
+        revisions: All revisions that are served.
+        marks_of: Which arguments of a tool header fields repeat.
+
+    Attributes:
+        revisions: Those without sessions.
+        facts: What the newest of them states; `None` if there is none.
+        shared: What all connections of theirs have in common.
+    """
+
+    def __init__(self, revisions: Revisions, marks_of: MarksOf) -> None:
+        self.revisions = revisions.of(Lifecycle.PER_REQUEST)
+        self.facts: Facts | None = self.revisions.newest().facts if self.revisions else None
+        self.shared = Shared(self.revisions)
+        self._alone = len(self.revisions) == len(revisions)
+        self._others = frozenset(revisions) - frozenset(self.revisions)
+        self._marks_of = marks_of
+        key = None if self.facts is None else self.facts.meta.protocol_version
+        self._read = _claim_reader(key or "")
+        self._nothing: Claim = self._read(b"{}")
+
+    def claim_of(self, message: jsonrpc.Message) -> Claim:
+        """What a message says that header fields repeat."""
+        if not isinstance(message, jsonrpc.Request) or message.params is None:
+            return self._nothing
+        try:
+            return self._read(message.params)
+        except _UNREADABLE:
+            return None
+
+    def apply(self, incoming: Incoming, claim: Claim) -> bool:
+        """Whether a POST is served without a session: its header or its body says so."""
+        facts = self.facts
+        if facts is None:
+            return False
+        if self._alone or _revision(claim) is not None:
+            return True
+        named = incoming.field(facts.headers.protocol_version)
+        return named is not None and named not in self._others
+
+    def named_by(self, incoming: Incoming) -> bool:
+        """Whether the header of a request names one of the revisions without sessions."""
+        named = None if self.facts is None else incoming.field(self.facts.headers.protocol_version)
+        return named is not None and named in self.revisions
+
+    def check(self, incoming: Incoming, message: jsonrpc.Request, claim: Claim) -> None:
+        """Hold the header fields of a request against its body.
+
+        Raises:
+            HeaderMismatchError: They say something else, or one of them is missing.
+            UnsupportedRevisionError: The revision is none of these.
+            InvalidParamsError: The params say nothing that they could be held against.
+        """
+        facts = self.facts
+        assert facts is not None
+        headers = facts.headers
+        self._check_revision(incoming, claim, facts)
+        if claim is None:
+            raise InvalidParamsError("params: expected an object, and one as its _meta")
+        _check_value(incoming, headers.method, message.method)
+        member = http_fields.NAMED_BY.get(message.method)
+        if member is None:
+            return
+        name = getattr(claim, member)
+        if not isinstance(name, str):
+            return  # the body itself is wrong, and is refused for that
+        _check_value(incoming, headers.name, name, encoded=True)
+        if message.method == "tools/call" and headers.param_prefix is not None:
+            self._check_arguments(incoming, headers.param_prefix, name, claim)
+
+    def check_notification(self, incoming: Incoming, message: jsonrpc.Notification) -> None:
+        """Hold the header fields of a notification against it: those that it has.
+
+        Raises:
+            HeaderMismatchError: They say something else.
+            UnsupportedRevisionError: The revision is none of these.
+        """
+        assert self.facts is not None
+        headers: Headers = self.facts.headers
+        named = incoming.field(headers.protocol_version)
+        if named is not None and named not in self.revisions:
+            raise self._unsupported(named, self.facts)
+        if incoming.field(headers.method) is not None:
+            _check_value(incoming, headers.method, message.method)
+
+    def _check_revision(self, incoming: Incoming, claim: Claim, facts: Facts) -> None:
+        field = facts.headers.protocol_version
+        named = incoming.field(field)
+        stated = _revision(claim)
+        if named is None:
+            raise HeaderMismatchError(
+                f"{field}: expected one of {', '.join(self.shared.terms.supported)}, got nothing"
+            )
+        if stated is not None and stated != named:
+            raise HeaderMismatchError(
+                f"{field}: the header says {named!r:.80}, the body {stated!r:.80}"
+            )
+        if named not in self.revisions:
+            raise self._unsupported(named, facts)
+
+    def _unsupported(self, named: str, facts: Facts) -> UnsupportedRevisionError:
+        code = facts.errors.unsupported_revision
+        return UnsupportedRevisionError(named, self.shared.terms.supported, code)
+
+    def _check_arguments(self, incoming: Incoming, prefix: str, tool: str, claim: Claim) -> None:
+        marks = self._marks_of(tool)
+        if not marks:
+            return
+        arguments = _decoded(claim.arguments)
+        for path, mark in marks.items():
+            value = _at(arguments, path)
+            field = f"{prefix}{mark}"
+            if value is not None:
+                _check_value(incoming, field, value, encoded=True)
+            elif (said := incoming.field(field)) is not None:
+                raise HeaderMismatchError(
+                    f"{field}: the header says {said!r:.80}, the body nothing"
+                )
+
+
+def _claim_reader(key: str) -> Callable[[bytes | Raw], Claim]:
+    """A decoder of params for what header fields repeat.
+
+    Args:
+        key: The key of `_meta` that names the revision.
+    """
+    stated = msgspec.defstruct(
+        "_Stated", [("revision", Any, UNSET)], rename={"revision": key}, gc=False
+    )
+    members = sorted(set(http_fields.NAMED_BY.values()))
+    claim = msgspec.defstruct(
+        "_Claim",
+        [
+            *((member, Any, UNSET) for member in members),
+            (_ARGUMENTS, Raw | msgspec.UnsetType, UNSET),
+            ("meta", stated | msgspec.UnsetType, UNSET),
+        ],
+        rename={"meta": _META},
+        gc=False,
+    )
+    read: Callable[[bytes | Raw], Claim] = msgspec.json.Decoder(claim).decode
+    return read
+
+
+def _revision(claim: Claim) -> str | None:
+    """The revision that a request's own `_meta` names."""
+    if claim is None or claim.meta is UNSET:
+        return None
+    named = claim.meta.revision
+    return named if isinstance(named, str) else None
+
+
+def _decoded(arguments: Any) -> Any:
+    """Arguments as JSON values.
+
+    Raises:
+        InvalidParamsError: They can't be read, so nothing can be held against them.
+    """
+    try:
+        return None if arguments is UNSET else _decode_any(arguments)
+    except _UNREADABLE as error:
+        raise InvalidParamsError(f"params.arguments: {error}") from None
+
+
+def _at(arguments: Any, path: tuple[str, ...]) -> Any:
+    """The value at a path of members; `None` if there is none, or it is null."""
+    here = arguments
+    for name in path:
+        if not is_object(here):
+            return None
+        here = here.get(name)
+    return here
+
+
+def _check_value(
+    incoming: Incoming, field: str | None, wanted: Any, *, encoded: bool = False
+) -> None:
+    """Refuse a field that is missing or does not say what the body has."""
+    if field is None:
+        return
+    value = incoming.field(field)
+    if value is None:
+        raise HeaderMismatchError(f"{field}: expected {wanted!r:.80}, got nothing")
+    if value == wanted and (not encoded or _is_plain(value)):
+        return
+    try:
+        same = encoded and http_fields.says(value, wanted)
+    except ValueError as error:
+        raise HeaderMismatchError(f"{field}: {error}") from None
+    if not same:
+        raise HeaderMismatchError(
+            f"{field}: the header says {value!r:.80}, the body {wanted!r:.80}"
+        )
+
+
+def _is_plain(value: str) -> bool:
+    """Whether a value can only mean itself; most do."""
+    return value.isascii() and value.isprintable() and not value.startswith("=?")

@@ -1,0 +1,313 @@
+"""Requests that stand for themselves: one POST, one connection, one answer or stream.
+
+Source: basic/transports/streamable-http, basic/patterns/subscriptions (2026-07-28).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import anyio
+import anyio.lowlevel
+
+from ..channel import RequestId
+from ..core import jsonrpc
+from ..core.connection import Connection
+from ..core.events import NotificationReceived, RequestReceived, Send
+from ..core.sending import refusal
+from ..errors import (
+    INTERNAL_ERROR,
+    METHOD_NOT_FOUND,
+    ConnectionClosedError,
+    EndOfChannel,
+    ProtocolError,
+)
+from ..facts import Facts
+from ..peer import Peer
+from ..server import Service, Session
+from . import incoming as http
+from . import replies
+from .background import Background
+from .open_streams import OpenStreams
+from .patience import pausing
+from .rules import Claim, PerRequestRules
+from .settings import HttpSettings
+from .wire import EventWire, until_gone
+
+_REFUSED = 400
+_ACCEPTED = replies.Reply(202)
+
+
+class PostAnswer:
+    """The way back of one POST: one JSON document, or events once something comes before it.
+
+    Args:
+        request: What is answered.
+        send: The ASGI application's way out.
+        settings: How to answer.
+        statuses: HTTP status by JSON-RPC code.
+
+    Attributes:
+        wire: The stream, if it comes to one.
+        other: The status of an error whose code has none of its own.
+        done: Whether the answer is out, or none is wanted any more.
+    """
+
+    __slots__ = (
+        "_events_only",
+        "_json_only",
+        "_send",
+        "_statuses",
+        "done",
+        "other",
+        "wire",
+    )
+
+    def __init__(
+        self,
+        request: http.Incoming,
+        send: http.Send,
+        settings: HttpSettings,
+        statuses: Mapping[int, int],
+    ) -> None:
+        self._send = send
+        self._statuses = statuses
+        self._json_only = not request.accepts_events or settings.answers == "json"
+        self._events_only = not request.accepts_json or settings.answers == "sse"
+        self.wire = EventWire(send, settings.limits.send_seconds)
+        self.other = _REFUSED
+        self.done = False
+
+    async def receive(self) -> bytes:
+        """Nothing comes this way: the POST itself was the message."""
+        raise EndOfChannel("a POST brings one message")
+
+    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+        """Send the answer, or what comes before it; nothing after that.
+
+        Raises:
+            ConnectionClosedError: The client is gone.
+        """
+        if self.done:
+            await anyio.lowlevel.checkpoint()  # a handler that only talks is cancelled here
+            return
+        answers = jsonrpc.is_answer(message)
+        if answers:
+            self.done = True
+        wire = self.wire
+        if not wire.used:
+            code = jsonrpc.error_code(message) if answers else None
+            if answers and (code is not None or not self._events_only):
+                # An error has a status of its own, for which it is never too late till now.
+                status = 200 if code is None else self._statuses.get(code, self.other)
+                await self.reply(replies.Reply(status, message))
+                return
+            if self._json_only and not answers:
+                return
+            await wire.open()
+        await wire.event(message)
+        if answers:
+            await wire.close()
+
+    async def reply(self, reply: replies.Reply) -> None:
+        """Send one document, and let nothing follow."""
+        self.done = True
+        await reply.send(self._send)
+
+    async def close(self) -> None:
+        """End what is still open, and let nothing follow."""
+        self.done = True
+        await self.wire.close()
+
+
+class Stateless:
+    """Answers the POSTs of revisions without sessions.
+
+    Args:
+        service: What is served.
+        settings: How.
+        rules: What those revisions ask of header fields.
+        background: Runs what watches for clients that leave.
+        streams: The streams that stay open.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        settings: HttpSettings,
+        rules: PerRequestRules,
+        background: Background,
+        streams: OpenStreams,
+    ) -> None:
+        self._service = service
+        self._settings = settings
+        self._rules = rules
+        self._background = background
+        self._streams = streams
+        self._statuses = {} if rules.facts is None else _statuses(rules.facts)
+
+    async def post(
+        self,
+        request: http.Incoming,
+        message: jsonrpc.Message,
+        claim: Claim,
+        receive: http.Receive,
+        send: http.Send,
+        scope: anyio.CancelScope,
+    ) -> None:
+        """Answer one POST, in a scope that is cancelled when the client leaves."""
+        if isinstance(message, jsonrpc.Request):
+            answer = PostAnswer(request, send, self._settings, self._statuses)
+            try:
+                self._rules.check(request, message, claim)
+            except ProtocolError as error:
+                await answer.send(self._refusal(message.id, error), message.id)
+            else:
+                await self._request(message, answer, request, receive, scope)
+        elif isinstance(message, jsonrpc.Notification):
+            await (await self._notification(request, message)).send(send)
+        elif isinstance(message, jsonrpc.Malformed):
+            await replies.malformed(message).send(send)
+        else:
+            text = "expected a request or a notification, got a response"
+            await replies.refusal(_REFUSED, text).send(send)
+
+    async def _notification(
+        self, request: http.Incoming, message: jsonrpc.Notification
+    ) -> replies.Reply:
+        try:
+            self._rules.check_notification(request, message)
+        except ProtocolError as error:
+            return replies.Reply(_REFUSED, self._refusal(None, error))
+        connection = self._connection()
+        peer = Peer(connection, _Nowhere(), self._service.application)
+        for event in connection.take(message):
+            if isinstance(event, NotificationReceived):
+                await peer.take(event)
+        return _ACCEPTED
+
+    async def _request(
+        self,
+        message: jsonrpc.Request,
+        answer: PostAnswer,
+        request: http.Incoming,
+        receive: http.Receive,
+        scope: anyio.CancelScope,
+    ) -> None:
+        connection = self._connection()
+        peer = Peer(connection, answer, self._service.application)
+        for event in connection.take(message):
+            if isinstance(event, RequestReceived):
+                await self._serve(peer, event, answer, receive, scope)
+            elif isinstance(event, Send) and connection.being_served:
+                await self._listen(peer, message.id, event.message, answer, request, receive)
+            else:
+                await peer.take(event)
+
+    async def _serve(
+        self,
+        peer: Peer,
+        event: RequestReceived,
+        answer: PostAnswer,
+        receive: http.Receive,
+        scope: anyio.CancelScope,
+    ) -> None:
+        """Have one request answered, unless the client leaves before that."""
+        answer.other = 200
+        watching: anyio.CancelScope | None = None
+
+        def watch() -> None:
+            nonlocal watching
+            watching = anyio.CancelScope()
+            answer.wire.on_cut = leave
+            self._background.start_soon(self._watch, receive, watching, answer.wire)
+
+        def leave() -> None:
+            answer.done = True
+            self._background.start_soon(_cancel, peer, event.id)
+
+        try:
+            await pausing(peer.take(event, scope), watch)
+        finally:
+            answer.wire.on_cut = None
+            if watching is not None:
+                watching.cancel()
+            await answer.close()
+
+    async def _watch(
+        self, receive: http.Receive, scope: anyio.CancelScope, wire: EventWire
+    ) -> None:
+        with scope:
+            await until_gone(receive, wire, self._settings.keep_alive)
+
+    async def _listen(
+        self,
+        peer: Peer,
+        identifier: RequestId,
+        acknowledgement: bytes,
+        answer: PostAnswer,
+        request: http.Incoming,
+        receive: http.Receive,
+    ) -> None:
+        """Keep a subscription open until the client leaves or the server ends."""
+        with self._streams.place() as granted:
+            if not request.accepts_events:
+                text = "Accept: expected text/event-stream, which subscriptions are answered with"
+                await answer.reply(replies.refusal(406, text, id=identifier))
+                return
+            if not granted:
+                text = "too much at once; the limit is Limits.streams"
+                refused = replies.refusal(503, text, code=INTERNAL_ERROR, id=identifier)
+                await answer.reply(refused)
+                return
+            session = Session(peer)
+            with self._service.sessions.joined(session):
+                await answer.wire.open()
+                await answer.wire.event(acknowledgement)
+                gone = await self._streams.hold(
+                    receive, answer.wire, self._settings.keep_alive, session.send_announced
+                )
+        if not gone:
+            for last in peer.connection.close_streams():
+                await answer.send(last.message, last.about)
+        peer.connection.stream_closed(identifier)
+        await answer.close()
+
+    def _connection(self) -> Connection:
+        service, rules = self._service, self._rules
+        return Connection(
+            "server", rules.revisions, service.describe, service.extensions, rules.shared
+        )
+
+    def _refusal(self, identifier: RequestId | None, error: ProtocolError) -> bytes:
+        return refusal(identifier, error, self._rules.revisions.newest())
+
+
+class _Nowhere:
+    """The way back of a notification: there is none."""
+
+    async def receive(self) -> bytes:
+        raise EndOfChannel("a POST brings one message")
+
+    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+        raise ConnectionClosedError("a notification is not answered")
+
+    async def close(self) -> None:
+        pass
+
+
+async def _cancel(peer: Peer, identifier: RequestId) -> None:
+    """Cancel a request whose client has left."""
+    for event in peer.connection.stream_closed(identifier):
+        await peer.take(event)
+
+
+def _statuses(facts: Facts) -> dict[int, int]:
+    """HTTP status by JSON-RPC code."""
+    pairs = (
+        (METHOD_NOT_FOUND, facts.http.unknown_method),
+        (facts.errors.header_mismatch, facts.http.header_mismatch),
+        (facts.errors.unsupported_revision, facts.http.unsupported_revision),
+        (facts.errors.missing_capability, facts.http.missing_capability),
+    )
+    return {code: status for code, status in pairs if code is not None and status is not None}
