@@ -15,12 +15,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from .._wire import convert, to_builtins
+from .._wire import convert, is_object, to_builtins
+from ..context import Context
 from ..core.lifecycle import Description
 from ..errors import InvalidParamsError, MethodNotFoundError, ResourceNotFoundError
 from ..exchange import Exchange
 from ..facts import Method, Revision
-from .kinds import is_object
+from ..handover import check_own_failure
+from .asking.inputs import InputRequired
+from .asking.means import Means
+from .asking.out_of_band import URLElicitationRequiredError
+from .caching import CacheHint, Listed
 from .listings import Listing
 from .mounts import Mounts
 from .shapes import PromptShape, ToolShape
@@ -55,6 +60,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         show_errors: Whether the text of unexpected exceptions of tools is sent.
         capabilities: What is declared beyond what is served.
         mounts: Handlers of the low-level kind.
+        means: What handlers ask clients with.
+        cache: How long clients may keep each list.
     """
 
     info: Mapping[str, Any]
@@ -66,6 +73,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     show_errors: bool
     capabilities: Mapping[str, Any]
     mounts: Mounts
+    means: Means
+    cache: Mapping[Listed, CacheHint]
 
     def __post_init__(self) -> None:
         if not self.info["name"]:
@@ -82,11 +91,12 @@ class Toolkit:
         announce: Called with a notification that all sessions are to hear.
 
     Attributes:
+        settings: The same.
         state: What the lifespan yielded for the session being served.
     """
 
     def __init__(self, settings: Settings, announce: Callable[[str], None]) -> None:
-        self._settings = settings
+        self.settings = settings
         self._announce = announce
         self._table: dict[str, Answer] = {}
         self._emitted: set[str] = {_LOG_MESSAGE} if settings.logging else set()
@@ -96,23 +106,27 @@ class Toolkit:
         self.state: ContextVar[Any] = ContextVar("state", default=None)
         self.custom: dict[str, Method] = {}
         self.completers: dict[tuple[str, str, str], Completer] = {}
-        self.tools: Listing[Tool] = Listing("tool", "tools", self._tools_changed)
+        cache = settings.cache
+        self.tools: Listing[Tool] = Listing("tool", "tools", self._tools_changed, cache["tools"])
         self.resources: Listing[Resource] = Listing(
-            "resource", "resources", self._resources_changed
+            "resource", "resources", self._resources_changed, cache["resources"]
         )
         self.templates: Listing[Resource] = Listing(
-            "resource template", "resourceTemplates", self._resources_changed
+            "resource template", "resourceTemplates", self._resources_changed, cache["templates"]
         )
-        self.prompts: Listing[Prompt] = Listing("prompt", "prompts", self._prompts_changed)
+        self.prompts: Listing[Prompt] = Listing(
+            "prompt", "prompts", self._prompts_changed, cache["prompts"]
+        )
 
     def describe(self, revision: Revision) -> Description:
         """The server's account of itself in a revision."""
         known = self._descriptions.get(revision.name)
         if known is None:
             known = self._descriptions[revision.name] = Description(
-                _shaped(self._settings.info, revision.implementation),
+                _shaped(self.settings.info, revision.implementation),
                 _shaped(self._capabilities(revision), revision.server_capabilities),
-                self._settings.instructions,
+                self.settings.instructions,
+                self.settings.cache["discover"].wire(),
             )
         return known
 
@@ -123,8 +137,8 @@ class Toolkit:
             MethodNotFoundError: Nothing is registered that could.
             ProtocolError: What the answering function raised.
         """
-        if self._settings.mounts:
-            mounted = self._settings.mounts.find(exchange.revision, exchange.method)
+        if self.settings.mounts:
+            mounted = self.settings.mounts.find(exchange.revision, exchange.method)
             if mounted is not None:
                 return await mounted(exchange.params, exchange)
         answer = self._table.get(exchange.method.name)
@@ -134,7 +148,7 @@ class Toolkit:
 
     async def notified(self, exchange: Exchange) -> None:
         """Pass a notification to the mounted handlers."""
-        mounted = self._settings.mounts.find(exchange.revision, exchange.method)
+        mounted = self.settings.mounts.find(exchange.revision, exchange.method)
         if mounted is not None:
             await mounted(exchange.params, exchange)
 
@@ -159,15 +173,22 @@ class Toolkit:
         if name in self.custom:
             raise ValueError(f"method {name!r} is registered already")
         self.custom[name] = method.row
-        self._table[name] = lambda exchange: method.call(exchange, self.state.get())
+        self._descriptions.clear()
+        self._table[name] = lambda exchange: method.call(self._context(exchange))
+
+    def marks_of(self, tool: str) -> Mapping[tuple[str, ...], str]:
+        """Arguments of a tool that HTTP header fields repeat: path and name of the field."""
+        found = self.tools.get(tool)
+        return {} if found is None else found.marks
 
     def _capabilities(self, revision: Revision) -> dict[str, Any]:
         made: dict[str, Any] = {}
-        served = {*self._table, *self._settings.mounts.served(revision)}
+        served = {*self._table, *self.settings.mounts.served(revision)}
         rows = [row for name, row in revision.client_requests.items() if name in served]
         rows += [
             row for name, row in revision.server_notifications.items() if name in self._emitted
         ]
+        rows += self.custom.values()
         for row in rows:
             here = made
             for name in row.capability:
@@ -175,7 +196,7 @@ class Toolkit:
                     here[name] = True
                 else:
                     here = here.setdefault(name, {})
-        return _merged(made, self._settings.capabilities)
+        return _merged(made, self.settings.capabilities)
 
     def _serve(self, answers: Mapping[str, Answer], *emitted: str) -> None:
         if not self._table.keys() >= answers.keys():
@@ -184,11 +205,11 @@ class Toolkit:
             self._descriptions.clear()
 
     def _changed(self, notification: str) -> None:
-        if self._settings.list_changed:
+        if self.settings.list_changed:
             self._announce(notification)
 
     def _tools_changed(self) -> None:
-        flags = (TOOLS_CHANGED,) if self._settings.list_changed else ()
+        flags = (TOOLS_CHANGED,) if self.settings.list_changed else ()
         self._serve({"tools/list": self._list_tools, "tools/call": self._call_tool}, *flags)
         self._changed(TOOLS_CHANGED)
 
@@ -198,29 +219,29 @@ class Toolkit:
             "resources/templates/list": self._list_templates,
             "resources/read": self._read_resource,
         }
-        flags = [RESOURCES_CHANGED] if self._settings.list_changed else []
-        if self._settings.subscribe:
+        flags = [RESOURCES_CHANGED] if self.settings.list_changed else []
+        if self.settings.subscribe:
             answers["resources/subscribe"] = answers["resources/unsubscribe"] = self._subscribe
             flags.append(RESOURCE_UPDATED)
         self._serve(answers, *flags)
         self._changed(RESOURCES_CHANGED)
 
     def _prompts_changed(self) -> None:
-        flags = (PROMPTS_CHANGED,) if self._settings.list_changed else ()
+        flags = (PROMPTS_CHANGED,) if self.settings.list_changed else ()
         self._serve({"prompts/list": self._list_prompts, "prompts/get": self._get_prompt}, *flags)
         self._changed(PROMPTS_CHANGED)
 
     async def _list_tools(self, exchange: Exchange) -> Any:
-        return self.tools.page(exchange, self._settings.page_size)
+        return self.tools.page(exchange, self.settings.page_size)
 
     async def _list_resources(self, exchange: Exchange) -> Any:
-        return self.resources.page(exchange, self._settings.page_size)
+        return self.resources.page(exchange, self.settings.page_size)
 
     async def _list_templates(self, exchange: Exchange) -> Any:
-        return self.templates.page(exchange, self._settings.page_size)
+        return self.templates.page(exchange, self.settings.page_size)
 
     async def _list_prompts(self, exchange: Exchange) -> Any:
-        return self.prompts.page(exchange, self._settings.page_size)
+        return self.prompts.page(exchange, self.settings.page_size)
 
     async def _call_tool(self, exchange: Exchange) -> Any:
         params, revision = exchange.params, exchange.revision
@@ -231,9 +252,9 @@ class Toolkit:
         if shape is None:
             shape = ToolShape(exchange.method.result, revision.facts.structured_content)
             self._tool_shapes[revision.name] = shape
-        return await tool.call(
-            params.arguments, exchange, shape, self.state.get(), self._settings.show_errors
-        )
+        context = self._context(exchange)
+        show = self.settings.show_errors
+        return await _with_input(context, tool.call(params.arguments, context, shape, show))
 
     async def _get_prompt(self, exchange: Exchange) -> Any:
         params, revision = exchange.params, exchange.revision
@@ -243,7 +264,8 @@ class Toolkit:
         shape = self._prompt_shapes.get(revision.name)
         if shape is None:
             shape = self._prompt_shapes[revision.name] = PromptShape(exchange.method.result)
-        return await prompt.get(params.arguments, exchange, shape, self.state.get())
+        context = self._context(exchange)
+        return await _with_input(context, prompt.get(params.arguments, context, shape))
 
     def _resource(self, uri: str) -> tuple[Resource, Mapping[str, Any]]:
         """The resource under a URI, and the template's variables in it."""
@@ -262,7 +284,8 @@ class Toolkit:
     async def _read_resource(self, exchange: Exchange) -> Any:
         uri: str = exchange.params.uri
         resource, values = self._resource(uri)
-        return await resource.read(uri, values, exchange, self.state.get())
+        context = self._context(exchange)
+        return await _with_input(context, resource.read(uri, values, context))
 
     async def _subscribe(self, exchange: Exchange) -> None:
         """Agree; the core keeps what a session subscribed to."""
@@ -282,8 +305,11 @@ class Toolkit:
         context: Any = getattr(params, "context", None)
         settled: Any = getattr(context, "arguments", None)
         return await completer.complete(
-            params.argument.value, settled or None, exchange, self.state.get()
+            params.argument.value, settled or None, self._context(exchange)
         )
+
+    def _context(self, exchange: Exchange) -> Context:
+        return Context(exchange, self.state.get(), self.settings.means)
 
     def _arguments(self, kind: str, owner: str) -> tuple[str, ...]:
         if kind == "prompt":
@@ -295,6 +321,25 @@ class Toolkit:
             if template is not None and template.template is not None:
                 return template.template.names
         raise InvalidParamsError(f"unknown {kind}: {owner!r}")
+
+
+async def _with_input(context: Context, answering: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a handler, or what it asks the client first.
+
+    Once a question is open, nothing counts that the handler did on its way out: it runs again.
+    """
+    try:
+        result = await answering
+    except URLElicitationRequiredError as error:
+        return context.url_required(error)
+    except BaseException as error:
+        if not context.unanswered:
+            raise
+        await check_own_failure(error)
+        return context.dialogue.result()
+    if context.unanswered:
+        return context.dialogue.result()
+    return context.dialogue.sealed(result) if type(result) is InputRequired else result
 
 
 def _merged(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:

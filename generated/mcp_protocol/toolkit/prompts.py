@@ -13,14 +13,12 @@ from typing import Any
 
 import msgspec
 
-from .._wire import to_builtins
+from .._wire import is_many, is_object, to_builtins
 from ..context import Context
 from ..errors import InvalidParamsError
-from ..exchange import Exchange
 from . import calls, docstrings, shapes, signatures
+from .asking.inputs import InputRequired
 from .content import Icon, Message
-from .inputs import InputRequired
-from .kinds import is_many, is_object
 
 _NO_ARGUMENTS: Mapping[str, str] = {}
 _ROLES = ("user", "assistant")
@@ -83,13 +81,9 @@ class Prompt:
         return self._listed
 
     async def get(
-        self,
-        arguments: Mapping[str, str] | None,
-        exchange: Exchange,
-        shape: shapes.PromptShape,
-        state: Any,
+        self, arguments: Mapping[str, str] | None, context: Context, shape: shapes.PromptShape
     ) -> Any:
-        """The result of `prompts/get`, in the session's own type.
+        """The result of `prompts/get`, in the session's own type, or what it needs to be told.
 
         Raises:
             InvalidParamsError: The arguments do not fit.
@@ -99,10 +93,10 @@ class Prompt:
         except ValueError as error:
             raise InvalidParamsError(f"{self.label}: {error}") from error
         if self._signature.context is not None:
-            bound[self._signature.context] = Context(exchange, state)
+            bound[self._signature.context] = context
         value = await self._call(bound)
         if isinstance(value, InputRequired):
-            return value.result(exchange)
+            return value
         items: Sequence[Any] = value if is_many(value) else [value]
         return shape.full([_message(item, self.label) for item in items], self._description)
 

@@ -16,9 +16,10 @@ from ..context import Context
 from ..errors import InvalidParamsError, ProtocolError, ToolError
 from ..exchange import Exchange
 from ..json_schema import Complaint, validator
+from ..marks import marks_of
 from . import calls, docstrings, outputs, schemas, signatures
+from .asking.inputs import InputRequired
 from .content import Icon, ToolAnnotations
-from .inputs import InputRequired
 from .shapes import ToolShape
 
 FromSignature: TypeAlias = Literal["from signature"]
@@ -43,6 +44,9 @@ class Tool:
         input_schema: JSON Schema of the arguments, instead of one from the signature.
         output_schema: JSON Schema of the structured result, or `None` for no such result.
         names: Further names that the annotations may use.
+
+    Attributes:
+        marks: Paths of the arguments that HTTP headers repeat, each with its mark.
 
     Raises:
         TypeError: The signature can't be served.
@@ -74,7 +78,7 @@ class Tool:
         self._context = self._signature.context
         self._complaint: Complaint | None = None
         schema = self._inputs(input_schema, function)
-        schemas.check_header_marks(schema)
+        self.marks = marks_of(schema)
         self._output = self._outputs(output_schema)
         self._call = calls.caller(function)
         self._listed = _given(
@@ -103,12 +107,11 @@ class Tool:
     async def call(
         self,
         arguments: Mapping[str, Any] | None,
-        exchange: Exchange,
+        context: Context,
         shape: ToolShape,
-        state: Any,
         show_errors: bool,
     ) -> Any:
-        """The result of a call, in the session's own type.
+        """The result of a call, in the session's own type, or what it needs to be told first.
 
         Raises:
             InvalidParamsError: The arguments do not fit, and the revision wants that as an error.
@@ -117,15 +120,15 @@ class Tool:
         try:
             bound = self._bind(arguments or _NO_ARGUMENTS)
         except ValueError as error:
-            return self._refused(str(error), exchange, shape)
+            return self._refused(str(error), context.exchange, shape)
         if self._context is not None:
-            bound[self._context] = Context(exchange, state)
+            bound[self._context] = context
         try:
             value = await self._call(bound)
             if type(value) is str and self._output.schema is None:
                 return shape.text(value)
             if isinstance(value, InputRequired):
-                return value.result(exchange)
+                return value
             return shape.full(*self._output.results(value))
         except ToolError as error:
             return shape.failure(str(error))

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from ..context import Context
-from ..exchange import Exchange
 from . import calls, signatures
 from .content import expect
 
@@ -92,7 +91,7 @@ class Completer:
         self._call = calls.caller(function)
 
     async def complete(
-        self, value: str, settled: Mapping[str, str] | None, exchange: Exchange, state: Any
+        self, value: str, settled: Mapping[str, str] | None, context: Context
     ) -> dict[str, Any]:
         """The result of `completion/complete` as wire object.
 
@@ -103,7 +102,7 @@ class Completer:
         if self._settled is not None:
             arguments[self._settled] = dict(settled or _NO_ARGUMENTS)
         if self._context is not None:
-            arguments[self._context] = Context(exchange, state)
+            arguments[self._context] = context
         found = await self._call(arguments)
         if not isinstance(found, Completion):
             found = Completion(_strings(found, self.label))

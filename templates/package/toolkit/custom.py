@@ -7,7 +7,8 @@ from typing import Any
 
 from .._wire import to_builtins
 from ..context import Context
-from ..exchange import Exchange
+from ..errors import MethodNotFoundError
+from ..extensions import CAPABILITY
 from ..facts import Method
 from . import calls, signatures
 
@@ -21,6 +22,7 @@ class CustomMethod:
         params: Type of the params; `None` for a method without.
         result: Type of the result; `None` for an empty one.
         taken: Names of the specification's methods.
+        extension: The extension that it belongs to; `None` for none.
         names: Further names that the annotations may use.
 
     Attributes:
@@ -38,6 +40,7 @@ class CustomMethod:
         params: Any,
         result: Any,
         taken: Iterable[str],
+        extension: str | None,
         names: Mapping[str, Any] | None = None,
     ) -> None:
         label = f"method {name!r}"
@@ -52,11 +55,12 @@ class CustomMethod:
             params=params,
             params_required=params is not None,
             result=Any if result is None else result,
-            capability=(),
+            capability=() if extension is None else (CAPABILITY, extension),
             cancellable=True,
             items=None,
             python_name=name.replace("/", "_"),
         )
+        self._extension = extension
         signature = signatures.read(function, label, names)
         parameters = list(signature.parameters)
         if len(parameters) != (params is not None):
@@ -66,12 +70,18 @@ class CustomMethod:
         self._context = signature.context
         self._call = calls.caller(function)
 
-    async def call(self, exchange: Exchange, state: Any) -> Any:
-        """The result: a Struct, or a wire object."""
+    async def call(self, context: Context) -> Any:
+        """The result: a Struct, or a wire object.
+
+        Raises:
+            MethodNotFoundError: The client does not declare the extension that it belongs to.
+        """
+        if self._extension is not None and context.client_extension(self._extension) is None:
+            raise MethodNotFoundError(self.row.name)
         arguments: dict[str, Any] = {}
         if self._params is not None:
-            arguments[self._params] = exchange.params
+            arguments[self._params] = context.exchange.params
         if self._context is not None:
-            arguments[self._context] = Context(exchange, state)
+            arguments[self._context] = context
         value = await self._call(arguments)
         return {} if value is None else to_builtins(value)

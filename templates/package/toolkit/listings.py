@@ -7,6 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from .._wire import convert
 from ..exchange import Exchange
+from .caching import CacheHint
 from .pages import page
 
 
@@ -28,6 +29,7 @@ class Listing(Generic[Item]):
         kind: What they are, for error texts: `tool`.
         member: Name of the list in the result: `tools`.
         changed: Called after each change.
+        cache: How long clients may keep a page, the same for all pages.
     """
 
     def __init__(
@@ -35,10 +37,12 @@ class Listing(Generic[Item]):
         kind: str,
         member: str,
         changed: Callable[[], None],
+        cache: CacheHint,
     ) -> None:
         self._kind = kind
         self._member = member
         self._changed = changed
+        self._cache = cache
         self._items: dict[str, Item] = {}
         self._pages: dict[tuple[str, str | None], Any] = {}
         self.get = self._items.get
@@ -94,7 +98,10 @@ class Listing(Generic[Item]):
         start, end, after = page(self._member, list(self._items), cursor, size)
         structured = exchange.revision.facts.structured_content
         items = list(self._items.values())[start:end]
-        made: dict[str, Any] = {self._member: [item.listed(structured) for item in items]}
+        made: dict[str, Any] = {
+            self._member: [item.listed(structured) for item in items],
+            **self._cache.wire(),
+        }
         if after is not None:
             made["nextCursor"] = after
         return convert(made, exchange.method.result)

@@ -25,11 +25,11 @@ from typing import Annotated, Any, Literal, TypeAlias, Union
 
 import msgspec
 
-from .._wire import UNSET, convert, encode, to_builtins
+from .._wire import UNSET, convert, encode, is_many, is_object, to_builtins
 from ..json_schema import Complaint, validator
 from . import schemas, shapes, signatures
+from .asking.inputs import without_input_required
 from .content import ToolResult
-from .kinds import is_many, is_object
 
 Blocks: TypeAlias = list[dict[str, Any]]
 Form: TypeAlias = Literal["content", "object", "wrapped", "by value"]
@@ -124,6 +124,7 @@ def from_annotation(annotation: Any, label: str) -> Output:
     Raises:
         TypeError: The type has no JSON Schema.
     """
+    annotation = without_input_required(annotation)
     if annotation in (signatures.Signature.NOTHING_SAID, Any, object, ToolResult):
         return Output("by value")
     if _is_content(annotation):

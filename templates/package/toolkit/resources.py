@@ -9,14 +9,14 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .._wire import encode, to_builtins
+from .._wire import encode, is_many, to_builtins
+from ..addresses import is_uri
 from ..context import Context
 from ..errors import InvalidParamsError
-from ..exchange import Exchange
 from . import calls, docstrings, signatures, uris
+from .asking.inputs import InputRequired, without_input_required
+from .caching import NO_PROMISE, CacheHint
 from .content import Annotations, Contents, Icon, check_mime_type
-from .inputs import InputRequired
-from .kinds import is_many
 
 _JSON, _TEXT, _BINARY = "application/json", "text/plain", "application/octet-stream"
 
@@ -37,6 +37,7 @@ class Resource:
         annotations: Whom it is for.
         icons: Images for user interfaces.
         meta: `_meta` of the resource.
+        cache: How long clients may keep what they read, and for whom.
         names: Further names that the annotations may use.
 
     Attributes:
@@ -61,16 +62,19 @@ class Resource:
         annotations: Annotations | None = None,
         icons: Sequence[Icon] = (),
         meta: Mapping[str, Any] | None = None,
+        cache: CacheHint = NO_PROMISE,
         names: Mapping[str, Any] | None = None,
     ) -> None:
         self.uri = uri
         self.name = name or calls.source_name(function)
         self.label = f"resource {uri!r}"
         self._signature = signatures.read(function, self.label, names)
+        self._returns = without_input_required(self._signature.returns)
         self.template = self._template() if "{" in uri else None
-        if self.template is None and not uris.is_uri(uri):
+        if self.template is None and not is_uri(uri):
             raise ValueError(f"{self.label}: expected an absolute URI (RFC 3986)")
         self._check_parameters()
+        self._cache = cache
         self._mime_type = check_mime_type(mime_type) if mime_type is not None else None
         self._call = calls.caller(function)
         described = description or docstrings.paragraph(inspect.getdoc(function))
@@ -95,10 +99,8 @@ class Resource:
         """The template's variables in a URI, or `None` if it is not one of its URIs."""
         return self.template.match(uri) if self.template is not None else None
 
-    async def read(
-        self, uri: str, values: Mapping[str, Any], exchange: Exchange, state: Any
-    ) -> dict[str, Any]:
-        """The result of `resources/read` as wire object.
+    async def read(self, uri: str, values: Mapping[str, Any], context: Context) -> Any:
+        """The result of `resources/read` as wire object, or what it needs to be told first.
 
         Raises:
             InvalidParamsError: A variable's value does not fit the function's parameter.
@@ -108,14 +110,15 @@ class Resource:
         except ValueError as error:
             raise InvalidParamsError(f"uri {uri!r}: {error}") from error
         if self._signature.context is not None:
-            bound[self._signature.context] = Context(exchange, state)
+            bound[self._signature.context] = context
         value = await self._call(bound)
         if isinstance(value, InputRequired):
-            return value.result(exchange)
-        return {"contents": self._contents(uri, value)}
+            return value
+        hint = NO_PROMISE if context.is_retry else self._cache  # others may be told otherwise
+        return {"contents": self._contents(uri, value), **hint.wire()}
 
     def _contents(self, uri: str, value: Any) -> list[dict[str, Any]]:
-        items: list[Any] = list(value) if _is_many(value, self._signature.returns) else [value]
+        items: list[Any] = list(value) if _is_many(value, self._returns) else [value]
         return [self._content(uri, item) for item in items]
 
     def _content(self, uri: str, value: Any) -> dict[str, Any]:

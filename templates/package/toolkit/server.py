@@ -1,32 +1,38 @@
-"""The server that users write: decorators that register, and ways to run.
+"""The server that users write: what it says of itself, and ways to run.
 
-What the registrations answer is in `application`; here is how they come in and how it starts.
+Functions come in by `registrations`; what they answer is in `application`.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, TypeAlias, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from .. import server
 from .._wire import to_builtins
 from ..channel import Channel
 from ..core.lifecycle import Description
 from ..exchange import Exchange
+from ..extensions import CAPABILITY, check_extensions
 from ..facts import Revision
 from ..revisions import REVISIONS
 from .application import RESOURCE_UPDATED, Settings, Toolkit
-from .content import Annotations, Icon, ToolAnnotations
+from .asking.means import Means, StateKey
+from .caching import CacheHint, Listed, hints_of
+from .content import Icon
 from .mounts import Handlers, Mounts
-from .tools import FROM_SIGNATURE, FromSignature, Tool
+from .registrations import Registrations
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from ..asgi.app import Application
+    from ..asgi.settings import HttpOptions
+
 Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
 
 
-class Server:
+class Server(Registrations):
     """An MCP server.
 
     Args:
@@ -43,14 +49,21 @@ class Server:
         logging: Whether `Context.log` and its like send anything.
         show_errors: Whether the text of a tool's unexpected exception reaches the client; by
             default it goes to the log alone. A `ToolError`'s always does.
-        lifespan: Makes a context manager that is entered for each client served; what it yields
-            is `Context.state`.
+        lifespan: Makes a context manager that is entered for each client served, over HTTP once
+            for all of them; what it yields is `Context.state`.
         handlers: Rendered `ServerHandlers`, one per revision; what they have wins.
         capabilities: More to declare, such as `{"experimental": {...}}`.
+        cache: How long clients may keep lists and the account of the server: one hint for all, or
+            one for each of `tools`, `prompts`, `resources`, `templates` and `discover`.
+        state_key: Signs the states that requests get back with their answers: one secret of at
+            least 16 bytes, or several, of which the first signs and all verify. By default each
+            process makes one up: then no other worker can serve a retry, nor this one once it was
+            restarted. With more than one process, set it.
+        state_seconds: How long the client may take for its answers.
         drain: Seconds that requests being served may still take once a client is gone.
 
     Raises:
-        ValueError: No name, or a page size below one.
+        ValueError: No name, a page size below one, a short key, no time, or no proper extension.
     """
 
     def __init__(
@@ -71,24 +84,25 @@ class Server:
         lifespan: Lifespan | None = None,
         handlers: Sequence[Handlers] = (),
         capabilities: Mapping[str, Any] | None = None,
+        cache: CacheHint | Mapping[Listed, CacheHint] | None = None,
+        state_key: StateKey | None = None,
+        state_seconds: float = 1800.0,
         drain: float = 5.0,
     ) -> None:
-        self.name = name
-        self.info = _present(
-            name=name,
-            title=title,
-            version=version,
-            description=description,
-            websiteUrl=website_url,
-            icons=[to_builtins(icon) for icon in icons] or None,
-        )
-        self.instructions = instructions
+        if capabilities and CAPABILITY in capabilities:
+            check_extensions(capabilities, REVISIONS.newest().facts)
         self._lifespan = lifespan
         self._drain = drain
-        self._subscribe = subscribe
         self._sessions = server.Sessions()
         settings = Settings(
-            info=self.info,
+            info=_present(
+                name=name,
+                title=title,
+                version=version,
+                description=description,
+                websiteUrl=website_url,
+                icons=[to_builtins(icon) for icon in icons] or None,
+            ),
             instructions=instructions,
             page_size=page_size,
             list_changed=list_changed,
@@ -97,210 +111,28 @@ class Server:
             show_errors=show_errors,
             capabilities=dict(capabilities or {}),
             mounts=Mounts(handlers),
+            means=Means(name, state_key, state_seconds),
+            cache=hints_of(cache),
         )
-        self._toolkit = Toolkit(settings, self._sessions.announce)
+        super().__init__(Toolkit(settings, self._sessions.announce))
         self.handle = self._toolkit.handle
         """Answer a request (see `Toolkit.handle`)."""
 
-    def tool(
-        self,
-        name: str | None = None,
-        *,
-        title: str | None = None,
-        description: str | None = None,
-        annotations: ToolAnnotations | None = None,
-        icons: Sequence[Icon] = (),
-        meta: Mapping[str, Any] | None = None,
-        input_schema: Mapping[str, Any] | None = None,
-        output_schema: Mapping[str, Any] | FromSignature | None = FROM_SIGNATURE,
-    ) -> Callable[[Function], Function]:
-        """Register the decorated function as a tool; see `Tool` for the arguments.
+    @property
+    def name(self) -> str:
+        """Its name, for programs."""
+        name: str = self.info["name"]
+        return name
 
-        Raises:
-            TypeError: (from the decorator) The signature can't be served.
-            ValueError: (from the decorator) Name or schema are not usable, or the name is taken.
-        """
-        _check_called(name, "tool")
-        names = _names_at_caller()
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """How it introduces itself, as wire object."""
+        return self._toolkit.settings.info
 
-        def register(function: Function) -> Function:
-            tool = Tool(
-                function,
-                name=name,
-                title=title,
-                description=description,
-                annotations=annotations,
-                icons=icons,
-                meta=meta,
-                input_schema=input_schema,
-                output_schema=output_schema,
-                names=names,
-            )
-            self._toolkit.tools.add(tool.name, tool)
-            return function
-
-        return register
-
-    def resource(
-        self,
-        uri: str,
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        mime_type: str | None = None,
-        size: int | None = None,
-        annotations: Annotations | None = None,
-        icons: Sequence[Icon] = (),
-        meta: Mapping[str, Any] | None = None,
-    ) -> Callable[[Function], Function]:
-        """Register the decorated function as a resource or, with a `{`, as a template of them.
-
-        See `Resource` for the arguments.
-
-        Raises:
-            TypeError: (from the decorator) The function does not take the template's variables.
-            ValueError: (from the decorator) Not a URI or template, or it is taken.
-            MissingExtraError: (from the decorator) A template, and `uritemplate` is missing.
-        """
-        from .resources import Resource  # what a server has none of is not loaded
-
-        _check_called(uri, "resource")
-        names = _names_at_caller()
-
-        def register(function: Function) -> Function:
-            resource = Resource(
-                function,
-                uri,
-                name=name,
-                title=title,
-                description=description,
-                mime_type=mime_type,
-                size=size,
-                annotations=annotations,
-                icons=icons,
-                meta=meta,
-                names=names,
-            )
-            kit = self._toolkit
-            listing = kit.resources if resource.template is None else kit.templates
-            listing.add(uri, resource)
-            return function
-
-        return register
-
-    def prompt(
-        self,
-        name: str | None = None,
-        *,
-        title: str | None = None,
-        description: str | None = None,
-        icons: Sequence[Icon] = (),
-        meta: Mapping[str, Any] | None = None,
-    ) -> Callable[[Function], Function]:
-        """Register the decorated function as a prompt; see `Prompt` for the arguments.
-
-        Raises:
-            TypeError: (from the decorator) The signature can't be served.
-            ValueError: (from the decorator) The name is empty or taken.
-        """
-        from .prompts import Prompt  # what a server has none of is not loaded
-
-        _check_called(name, "prompt")
-        names = _names_at_caller()
-
-        def register(function: Function) -> Function:
-            prompt = Prompt(
-                function,
-                name=name,
-                title=title,
-                description=description,
-                icons=icons,
-                meta=meta,
-                names=names,
-            )
-            self._toolkit.prompts.add(prompt.name, prompt)
-            return function
-
-        return register
-
-    def completion(
-        self, *, argument: str, prompt: str | None = None, template: str | None = None
-    ) -> Callable[[Function], Function]:
-        """Register the decorated function as what suggests values for an argument.
-
-        Args:
-            argument: Name of the argument or variable.
-            prompt: Name of the prompt it belongs to.
-            template: Or the URI template.
-
-        Raises:
-            ValueError: Not exactly one of prompt and template, or there is a completion already.
-        """
-        from .completion import Completer  # what a server has none of is not loaded
-
-        if (prompt is None) == (template is None):
-            raise ValueError("completion: expected either prompt or template")
-        kind, owner = ("prompt", prompt) if prompt is not None else ("template", template)
-        names = _names_at_caller()
-
-        def register(function: Function) -> Function:
-            label = f"completion of {kind} {owner!r}, argument {argument!r}"
-            completer = Completer(function, label, names)
-            self._toolkit.add_completer((kind, str(owner), argument), completer)
-            return function
-
-        return register
-
-    def method(
-        self, name: str, *, params: Any = None, result: Any = None
-    ) -> Callable[[Function], Function]:
-        """Register the decorated function for a request of your own; see `CustomMethod`.
-
-        Args:
-            name: The method on the wire.
-            params: Type of the params, such as a `msgspec.Struct`; `None` for a method without.
-            result: Type of the result; `None` for an empty one.
-
-        Raises:
-            TypeError: (from the decorator) The function takes something else.
-            ValueError: (from the decorator) The name is not free.
-        """
-        from .custom import CustomMethod  # what a server has none of is not loaded
-
-        names = _names_at_caller()
-
-        def register(function: Function) -> Function:
-            taken = {name for known in REVISIONS.values() for name in known.client_requests}
-            self._toolkit.add_method(CustomMethod(function, name, params, result, taken, names))
-            return function
-
-        return register
-
-    def remove_tool(self, name: str) -> None:
-        """Take a tool away, also from clients that are connected.
-
-        Raises:
-            LookupError: There is no such tool.
-        """
-        self._toolkit.tools.remove(name)
-
-    def remove_resource(self, uri: str) -> None:
-        """Take a resource or a template away, also from clients that are connected.
-
-        Raises:
-            LookupError: There is no such resource.
-        """
-        kit = self._toolkit
-        (kit.templates if kit.templates.get(uri) is not None else kit.resources).remove(uri)
-
-    def remove_prompt(self, name: str) -> None:
-        """Take a prompt away, also from clients that are connected.
-
-        Raises:
-            LookupError: There is no such prompt.
-        """
-        self._toolkit.prompts.remove(name)
+    @property
+    def instructions(self) -> str | None:
+        """How to use it, for the model."""
+        return self._toolkit.settings.instructions
 
     def resource_updated(self, uri: str) -> None:
         """Tell the clients that subscribed to a resource that it changed.
@@ -310,9 +142,21 @@ class Server:
         Raises:
             ValueError: The server was made without `subscribe=True`.
         """
-        if not self._subscribe:
+        if not self._toolkit.settings.subscribe:
             raise ValueError("expected a server made with subscribe=True")
         self._sessions.announce(RESOURCE_UPDATED, {"uri": uri})
+
+    async def elicitation_complete(self, elicitation_id: str) -> bool:
+        """Tell the client whose user was sent to a web page that all is done there.
+
+        Runs in the event loop that serves the client.
+
+        Returns:
+            Whether that was still to be done. In revisions without such ids nothing ever is.
+
+        Source: client/elicitation#completion-notifications-for-url-mode-elicitation (2025-11-25).
+        """
+        return await self._toolkit.settings.means.elicitations.complete(elicitation_id)
 
     def capabilities(self, revision: Revision) -> Mapping[str, Any]:
         """What the server declares in a revision, as wire object."""
@@ -332,43 +176,74 @@ class Server:
         Raises:
             Exception: Whatever the lifespan raised.
         """
-        async with self._lifespan(self) if self._lifespan else nullcontext() as state:
-            self._toolkit.state.set(state)
-            await server.serve(
-                self,
-                channel,
-                revisions=REVISIONS,
-                describe=self.describe,
-                extensions=self._toolkit.custom,
-                sessions=self._sessions,
-                drain=self._drain,
-            )
+        await server.serve(self._service(), channel)
 
-    def run(self, *, backend: server.Backend = "asyncio") -> None:
-        """Serve the client at standard input and output until it is gone.
-
-        SIGINT and SIGTERM end it too. Prints go to standard error meanwhile.
+    def asgi(self, path: str = "/mcp", **options: Unpack[HttpOptions]) -> Application:
+        """The server as an ASGI application, to be run alone or mounted in another.
 
         Args:
-            backend: The event loop to run on; trio has to be installed to be used.
+            path: Path of the endpoint, below where the application is mounted.
+            options: See `HttpSettings`.
+
+        Raises:
+            ValueError: An option means nothing.
         """
-        server.run_stdio(self.serve, backend)
+        from ..asgi.app import Application  # what serves standard streams need not load it
+        from ..asgi.settings import HttpSettings
+
+        return Application(self._service(), HttpSettings(path=path, **options))
+
+    def run(
+        self,
+        *,
+        http: str | None = None,
+        path: str = "/mcp",
+        backend: server.Backend = "asyncio",
+        **options: Unpack[HttpOptions],
+    ) -> None:
+        """Serve the client at standard input and output until it is gone, or many over HTTP.
+
+        SIGINT and SIGTERM end it too. With standard streams, prints go to standard error meanwhile.
+
+        Args:
+            http: Address to serve at, such as `127.0.0.1:8000`; `None` for standard streams.
+                Without a host it is loopback's, and port 0 is any free one.
+            path: Path of the endpoint.
+            backend: The event loop for standard streams; trio has to be installed to be used.
+            options: See `HttpSettings`.
+
+        Raises:
+            MissingExtraError: uvicorn is not installed, which HTTP needs.
+            ValueError: `http` is no address, or there is no such backend for it.
+            ListenFailedError: The address can't be listened at.
+        """
+        if http is None:
+            server.run_stdio(self.serve, backend)
+        elif backend != "asyncio":
+            raise ValueError(
+                f"backend: uvicorn runs on asyncio, not on {backend}; another ASGI server may run "
+                "what asgi() returns"
+            )
+        else:
+            from ..asgi.running import run  # what serves standard streams need not load it
+
+            run(self.asgi(path, **options), http, self._drain)
+
+    def _service(self) -> server.Service:
+        kit = self._toolkit
+        lifespan = self._lifespan
+        return server.Service(
+            application=self,
+            revisions=REVISIONS,
+            describe=self.describe,
+            extensions=kit.custom,
+            sessions=self._sessions,
+            drain=self._drain,
+            lifespan=nullcontext if lifespan is None else partial(lifespan, self),
+            use_state=kit.state.set,
+            marks_of=kit.marks_of,
+        )
 
 
 def _present(**members: Any) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
-
-
-def _check_called(first: object, decorator: str) -> None:
-    """Say so when a decorator was used without its parentheses."""
-    if callable(first):
-        raise TypeError(f"expected @server.{decorator}(...), got @server.{decorator}")
-
-
-def _names_at_caller() -> Mapping[str, Any] | None:
-    """The local names where a decorator is used; annotations as text may mean one of them."""
-    frame = inspect.currentframe()
-    caller = frame.f_back.f_back if frame is not None and frame.f_back is not None else None
-    if caller is None or caller.f_locals is caller.f_globals:
-        return None
-    return dict(caller.f_locals)

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Union
 
 import msgspec
 
-from .._wire import UNSET, Untagged, convert, to_builtins
+from .._wire import UNSET, Untagged, convert, is_many, is_object, to_builtins
 from .content import Audio, EmbeddedResource, Image, ResourceLink, Text
 
 _ROOT = __name__.rpartition(".toolkit.")[0]
@@ -57,6 +57,30 @@ def struct_with(annotation: Any, wire_name: str) -> type[msgspec.Struct]:
         if field_type(struct, wire_name) is not None:
             return struct
     raise LookupError(f"no member of {annotation!r} has the field {wire_name!r}")
+
+
+def refusal(wire: Any, kind: Any) -> str | None:
+    """Why a wire object is not of a type, or `None` if it is, with all that it has."""
+    try:
+        read = to_builtins(convert(wire, kind))
+    except msgspec.ValidationError as error:
+        return str(error)
+    return _lost(wire, read, "")
+
+
+def _lost(given: Any, kept: Any, path: str) -> str | None:
+    """The first member that a value lost on its way through a type, in words."""
+    if is_object(given) and is_object(kept):
+        for name, value in given.items():
+            here = f"{path}.{name}" if path else name
+            if name not in kept:
+                return f"there is no {here!r}"
+            if lost := _lost(value, kept[name], here):
+                return lost
+    elif is_many(given) and is_many(kept):
+        pairs = enumerate(zip(given, kept, strict=True))
+        return next((lost for at, two in pairs if (lost := _lost(*two, f"{path}[{at}]"))), None)
+    return None
 
 
 def blocks_in(annotation: Any) -> dict[str, type[msgspec.Struct]]:

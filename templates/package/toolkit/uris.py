@@ -18,18 +18,12 @@ from urllib.parse import unquote
 
 import msgspec
 
+from ..addresses import climbs, is_uri
 from ..errors import InvalidParamsError, MissingExtraError
 
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[^\s<>\"{}|\\^`\x00-\x1f\x7f]+")
-_BROKEN_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _NAME = re.compile(r"(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})+(?:\.(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})+)*")
 
 _PAIRS = frozenset("?&")
-
-
-def is_uri(text: str) -> bool:
-    """Whether a text is an absolute URI (RFC 3986), letters beyond ASCII let through."""
-    return bool(_URI.fullmatch(text)) and not _BROKEN_PERCENT.search(text)
 
 
 def check_requested(uri: str) -> str:
@@ -40,19 +34,9 @@ def check_requested(uri: str) -> str:
     """
     if not is_uri(uri):
         raise InvalidParamsError(f"uri: expected an absolute URI, got {uri!r}")
-    if uri[:5].lower() == "file:" and _climbs(uri):
+    if uri[:5].lower() == "file:" and climbs(uri):
         raise InvalidParamsError(f"uri: expected a path without '..', got {uri!r}")
     return uri
-
-
-def _climbs(uri: str) -> bool:
-    """Whether a path holds `..`, plain or encoded, even twice."""
-    path = uri.partition(":")[2]
-    for _ in range(3):
-        if "\x00" in path or ".." in re.split(r"[/\\?#]", path):
-            return True
-        path = unquote(path)
-    return False
 
 
 class _Variable(msgspec.Struct, frozen=True):

@@ -1,31 +1,40 @@
 """Asking the client for input by a result, where a revision works that way.
 
-A handler returns `InputRequired`; the client gathers the answers and sends the request again,
-with `ctx.input_responses` and `ctx.request_state`. The state comes back through the client's
-hands: what matters in it has to be signed by the handler.
+Either a handler asks through its `Context`, and is left until the answer is there, or it returns
+`InputRequired` itself. The client gathers the answers and sends the request again.
 
 Source: basic/patterns/mrtr (2026-07-28).
 """
 
 from __future__ import annotations
 
+import types
+import typing
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Union
 
-from .._wire import to_builtins
-from ..core.lifecycle import declared
-from ..errors import InternalError, MissingCapabilityError
-from ..exchange import Exchange
+from ..._wire import to_builtins
+from ...core.needs import missing
+from ...errors import InternalError, MissingCapabilityError
+from ...exchange import Exchange
 
-_ELICITATION = "elicitation/create"
+
+class Left(BaseException):
+    """Leaves a handler that asked what the client has not answered yet; never to be caught.
+
+    It is no `Exception`, so that a handler's own `except Exception` lets it pass.
+    """
 
 
 class InputRequired:
     """A result that is not the last word: the client is to send the request again with answers.
 
+    The answers are `Context.input_responses` then, and the state is `Context.request_state`: the
+    toolkit signs it, so what comes back is what was given. A client can read it.
+
     Args:
         requests: What to ask, by a key of the handler's choice: `{"method": ..., "params": ...}`.
-        state: Opaque text that the client gives back unread.
+        state: Text to get back with the answers.
 
     Raises:
         ValueError: Neither of the two, or an entry of another form.
@@ -41,11 +50,11 @@ class InputRequired:
                 raise ValueError(
                     f"input request {key!r}: expected method and params, got {dict(request)!r}"
                 )
-        self.requests = dict(requests or {})
+        self.requests: dict[str, Any] = to_builtins(requests or {})
         self.state = state
 
-    def result(self, exchange: Exchange) -> dict[str, Any]:
-        """The result on the wire.
+    def check(self, exchange: Exchange) -> None:
+        """Hold it against the request that it is to be the result of.
 
         Raises:
             InternalError: The request's revision has no such result for its method, or no such
@@ -59,22 +68,16 @@ class InputRequired:
             asked = revision.input_requests.get(request["method"])
             if asked is None:
                 raise InternalError(f"{request['method']} is no input request in {revision.name}")
-            path = asked.capability
-            if asked.name == _ELICITATION:
-                params: Mapping[str, Any] = request.get("params") or {}
-                path = (*path, params.get("mode", "form"))
-            if not _can_answer(exchange.peer_capabilities, path):
+            path = missing(asked, request.get("params"), exchange.peer_capabilities)
+            if path is not None:
                 raise MissingCapabilityError(path, asked.name)
-        made: dict[str, Any] = {"resultType": "input_required"}
-        if self.requests:
-            made["inputRequests"] = to_builtins(self.requests)
-        if self.state is not None:
-            made["requestState"] = self.state
-        return made
 
 
-def _can_answer(capabilities: Mapping[str, Any], path: tuple[str, ...]) -> bool:
-    """`elicitation: {}` means forms alone."""
-    if path == ("elicitation", "form") and capabilities.get("elicitation") == {}:
-        return True
-    return declared(capabilities, path)
+def without_input_required(annotation: Any) -> Any:
+    """What a return annotation says of final results; `Any` if it says nothing of them."""
+    if annotation is InputRequired:
+        return Any
+    if typing.get_origin(annotation) in (Union, types.UnionType):
+        parts = [part for part in typing.get_args(annotation) if part is not InputRequired]
+        return Union[tuple(parts)]  # noqa: UP007 - the members are known at run time only
+    return annotation

@@ -1,0 +1,68 @@
+"""How long clients may keep what a server lists and shows, and for whom.
+
+Source: server/utilities/caching (2026-07-28).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+CacheScope: TypeAlias = Literal["public", "private"]
+Listed: TypeAlias = Literal["tools", "prompts", "resources", "templates", "discover"]
+"""What a server lists: each list, and its own account of itself."""
+
+_LISTED: tuple[Listed, ...] = ("tools", "prompts", "resources", "templates", "discover")
+
+
+class CacheHint(msgspec.Struct, frozen=True):
+    """How long a result counts as fresh, and who may be shown it.
+
+    The default promises nothing: stale at once, and for whoever asked alone. Sessions of revisions
+    without such hints get none.
+
+    Attributes:
+        ttl_ms: Milliseconds for which the result counts as fresh; 0 means stale at once.
+        scope: `public` if it is the same for everyone, so that caches may show it to others, even
+            if the server asked for a token; `private` keeps it to those who share a token.
+
+    Raises:
+        TypeError: Not a whole number of milliseconds.
+        ValueError: A negative one, or another scope.
+    """
+
+    ttl_ms: int = 0
+    scope: CacheScope = "private"
+
+    def __post_init__(self) -> None:
+        if type(self.ttl_ms) is not int:
+            raise TypeError(f"ttl_ms: expected whole milliseconds, got {self.ttl_ms!r}")
+        if self.ttl_ms < 0:
+            raise ValueError(f"ttl_ms: expected 0 or more, got {self.ttl_ms}")
+        if self.scope not in ("public", "private"):
+            raise ValueError(f"scope: expected public or private, got {self.scope!r}")
+
+    def wire(self) -> dict[str, Any]:
+        """The members that carry it."""
+        return {"ttlMs": self.ttl_ms, "cacheScope": self.scope}
+
+
+NO_PROMISE = CacheHint()
+"""Stale at once, and private."""
+
+
+def hints_of(given: CacheHint | Mapping[Listed, CacheHint] | None) -> Mapping[Listed, CacheHint]:
+    """A hint for each list, from one for all or from those that are given.
+
+    Raises:
+        ValueError: There is no such list.
+    """
+    if isinstance(given, CacheHint):
+        return dict.fromkeys(_LISTED, given)
+    if unknown := set(given or ()) - set(_LISTED):
+        raise ValueError(
+            f"cache: expected {', '.join(_LISTED)}, got {', '.join(sorted(map(repr, unknown)))}"
+        )
+    return dict.fromkeys(_LISTED, NO_PROMISE) | dict(given or {})
