@@ -1,22 +1,85 @@
-"""A stdio server on the official SDK with one of everything, for our client to talk to."""
+"""A server on the official SDK with one of everything, for our client to talk to.
+
+It speaks over pipes, or over HTTP in the way that it is told: `http`, `json`, `alone` (without
+sessions in all revisions) or `sse`.
+"""
 
 from __future__ import annotations
 
+import sys
 import warnings
+from collections import defaultdict
+from typing import Annotated, Any
 
+import anyio
 from mcp import MCPError
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve, Sample
+from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
 from mcp.types import (
     Completion,
     CompletionArgument,
     CompletionContext,
+    CreateMessageResult,
+    JSONRPCMessage,
+    ListRootsResult,
     PromptReference,
     ResourceTemplateReference,
+    SamplingMessage,
+    TextContent,
 )
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import BaseModel, Field
 
-server = MCPServer("official")
+RETRY_MILLISECONDS = 100
 CITIES = ("Oslo", "Ostrava", "Porto")
+
+server = MCPServer("official", instructions="Ask for a city.")
+ended: defaultdict[str, anyio.Event] = defaultdict(anyio.Event)
+
+
+class Guest(BaseModel):
+    """Who comes to visit."""
+
+    name: str
+    nights: int = 2
+
+
+class Events(EventStore):
+    """Keeps what was sent, in order."""
+
+    def __init__(self) -> None:
+        self._events: list[tuple[str, JSONRPCMessage | None]] = []
+
+    async def store_event(self, stream_id: str, message: JSONRPCMessage | None) -> str:
+        self._events.append((stream_id, message))
+        return str(len(self._events) - 1)
+
+    async def replay_events_after(self, last_event_id: str, send: EventCallback) -> str | None:
+        place = int(last_event_id)
+        stream, _ = self._events[place]
+        for number, (owner, message) in enumerate(self._events[place + 1 :], place + 1):
+            if owner == stream and message is not None:
+                await send(EventMessage(message, str(number)))
+        return stream
+
+
+async def ask_first() -> Elicit[Guest]:
+    return Elicit("Who is coming?", Guest)
+
+
+async def ask_second(first: Annotated[Guest, Resolve(ask_first)]) -> Elicit[Guest]:
+    return Elicit(f"Who else, beside {first.name}?", Guest)
+
+
+async def ask_model(text: str) -> Sample:
+    said = SamplingMessage(role="user", content=TextContent(text=text))
+    return Sample([said], max_tokens=50)
+
+
+async def ask_roots() -> ListRoots:
+    return ListRoots()
 
 
 @server.tool()
@@ -53,6 +116,88 @@ def refuse() -> str:
     raise MCPError(code=1050, message="not today", data={"retry": False})
 
 
+@server.tool()
+async def district(
+    city: str, area: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Area"})]
+) -> str:
+    """Takes an argument that HTTP clients repeat in a header field."""
+    return f"{area} of {city}"
+
+
+@server.tool()
+async def book(guest: Annotated[Guest, Resolve(ask_first)]) -> str:
+    """Asks the user for a name."""
+    return f"booked for {guest.name} ({guest.nights})"
+
+
+@server.tool()
+async def book_twice(
+    first: Annotated[Guest, Resolve(ask_first)], second: Annotated[Guest, Resolve(ask_second)]
+) -> str:
+    """Asks the user for two names, one after the other."""
+    return f"booked for {first.name} ({first.nights}), then {second.name} ({second.nights})"
+
+
+@server.tool()
+async def translate(text: str, answer: Annotated[CreateMessageResult, Resolve(ask_model)]) -> str:
+    """Asks the client's model."""
+    return f"{answer.model} says: {answer.content.text}"
+
+
+@server.tool()
+async def folders(found: Annotated[ListRootsResult, Resolve(ask_roots)]) -> str:
+    """Asks for the client's roots."""
+    return " ".join(str(root.uri) for root in found.roots)
+
+
+@server.tool()
+async def wait(name: str, ctx: Context) -> str:
+    """Waits to be cancelled, and reports progress once it does."""
+    await ctx.report_progress(1)
+    try:
+        await anyio.sleep_forever()
+    finally:
+        ended[name].set()
+    return "never"
+
+
+@server.tool()
+async def was_cancelled(name: str) -> bool:
+    """Whether the `wait` of that name has ended, or does soon."""
+    with anyio.move_on_after(20):
+        await ended[name].wait()
+    return ended.pop(name).is_set()
+
+
+@server.tool()
+async def change(ctx: Context) -> str:
+    """Says that tools, prompts and resources changed."""
+    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        await ctx.notify_tools_changed()
+        await ctx.notify_prompts_changed()
+        await ctx.notify_resources_changed()
+    else:
+        await ctx.session.send_tool_list_changed()
+        await ctx.session.send_prompt_list_changed()
+        await ctx.session.send_resource_list_changed()
+    return "changed"
+
+
+@server.tool()
+async def update(uri: str, ctx: Context) -> str:
+    """Tells who subscribed to a resource that it changed."""
+    await ctx.notify_resource_updated(uri)
+    return "updated"
+
+
+@server.tool()
+async def part(ctx: Context) -> str:
+    """Closes the stream that it is answered on, so that the client has to come back."""
+    await ctx.report_progress(1)
+    await ctx.close_sse_stream()
+    return "met again"
+
+
 @server.resource("city://list", mime_type="text/plain")
 def cities() -> str:
     """The cities, one per line."""
@@ -80,5 +225,23 @@ async def complete(
     return Completion(values=[city for city in CITIES if city.startswith(argument.value)])
 
 
+def application(kind: str) -> tuple[Any, str]:
+    """An application for one of the ways over HTTP, and its path."""
+    if kind == "sse":
+        return server.sse_app(), "/sse"
+    made = server.streamable_http_app(
+        json_response=kind == "json",
+        stateless_http=kind == "alone",
+        event_store=Events(),
+        retry_interval=RETRY_MILLISECONDS,
+    )
+    return made, "/mcp"
+
+
 if __name__ == "__main__":
-    server.run()
+    if len(sys.argv) == 1:
+        server.run()
+    else:
+        from interop import announcing  # of no use over pipes
+
+        announcing.run(*application(sys.argv[1]))

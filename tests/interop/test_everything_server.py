@@ -1,56 +1,106 @@
-"""Our client on the npm package that shows everything a server can do, over pipes."""
+"""Our client on the npm package that shows everything a server can do, over pipes and sockets."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncIterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import anyio
 import pytest
 
-from mcp_protocol import ClientHandlers, Exchange, RemoteError, connect
+from interop.hearing import Heard
+from interop.processes import HERE, NPM, serving
+from mcp_protocol import UNSET, ClientHandlers, Exchange, RemoteError, connect
 
 pytestmark = pytest.mark.interop
 
-PEERS = Path(os.environ.get("MCP_NPM_PEERS", "."))
-SERVER = PEERS / "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
+SERVER = NPM / "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
+LOOPBACK = HERE / "npm" / "loopback.cjs"
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+PATHS = {"streamableHttp": "mcp", "sse": "sse"}
+WAYS = [
+    *(("stdio", revision) for revision in REVISIONS),
+    *(("streamableHttp", revision) for revision in REVISIONS[1:]),
+    *(("sse", revision) for revision in (REVISIONS[0], REVISIONS[-1])),
+]
+FULL_FORMS = REVISIONS[-1]
 
 
-class Listening(ClientHandlers):
-    """Keeps the log messages it hears, and tells when the first has come."""
+class Person(ClientHandlers):
+    """Answers whatever the server asks, and keeps the log messages that it hears."""
 
     def __init__(self) -> None:
-        self.logs: list[Any] = []
-        self.heard = anyio.Event()
+        self.logs = Heard()
+        self.roots = ["file:///maps"]
 
-    async def logging_message(self, params: Any, exchange: Exchange) -> None:
-        self.logs.append(params)
-        self.heard.set()
+    async def elicit(self, params: Any, ctx: Exchange) -> Any:
+        if hasattr(params, "url"):
+            return {"action": "accept"}
+        fields = params.requested_schema.properties.items()
+        given = {name: field.default for name, field in fields if has_default(field)}
+        return {"action": "accept", "content": {**given, "name": "Ada"}}
+
+    async def create_message(self, params: Any, ctx: Exchange) -> Any:
+        said = {"type": "text", "text": "sunny"}
+        return {"role": "assistant", "content": said, "model": "parrot"}
+
+    async def list_roots(self, params: Any, ctx: Exchange) -> Any:
+        return {"roots": [{"uri": uri} for uri in self.roots]}
+
+    async def logging_message(self, params: Any, ctx: Exchange) -> None:
+        self.logs.keep(params)
 
 
-@pytest.fixture(scope="module", params=REVISIONS)
-async def session(
-    request: pytest.FixtureRequest, anyio_backend: str
-) -> AsyncIterator[tuple[Any, Listening]]:
-    handlers = Listening()
+def has_default(field: Any) -> bool:
+    return getattr(field, "default", UNSET) is not UNSET
+
+
+@pytest.fixture(scope="module")
+def target_of() -> Iterator[Callable[[str], Any]]:
+    """What to connect to, by the server's way; it is started when first asked for."""
     assert SERVER.is_file(), "MCP_NPM_PEERS names no folder with the server: run nox -s interop"
-    command = ["node", str(SERVER), "stdio"]
-    async with connect(command, revision=request.param, handlers=handlers) as connected:
-        assert connected.revision == request.param
+    urls: dict[str, str] = {}
+    with ExitStack() as running:
+
+        def target(way: str) -> Any:
+            if way == "stdio":
+                return ["node", str(SERVER), way]
+            if way not in urls:
+                command = ("node", "--require", str(LOOPBACK), str(SERVER), way)
+                urls[way] = running.enter_context(serving(*command))
+            return urls[way] + PATHS[way]
+
+        yield target
+
+
+@pytest.fixture(scope="module", params=WAYS, ids=" ".join)
+async def session(
+    request: pytest.FixtureRequest, anyio_backend: str, target_of: Callable[[str], Any]
+) -> AsyncIterator[tuple[Any, Person]]:
+    handlers = Person()
+    way, revision = request.param
+    more: dict[str, Any] = {"roots": {"listChanged": True}}
+    if revision == FULL_FORMS:
+        more["elicitation"] = {"form": {}, "url": {}}
+    async with connect(
+        target_of(way), revision=revision, handlers=handlers, capabilities=more
+    ) as connected:
+        assert connected.revision == revision
         yield connected, handlers
 
 
 @pytest.fixture
-def client(session: tuple[Any, Listening]) -> Any:
+def client(session: tuple[Any, Person]) -> Any:
     """The face of one revision; untyped, because the tests hold for all of them."""
     return session[0]
 
 
-async def test_a_server_of_unknown_age_is_met_in_its_newest_revision() -> None:
-    async with connect(["node", str(SERVER), "stdio"]) as client:
+@pytest.mark.parametrize("way", ["stdio", *PATHS])
+async def test_a_server_of_unknown_age_is_met_in_its_newest_revision(
+    target_of: Callable[[str], Any], way: str
+) -> None:
+    async with connect(target_of(way)) as client:
         assert client.revision == REVISIONS[-1]
 
 
@@ -79,13 +129,12 @@ async def test_progress_arrives_in_order(client: Any) -> None:
     assert heard == [(1, 3), (2, 3), (3, 3)]
 
 
-async def test_a_log_message_arrives(session: tuple[Any, Listening]) -> None:
+async def test_a_log_message_arrives(session: tuple[Any, Person]) -> None:
     client, handlers = session
     await client.set_level("debug")
     await client.call_tool("toggle-simulated-logging")
-    with anyio.fail_after(20):
-        await handlers.heard.wait()
-    assert "message" in handlers.logs[0].data
+    await handlers.logs.until(lambda log: "message" in log.data)
+    await client.call_tool("toggle-simulated-logging")
 
 
 async def test_an_unknown_resource_is_an_error(client: Any) -> None:
@@ -118,3 +167,54 @@ async def test_arguments_are_completed(client: Any) -> None:
     reference = {"type": "ref/prompt", "name": "completable-prompt"}
     result = await client.complete(ref=reference, argument={"name": "department", "value": "E"})
     assert result.completion.values == ["Engineering"]
+
+
+async def test_the_model_is_asked(client: Any) -> None:
+    result = await client.call_tool("trigger-sampling-request", {"prompt": "weather?"})
+    assert "sunny" in result.content[0].text
+
+
+async def test_roots_are_asked_for_beside_any_request(client: Any) -> None:
+    """The server asks on the stream that belongs to no request."""
+    assert "file:///maps" in (await client.call_tool("get-roots-list")).content[0].text
+
+
+async def test_roots_that_changed_are_asked_for_again(session: tuple[Any, Person]) -> None:
+    client, handlers = session
+    await client.call_tool("get-roots-list")
+    handlers.roots.append("file:///plans")
+    await client.roots_list_changed()
+    wanted = f"Roots updated: {len(handlers.roots)} "
+    await handlers.logs.until(lambda log: log.data.startswith(wanted))
+    assert "file:///plans" in (await client.call_tool("get-roots-list")).content[0].text
+
+
+async def test_the_user_is_asked_with_every_kind_of_field(client: Any) -> None:
+    tools = {tool.name for tool in await client.list_tools()}
+    if client.revision == FULL_FORMS:
+        result = await client.call_tool("trigger-elicitation-request")
+        assert "- Name: Ada" in result.content[1].text
+        assert "- Favorite Integer: 42" in result.content[1].text
+    elif client.revision in REVISIONS[:2]:
+        assert "trigger-elicitation-request" not in tools
+
+
+async def test_the_user_is_sent_to_a_page(client: Any) -> None:
+    if client.revision != FULL_FORMS:
+        pytest.skip("the revision sends no user to a page")
+    arguments = {"url": "https://city.example/sign-in"}
+    result = await client.call_tool("trigger-url-elicitation", arguments)
+    assert '"action": "accept"' in result.content[1].text
+    with pytest.raises(RemoteError) as caught:
+        await client.call_tool("trigger-url-elicitation", {**arguments, "errorPath": True})
+    assert caught.value.code == -32042
+    assert caught.value.data["elicitations"][0]["mode"] == "url"
+
+
+async def test_a_resource_that_was_subscribed_to_is_said_to_change(client: Any) -> None:
+    uri = "demo://resource/dynamic/text/1"
+    async with client.listen(uris=[uri]) as changes:
+        await client.call_tool("toggle-subscriber-updates")
+        with anyio.fail_after(20):
+            assert (await anext(changes)).uri == uri
+    await client.call_tool("toggle-subscriber-updates")

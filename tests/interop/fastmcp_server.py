@@ -1,0 +1,194 @@
+"""A server on FastMCP, over HTTP in the way that it is told: `http` or `sse`."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import anyio
+import mcp.types
+from fastmcp import Context, FastMCP
+from fastmcp.exceptions import ToolError
+from fastmcp.server.event_store import EventStore
+from mcp import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import Field
+
+from interop import announcing
+
+RETRY_MILLISECONDS = 100
+GUEST = "guest"
+
+server = FastMCP("fastmcp", instructions="Ask for a city.")
+ended: defaultdict[str, anyio.Event] = defaultdict(anyio.Event)
+
+
+@dataclass
+class Guest:
+    """Who comes to visit."""
+
+    name: str
+    nights: int = 2
+
+
+def is_modern(ctx: Context) -> bool:
+    """Whether the revision lets results ask for input, instead of servers asking."""
+    assert ctx.request_context is not None
+    return ctx.request_context.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+
+def asking(method: str, params: dict[str, Any] | None) -> mcp.types.InputRequiredResult:
+    """The result that asks for one input."""
+    return mcp.types.InputRequiredResult.model_validate(
+        {"inputRequests": {"it": {"method": method, "params": params}}, "requestState": "asked"}
+    )
+
+
+def answered(ctx: Context) -> Any:
+    """The answer to what the result before this one asked, if there was one."""
+    found = (ctx.input_responses or {}).get("it")
+    return None if found is None or ctx.request_state != "asked" else found
+
+
+@server.tool
+def add(a: int, b: int) -> int:
+    """The sum of two numbers."""
+    return a + b
+
+
+@server.tool
+async def count(to: int, ctx: Context) -> str:
+    """Counts, and reports each number."""
+    for number in range(1, to + 1):
+        await ctx.report_progress(number, to, f"at {number}")
+    return f"counted to {to}"
+
+
+@server.tool
+async def note(text: str, ctx: Context) -> str:
+    """Logs a text to the client."""
+    await ctx.warning(text, logger_name="notes")
+    return "noted"
+
+
+@server.tool
+def fail() -> str:
+    """Fails on every call."""
+    raise ToolError("out of order")
+
+
+@server.tool
+def refuse() -> str:
+    """Refuses with a JSON-RPC error."""
+    raise MCPError(code=1050, message="not today", data={"retry": False})
+
+
+@server.tool
+async def district(
+    city: str, area: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Area"})]
+) -> str:
+    """Takes an argument that HTTP clients repeat in a header field."""
+    return f"{area} of {city}"
+
+
+@server.tool
+async def book(ctx: Context) -> Any:
+    """Asks the user for a name."""
+    if not is_modern(ctx):
+        answer: Any = await ctx.elicit("Who is coming?", Guest)
+        return f"booked for {answer.data.name} ({answer.data.nights})"
+    given = answered(ctx)
+    if given is None:
+        schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+        params = {"mode": "form", "message": "Who is coming?", "requestedSchema": schema}
+        return asking("elicitation/create", params)
+    return f"booked for {given.content['name']} ({given.content['nights']})"
+
+
+@server.tool
+async def translate(text: str, ctx: Context) -> Any:
+    """Asks the client's model."""
+    said = mcp.types.SamplingMessage(role="user", content=mcp.types.TextContent(text=text))
+    if not is_modern(ctx):
+        answer: Any = await ctx.session.create_message(
+            [said], max_tokens=50, related_request_id=ctx.request_id
+        )
+    else:
+        answer = answered(ctx)
+        if answer is None:
+            message = said.model_dump(mode="json", by_alias=True, exclude_none=True)
+            return asking("sampling/createMessage", {"messages": [message], "maxTokens": 50})
+    return f"{answer.model} says: {answer.content.text}"
+
+
+@server.tool
+async def wait(name: str, ctx: Context) -> str:
+    """Waits to be cancelled, and reports progress once it does."""
+    await ctx.report_progress(1)
+    try:
+        await anyio.sleep_forever()
+    finally:
+        ended[name].set()
+    return "never"
+
+
+@server.tool
+async def was_cancelled(name: str) -> bool:
+    """Whether the `wait` of that name has ended, or does soon."""
+    with anyio.move_on_after(20):
+        await ended[name].wait()
+    return ended.pop(name).is_set()
+
+
+@server.tool
+async def change(ctx: Context) -> str:
+    """Says that tools, prompts and resources changed."""
+    for kind in ("Tool", "Prompt", "Resource"):
+        await ctx.send_notification(getattr(mcp.types, f"{kind}ListChangedNotification")())
+    return "changed"
+
+
+@server.tool
+async def part(ctx: Context) -> str:
+    """Closes the stream that it is answered on, so that the client has to come back."""
+    await ctx.report_progress(1)
+    await ctx.close_sse_stream()
+    return "met again"
+
+
+@server.resource("city://list", mime_type="text/plain")
+def cities() -> str:
+    """The cities, one per line."""
+    return "Oslo\nOstrava\nPorto"
+
+
+@server.resource("city://{name}/weather", mime_type="text/plain")
+def weather(name: str) -> str:
+    """The weather of a city."""
+    return f"sun in {name}"
+
+
+@server.resource("city://map", mime_type="image/png")
+def picture() -> bytes:
+    """A map."""
+    return b"\x89PNG"
+
+
+@server.prompt
+def greet(city: str) -> str:
+    """A greeting from a city."""
+    return f"Greetings from {city}"
+
+
+def application(kind: str) -> tuple[Any, str]:
+    """An application for one of the ways over HTTP, and its path."""
+    if kind == "sse":
+        return server.http_app(path="/sse", transport="sse"), "/sse"
+    made = server.http_app(path="/mcp", event_store=EventStore(), retry_interval=RETRY_MILLISECONDS)
+    return made, "/mcp"
+
+
+if __name__ == "__main__":
+    announcing.run(*application(sys.argv[1]))

@@ -1,0 +1,120 @@
+"""Servers in processes of their own, on free ports of loopback, and scripts that come to an end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import mcp_protocol
+
+HERE = Path(__file__).parent
+NPM = Path(os.environ.get("MCP_NPM_PEERS", ".")).resolve()
+OURS = (sys.executable, str(HERE / "our_server.py"))
+DEADLINE = 60.0
+
+_URL = re.compile(r"http://127\.0\.0\.1:\d+[\w/]*")
+_ENVIRONMENT = {
+    **os.environ,
+    "MCP_NPM_PEERS": str(NPM),
+    "PYTHONPATH": os.pathsep.join(
+        map(str, (Path(mcp_protocol.__file__).parent.parent, HERE.parent))
+    ),
+}
+
+
+@contextmanager
+def serving(
+    *command: str, says: re.Pattern[str] = _URL, environment: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """Run a server while the block runs.
+
+    Args:
+        command: Starts it.
+        says: What it prints once it serves.
+        environment: Variables beyond those of this process.
+
+    Yields:
+        What matched.
+
+    Raises:
+        AssertionError: It ended, or was ended, before it said so; the text is what it printed.
+    """
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**_ENVIRONMENT, **(environment or {})},
+    )
+    assert process.stdout is not None
+    printed: list[str] = []
+    rest = threading.Thread(target=printed.extend, args=(process.stdout,), daemon=True)
+    too_late = threading.Timer(DEADLINE, process.kill)
+    too_late.start()
+    try:
+        for line in process.stdout:
+            printed.append(line)
+            found = says.search(line)
+            if found is not None:
+                break
+        else:
+            raise AssertionError(f"{command} does not serve:\n{''.join(printed)}")
+        too_late.cancel()
+        rest.start()
+        yield found.group()
+    finally:
+        too_late.cancel()
+        process.terminate()
+        try:
+            process.wait(DEADLINE / 4)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise AssertionError(f"{command} did not end when asked to") from None
+        finally:
+            if rest.ident is not None:
+                rest.join(DEADLINE)
+            process.stdout.close()
+        sys.stdout.write("".join(printed))  # pytest shows it with a test that failed
+
+
+@contextmanager
+def ours() -> Iterator[str]:
+    """Our own server, over HTTP; yields its URL."""
+    with serving(*OURS, "127.0.0.1:0") as url:
+        yield url
+
+
+def results(script: str, arguments: Sequence[str]) -> dict[str, Any]:
+    """Run a script of `npm/` to its end.
+
+    Returns:
+        What it found out, by name: a value, or `{"error": ...}`.
+
+    Raises:
+        AssertionError: It failed; the text is what it printed.
+    """
+    assert (NPM / "node_modules").is_dir(), "MCP_NPM_PEERS names no folder with peers"
+    done = subprocess.run(
+        ["node", str(HERE / "npm" / script), *arguments],
+        capture_output=True,
+        text=True,
+        env=_ENVIRONMENT,
+        timeout=DEADLINE,
+        check=False,
+    )
+    assert done.returncode == 0, f"{script} {' '.join(arguments)}: {done.stdout}\n{done.stderr}"
+    found: dict[str, Any] = {}
+    for line in done.stdout.splitlines():
+        found.update(json.loads(line))
+    sys.stdout.write(done.stderr)
+    return found

@@ -1,0 +1,150 @@
+"""Both SDKs for TypeScript as clients of our server, over HTTP, in every revision that they speak.
+
+A script per SDK goes through everything once and prints what it found; the tests look at that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from interop.processes import ours, results
+
+pytestmark = pytest.mark.interop
+
+SESSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+STATELESS = "2026-07-28"
+STRUCTURED_OUTPUT = ("2025-06-18", "2025-11-25", STATELESS)
+ELICITATION = ("2025-06-18", "2025-11-25", STATELESS)
+PAGES = ("2025-11-25", STATELESS)
+RESUMING = ("2025-11-25",)
+V1, V2 = "client_v1.mjs", "client_v2.mjs"
+VISITS = [
+    *((V1, revision, "http") for revision in SESSIONS),
+    *((V2, revision, "http") for revision in (*SESSIONS, STATELESS)),
+    *((script, revision, "sse") for script in (V1, V2) for revision in (SESSIONS[0], SESSIONS[-1])),
+]
+SAME = {
+    "server": {"name": "ours", "instructions": "Ask for a city."},
+    "district": ["north of Oslo", " \xfc  of Oslo", "=?base64?eA==?= of Oslo", " of Oslo"],
+    "side by side": [str(number) for number in range(20)],
+    "fail": {"isError": "out of order"},
+    "progress": [[1, 3], [2, 3], [3, 3]],
+    "log": ["warning", "notes", "rain"],
+    "resources": ["city://list", "city://map"],
+    "templates": ["city://{name}/weather"],
+    "read": "sun in Oslo",
+    "read blob": "iVBORw==",
+    "prompts": ["greet"],
+    "prompt": ["Greetings from Oslo"],
+    "complete": ["Oslo", "Ostrava"],
+    "sampling": "parrot says: <sun>",
+    "roots": "file:///maps",
+    "cancelled": ["gone", "true"],
+    "changes": ["prompts", "resources", "tools"],
+    "update": "city://list",
+    "part": "met again",
+}
+"""What is found in every revision, by step."""
+
+AREAS = ("north", "=?base64?IMO8IA==?=", "=?base64?PT9iYXNlNjQ/ZUE9PT89?=", "=?base64??=")
+"""How the second SDK writes the areas of `district` into a header field."""
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with ours() as served:
+        yield served
+
+
+@pytest.fixture(scope="module", params=VISITS, ids=" ".join)
+def visit(request: pytest.FixtureRequest, url: str) -> dict[str, Any]:
+    """What one client found, by step; and how it came."""
+    script, revision, kind = request.param
+    address = url if kind == "http" else url.replace("/mcp", "/sse")
+    return {"revision": revision, "kind": kind, **results(script, [address, revision, kind])}
+
+
+def test_the_revision_asked_for_is_the_one_agreed(visit: dict[str, Any]) -> None:
+    assert visit["agreed"] == visit["revision"]
+
+
+@pytest.mark.parametrize("step", SAME)
+def test_a_client_finds_the_same_in_every_revision(visit: dict[str, Any], step: str) -> None:
+    assert visit[step] == SAME[step]
+
+
+def test_a_result_is_structured_where_the_revision_has_that(visit: dict[str, Any]) -> None:
+    structured = {"structuredContent": {"result": 3}}
+    assert visit["add"] == {
+        "content": [{"type": "text", "text": "3"}],
+        **(structured if visit["revision"] in STRUCTURED_OUTPUT else {}),
+    }
+
+
+def test_the_user_is_asked_where_the_revision_has_that(visit: dict[str, Any]) -> None:
+    if visit["revision"] in ELICITATION:
+        assert visit["elicitation"] == "booked for Ada (3)"
+        assert visit["two elicitations"] == "booked for Ada (3), then Ada (3)"
+        assert visit["plan"] == "Ada (3), <sun>, file:///maps"
+    else:
+        assert "elicitation" in visit["elicitation"]["error"]["message"]
+
+
+def test_the_user_is_sent_to_a_page_where_the_revision_has_that(visit: dict[str, Any]) -> None:
+    if visit["revision"] not in PAGES:
+        assert "error" in visit["page"]
+        return
+    assert visit["page"] == "accept"
+    assert visit["enter second"] == "welcome"
+    if visit["revision"] == STATELESS:
+        assert visit["enter first"] == "welcome"
+    else:
+        assert visit["pages"] == 1
+        assert visit["enter first"]["error"]["code"] == -32042
+        assert visit["enter first"]["error"]["kind"] == "UrlElicitationRequiredError"
+
+
+def test_errors_arrive_with_code_and_data(visit: dict[str, Any]) -> None:
+    refused = visit["refuse"]["error"]
+    assert (refused["code"], refused["data"]) == (1050, {"retry": False})
+    assert visit["unknown tool"]["error"]["code"] == -32602
+    missing = visit["read unknown"]["error"]
+    assert missing["code"] in (-32002, -32602)
+    assert missing["data"] == {"uri": "city://nowhere"}
+
+
+def test_a_batch_is_answered_where_the_revision_has_that(visit: dict[str, Any]) -> None:
+    if "batch" not in visit:
+        pytest.skip("the revision has no batches, or the SDK does not")
+    answers = visit["batch"]
+    assert answers["batch-1"] == {}
+    assert answers["batch-2"]["content"] == [{"type": "text", "text": "3"}]
+
+
+def test_no_request_is_refused_but_one_after_the_end(visit: dict[str, Any]) -> None:
+    """But for the stream of what was cancelled: the SDKs want it again, and there is no more."""
+    refused = [each for each in visit["requests"] if each["status"] not in (200, 202, 204)]
+    assert all(each["status"] == 400 and each["resumed"] for each in refused)
+    if "after the end" in visit:
+        assert visit["after the end"] == 404
+        assert visit["requests"][-1]["method"] == "DELETE"
+
+
+def test_a_closed_stream_is_taken_up_where_the_revision_has_that(visit: dict[str, Any]) -> None:
+    resumed = [each for each in visit["requests"] if each["resumed"] and each["status"] == 200]
+    assert bool(resumed) == (visit["revision"] in RESUMING and visit["kind"] == "http")
+
+
+def test_without_sessions_there_is_nothing_but_posts_with_their_headers(
+    visit: dict[str, Any],
+) -> None:
+    if visit["revision"] != STATELESS:
+        pytest.skip("has sessions")
+    requests = visit["requests"]
+    assert {each["method"] for each in requests} == {"POST"}
+    assert not any(each["session"] for each in requests)
+    areas = [each["area"] for each in requests if each["area"] is not None]
+    assert sorted(areas) == sorted(AREAS)
