@@ -1,6 +1,6 @@
 """Prints the benchmark table; exits with 1 if a target is missed.
 
-python -m tests.benchmarks [--rounds N] [--only imports|codec|memory|stdio|generation]
+python -m tests.benchmarks [--rounds N] [--only SECTION ...]
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ sys.path.insert(0, str(GENERATED))
 
 from .calls import in_memory, over_pipes
 from .codec import codec
+from .http_calls import CALLS as HTTP_CALLS
+from .http_calls import over_http
+from .http_memory import SESSIONS, STREAMS, memory_held
 from .measure import Line, table
 from .processes import generation, imports
 
@@ -25,16 +28,24 @@ SECTIONS: dict[str, tuple[Callable[[int], Iterable[Line]], int]] = {
     "codec": (codec, 15),
     "memory": (in_memory, 9),
     "stdio": (over_pipes, 9),
+    "http": (over_http, 11),
+    "http-memory": (memory_held, 1),
     "generation": (generation, 5),
 }
 
+PACKAGES = ("mcp", "fastmcp", "uvicorn", "orjson", "msgspec")
+
 METHOD = """\
-One run, {machine}, Python {python}, mcp {mcp}, orjson {orjson}, msgspec {msgspec}. Contenders
-take turns in every round. Decoding: best of {codec} rounds of 0.1 s. Calls: best of {calls}
+One run, {machine}, Python {python}, mcp {mcp}, fastmcp {fastmcp}, uvicorn {uvicorn}, orjson
+{orjson}, msgspec {msgspec}. Contenders take turns in every round. Decoding: best of {codec} rounds of 0.1 s. Calls: best of {calls}
 rounds of 320 calls, asyncio, every connection open at once; each client calls the server of its
-own kind, a tool that adds two numbers and answers with text. Processes: median of {processes}
-starts. Floors: `import anyio, msgspec`; `orjson.loads` (and `dumps`) of the same bytes; a process
-that echoes a line of the same bytes on bare asyncio streams."""
+own kind, a tool that adds two numbers and answers with text. Over HTTP: median of {http} rounds of
+{http_calls} calls; every server runs on uvicorn with httptools and uvloop, and answers
+with JSON; "server alone" is bare sockets and requests made before.
+Memory: growth of the server's process by {sessions} sessions or {streams} streams. Processes:
+median of {processes} starts. Floors: `import anyio, msgspec`; `orjson.loads` (and `dumps`) of the
+same bytes; a process that echoes a line of the same bytes on bare asyncio streams; a bare ASGI
+application with the right answer as constant text, called by our client."""
 
 
 def main() -> int:
@@ -54,9 +65,13 @@ def main() -> int:
         METHOD.format(
             machine=f"{platform.system()} {platform.machine()}",
             python=platform.python_version(),
-            **{name: version(name) for name in ("mcp", "orjson", "msgspec")},
+            **{name: version(name) for name in PACKAGES},
             codec=SECTIONS["codec"][1],
             calls=SECTIONS["stdio"][1],
+            http=SECTIONS["http"][1],
+            http_calls=HTTP_CALLS,
+            sessions=SESSIONS,
+            streams=STREAMS,
             processes=SECTIONS["imports"][1],
         )
     )

@@ -39,26 +39,27 @@ SAME_BYTES = {
 }
 
 Caller = Callable[[], Awaitable[object]]
+Timing = Callable[[], Awaitable[float]]
 
 
-async def one_by_one(call: Caller) -> float:
+async def one_by_one(call: Caller, calls: int = CALLS) -> float:
     """Seconds per call when each waits for the one before."""
     start = time.perf_counter()
-    for _ in range(CALLS):
+    for _ in range(calls):
         await call()
-    return (time.perf_counter() - start) / CALLS
+    return (time.perf_counter() - start) / calls
 
 
-async def many_at_once(call: Caller) -> float:
+async def many_at_once(call: Caller, calls: int = CALLS) -> float:
     """Seconds per call when 32 are always open."""
 
     async def lane() -> None:
-        for _ in range(CALLS // AT_ONCE):
+        for _ in range(calls // AT_ONCE):
             await call()
 
     start = time.perf_counter()
     await asyncio.gather(*(lane() for _ in range(AT_ONCE)))
-    return (time.perf_counter() - start) / CALLS
+    return (time.perf_counter() - start) / calls
 
 
 @asynccontextmanager
@@ -125,6 +126,7 @@ async def compare(
     contenders: Mapping[str, Any],
     timed: Callable[[Caller], Awaitable[float]],
     rounds: int,
+    taken: Callable[[Mapping[str, Timing], int], Awaitable[dict[str, float]]] = best_async,
 ) -> dict[str, float]:
     """Seconds per call by contender, with all connections open."""
     async with AsyncExitStack() as stack:
@@ -133,7 +135,7 @@ async def compare(
             for name, contender in contenders.items()
         }
         timings = {name: partial(timed, caller) for name, caller in callers.items()}
-        return await best_async(timings, rounds)
+        return await taken(timings, rounds)
 
 
 def in_memory(rounds: int) -> Iterable[Line]:

@@ -1,7 +1,8 @@
 """How times are taken, and what a line of the table holds.
 
-Contenders take turns within each round, so that a busy moment of the machine hits all of them. The
-best round of each counts; where processes are started, the median.
+Contenders take turns within each round, so that a busy moment of the machine hits all of them. Of
+calls in memory and over pipes the best round of each counts; over HTTP, and where processes are
+started, the median.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import gc
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 OURS = "mcpgen"
 SDK = "official SDK"
+FASTMCP = "FastMCP"
 FLOOR = "floor"
+RIVALS = (SDK, FASTMCP)
 
 
 @dataclass(frozen=True)
@@ -50,12 +53,17 @@ class Within:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the table: what was timed, seconds by contender, what is to be reached."""
+    """One line of the table: what was measured, seconds by contender, what is to be reached.
+
+    Attributes:
+        show: Writes one figure; another one than `shown` where they are no seconds.
+    """
 
     name: str
     times: Mapping[str, float]
     targets: Sequence[AtMost | Within] = ()
     note: str = ""
+    show: Callable[[float], str] = field(default=lambda figure: shown(figure))
 
     @property
     def met(self) -> bool:
@@ -64,21 +72,24 @@ class Line:
 
     def cells(self) -> list[str]:
         """The line as cells of the table."""
-        ours = self.times[OURS]
-        sdk, floor = self.times.get(SDK), self.times.get(FLOOR)
+        ours, floor = self.times[OURS], self.times.get(FLOOR)
         targets = "; ".join(str(target) for target in self.targets)
         return [
             self.name,
-            shown(ours) + (f", {self.note}" if self.note else ""),
-            f"{shown(sdk)} ({sdk / ours:.1f}x ours)" if sdk else "",
-            f"{shown(floor)} (ours {ours / floor:.2f}x)" if floor else "",
+            self.show(ours) + (f", {self.note}" if self.note else ""),
+            *(self._rival(name) for name in RIVALS),
+            f"{self.show(floor)} (ours {ours / floor:.2f}x)" if floor else "",
             targets + ("" if self.met else " MISSED"),
         ]
+
+    def _rival(self, name: str) -> str:
+        taken = self.times.get(name)
+        return f"{self.show(taken)} ({taken / self.times[OURS]:.1f}x ours)" if taken else ""
 
 
 def table(lines: Sequence[Line]) -> str:
     """A Markdown table."""
-    head = ["", OURS, SDK, FLOOR, "target"]
+    head = ["", OURS, *RIVALS, FLOOR, "target"]
     rows = [head, ["---"] * len(head), *(line.cells() for line in lines)]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
@@ -126,9 +137,24 @@ async def best_async(
     contenders: Mapping[str, Callable[[], Awaitable[float]]], rounds: int
 ) -> dict[str, float]:
     """Seconds by contender, as each measures itself on one event loop: the best of the rounds."""
+    taken = await _rounds(contenders, rounds)
+    return {name: min(times) for name, times in taken.items()}
+
+
+async def typical_async(
+    contenders: Mapping[str, Callable[[], Awaitable[float]]], rounds: int
+) -> dict[str, float]:
+    """The same, but the median of the rounds."""
+    taken = await _rounds(contenders, rounds)
+    return {name: statistics.median(times) for name, times in taken.items()}
+
+
+async def _rounds(
+    contenders: Mapping[str, Callable[[], Awaitable[float]]], rounds: int
+) -> dict[str, list[float]]:
     taken: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, timed in contenders.items():
             gc.collect()
             taken[name].append(await timed())
-    return {name: min(times) for name, times in taken.items()}
+    return taken

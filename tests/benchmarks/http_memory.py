@@ -1,0 +1,71 @@
+"""What one more client costs a server in memory, over HTTP: bytes of the process, before and after."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+
+from .calls import HANDSHAKE, PER_REQUEST
+from .load import Load
+from .measure import FASTMCP, FLOOR, Line
+from .serving import SCRIPTED, HttpServer, serving
+
+SESSIONS = 500
+STREAMS = 200
+WARM = 20
+"""How many there are before: what the first ones cost is not what one more does."""
+
+Holding = Callable[[HttpServer], Awaitable[float]]
+
+
+async def idle_session(server: HttpServer) -> float:
+    """Bytes for one session in which nothing happens."""
+    load = Load(server.url, HANDSHAKE)
+    await load.start()
+    return await _each(server, load.session, SESSIONS)
+
+
+async def session_stream(server: HttpServer) -> float:
+    """Bytes for the stream that a session has open for the server's own messages."""
+    load = Load(server.url, HANDSHAKE)
+    sessions = [await load.session() for _ in range(WARM + STREAMS)]
+    return await _each(server, lambda: load.stream(sessions.pop()), STREAMS)
+
+
+async def subscription(server: HttpServer) -> float:
+    """Bytes for one subscription."""
+    return await _each(server, Load(server.url, PER_REQUEST).stream, STREAMS)
+
+
+async def _each(server: HttpServer, begin: Callable[[], Awaitable[object]], count: int) -> float:
+    """Bytes for one of what `begin` begins."""
+    for _ in range(WARM):
+        await begin()
+    before = server.memory()
+    for _ in range(count):
+        await begin()
+    return (server.memory() - before) / count
+
+
+KINDS: dict[str, tuple[Holding, frozenset[str]]] = {
+    f"an idle session, {HANDSHAKE}": (idle_session, frozenset({FLOOR})),
+    f"an open stream, {HANDSHAKE}": (session_stream, frozenset()),
+    f"an open stream, {PER_REQUEST}": (subscription, frozenset({FASTMCP})),
+}
+"""What is held, how it is measured, and which contenders have no such thing."""
+
+
+def memory_held(_: int) -> Iterable[Line]:
+    """Lines on memory, each by servers of their own; once, since others can't be in the way."""
+    for kind, (holding, lacking) in KINDS.items():
+        figures: dict[str, float] = {}
+        for contender in SCRIPTED:
+            if contender not in lacking:
+                with serving(contender) as server:
+                    figures[contender] = asyncio.run(holding(server))
+        yield Line(f"memory of {kind}", figures, show=kibibytes)
+
+
+def kibibytes(size: float) -> str:
+    """A size in memory."""
+    return f"{size / 1024:.1f} KiB"

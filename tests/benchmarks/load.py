@@ -1,0 +1,195 @@
+"""A load generator on bare sockets: requests are bytes made before, every answer is checked.
+
+It knows as little of HTTP as will do, so that the time measured is the server's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import re
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from .calls import ARGUMENTS, HANDSHAKE, PER_REQUEST
+
+_IDS = itertools.count(1_000_000)
+_PLACE = 9_999_999  # where the id goes: all have seven digits
+_length = re.compile(rb"(?i)\r\ncontent-length: *(\d+)").search
+_session = re.compile(rb"(?i)\r\nmcp-session-id: *([!-~]+)").search
+
+CLIENT = {"name": "bench", "version": "1"}
+INITIALIZE = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": CLIENT}
+CALL = {"name": "add", "arguments": ARGUMENTS}
+META = {
+    "io.modelcontextprotocol/protocolVersion": PER_REQUEST,
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": CLIENT,
+}
+
+
+class Answer(NamedTuple):
+    """One HTTP answer, or the beginning of a stream."""
+
+    status: int
+    head: bytes
+    body: bytes
+
+
+class Lane(asyncio.Protocol):
+    """One connection that stays open: a request out, its answer in."""
+
+    def __init__(self) -> None:
+        self._received = b""
+        self._streams = False
+        self._waiting: asyncio.Future[Answer] | None = None
+        self._transport: asyncio.WriteTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.WriteTransport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        if self._waiting is None:
+            return  # the rest of a stream
+        self._received += data
+        answer = whole(self._received, self._streams)
+        if answer is not None:
+            self._received = b""
+            self._waiting.set_result(answer)
+            self._waiting = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._waiting is not None:
+            self._waiting.set_exception(ConnectionError(f"closed early, {self._received!r}"))
+
+    def ask(self, request: bytes, *, streams: bool = False) -> asyncio.Future[Answer]:
+        """Send a request; its answer is to come, or the beginning of a stream."""
+        assert self._transport is not None
+        self._streams = streams
+        self._waiting = asyncio.get_running_loop().create_future()
+        self._transport.write(request)
+        return self._waiting
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._transport is not None:
+            self._transport.abort()
+
+
+def whole(received: bytes, streams: bool) -> Answer | None:
+    """An answer, once all of it is there; of a stream its head is enough."""
+    head, found, body = received.partition(b"\r\n\r\n")
+    if not found:
+        return None
+    answer = Answer(int(head[9:12]), head, body)
+    if streams:
+        return answer
+    length = _length(head)
+    if length is None:
+        return answer if body.endswith(b"0\r\n\r\n") else None
+    return answer if len(body) == int(length[1]) else None
+
+
+class Load:
+    """Messages to one server, over as many connections as there are calls at once.
+
+    Args:
+        url: The server.
+        revision: The revision to speak.
+    """
+
+    def __init__(self, url: str, revision: str) -> None:
+        self._url = urlsplit(url)
+        self._revision = revision
+        self._free: deque[Lane] = deque()
+        self._all: list[Lane] = []
+        self._before = self._after = b""
+
+    async def start(self) -> None:
+        """Begin a session, where the revision has them, and make the bytes of the call."""
+        session = await self.session() if self._revision == HANDSHAKE else None
+        request = self.request("tools/call", CALL, session)
+        self._before, _, self._after = request.partition(b"%d" % _PLACE)
+
+    async def call(self) -> None:
+        """Call the tool, and hold the answer against what it must be."""
+        identifier = b"%d" % next(_IDS)
+        lane = await self._lane()
+        answer = await lane.ask(self._before + identifier + self._after)
+        self._free.append(lane)
+        if answer.status != 200 or identifier not in answer.body or b'"3"' not in answer.body:
+            raise AssertionError(answer)
+
+    async def session(self) -> str:
+        """Begin a session that is ready to be used; its id."""
+        lane = await self._lane()
+        answer = await lane.ask(self.request("initialize", INITIALIZE))
+        found = _session(answer.head)
+        assert found is not None, answer
+        session = found[1].decode()
+        answer = await lane.ask(self.request("notifications/initialized", None, session))
+        assert answer.status == 202, answer
+        self._free.append(lane)
+        return session
+
+    async def stream(self, session: str | None = None) -> None:
+        """Open a stream: what a session has for the server's own messages, or a subscription."""
+        lane = await self._new_lane()
+        if session is not None:
+            request = self.head("GET", session=session) + b"\r\n"
+        else:
+            wanted = {"notifications": {"toolsListChanged": True}}
+            request = self.request("subscriptions/listen", wanted)
+        answer = await lane.ask(request, streams=True)
+        assert answer.status == 200, answer
+
+    def close(self) -> None:
+        """Close all connections."""
+        for lane in self._all:
+            lane.close()
+
+    def request(
+        self, method: str, params: Mapping[str, Any] | None, session: str | None = None
+    ) -> bytes:
+        """A POST of a message."""
+        message: dict[str, Any] = {"jsonrpc": "2.0"}
+        if not method.startswith("notifications/"):
+            message["id"] = _PLACE
+        message["method"] = method
+        if self._revision == PER_REQUEST:
+            params = {**(params or {}), "_meta": META}
+        if params is not None:
+            message["params"] = params
+        body = json.dumps(message, separators=(",", ":")).encode()
+        fields = b"Content-Type: application/json\r\nContent-Length: %d\r\n" % len(body)
+        if self._revision == PER_REQUEST:
+            fields += b"Mcp-Method: %b\r\n" % method.encode()
+            if method == "tools/call":
+                fields += b"Mcp-Name: add\r\n"
+        return self.head("POST", session=session) + fields + b"\r\n" + body
+
+    def head(self, method: str, *, session: str | None = None) -> bytes:
+        """The head of a request, but for what only a POST has."""
+        accept = "text/event-stream" if method == "GET" else "application/json, text/event-stream"
+        lines = [
+            f"{method} {self._url.path} HTTP/1.1",
+            f"Host: {self._url.netloc}",
+            f"Accept: {accept}",
+            f"Mcp-Protocol-Version: {self._revision}",
+        ]
+        if session is not None:
+            lines.append(f"Mcp-Session-Id: {session}")
+        return "".join(f"{line}\r\n" for line in lines).encode()
+
+    async def _lane(self) -> Lane:
+        return self._free.pop() if self._free else await self._new_lane()
+
+    async def _new_lane(self) -> Lane:
+        loop = asyncio.get_running_loop()
+        _, lane = await loop.create_connection(Lane, self._url.hostname, self._url.port)
+        self._all.append(lane)
+        return lane
