@@ -56,3 +56,11 @@ def test_opening_sessions_takes_a_little_more() -> None:
     found = imports.of_connect(EMPTY, EMPTY)
     assert found.abc == "Mapping"
     assert found.typing == "TYPE_CHECKING, Any, ClassVar, Literal, overload"
+
+
+def test_opening_sessions_without_an_event_loop_takes_what_its_methods_name() -> None:
+    found = imports.of_connect_sync(Face((call(),), (call(),)), Face((call(),), ()))
+    assert found.abc == "Awaitable, Mapping"
+    assert found.typing == "TYPE_CHECKING, Any, ClassVar"
+    assert (found.faces, found.wire) == ("HandlersBase", "")
+    assert (found.exchange, found.waiting) == ("Exchange", "OnProgress")

@@ -36,27 +36,56 @@ GENERATOR_LAYERS: Layers = (
 )
 
 PACKAGE_LAYERS: Layers = (
-    ("errors", "channel", "facts", "_wire", "wakeup", "handover", "json_schema", "hints"),
+    ("errors", "channel", "facts", "_wire", "mending", "wakeup", "handover"),
+    ("json_schema", "hints"),
+    ("addresses", "forms", "conversations", "client_side.icons", "client_side.model_choice"),
     ("revision", "revision.models", "revision.methods", "revisions", "models"),
-    ("core", "core.jsonrpc"),
+    ("core", "client_side", "core.jsonrpc"),
     ("core.events", "framing", "trace", "core.incoming", "core.outgoing"),
     ("core.lifecycle", "core.meta", "core.terms", "core.opening", "core.subscriptions"),
-    ("core.state", "core.notifying", "core.sending", "core.receiving"),
+    (
+        "core.needs",
+        "extensions",
+        "marks",
+        "client_side.caching",
+        "client_side.changes",
+        "client_side.reissuing",
+        "client_side.standing",
+    ),
+    ("core.shared",),
+    ("core.state", "core.notifying", "core.sending", "core.decoding", "core.receiving"),
     ("core.connection",),
-    ("waiting", "transports"),
+    ("waiting", "agreement", "transports"),
     ("exchange", "peer"),
-    ("_faces", "structured"),
-    ("_client", "connecting", "server"),
-    ("revision.client", "client", "revision.server", "sessions", "context"),
-    ("toolkit",),
+    ("_faces", "client_side.structured", "client_side.answering"),
+    ("client_side.requests", "client_side.listening"),
+    ("client_side.base", "client_side.blocking", "client_side.connecting", "server"),
+    ("asgi",),
+    ("revision.client", "client", "client_sync", "revision.server", "sessions"),
+    ("context", "toolkit"),
     ("testing",),
     ("__init__",),
     ("__main__",),
 )
 
-CLIENT_SIDE = {"structured", "_client", "connecting", "client", "revision.client"}
-SERVER_SIDE = {"server", "sessions", "context", "revision.server", "toolkit"}
-JOINS_ANY_CHANNEL = {"peer", "waiting"}
+CLIENT_SIDE = {
+    "client_side.answering",
+    "client_side.structured",
+    "client_side.caching",
+    "client_side.changes",
+    "client_side.reissuing",
+    "client_side.standing",
+    "client_side.requests",
+    "client_side.listening",
+    "client_side.base",
+    "client_side.blocking",
+    "client_side.connecting",
+    "client",
+    "client_sync",
+    "revision.client",
+}
+SERVER_SIDE = {"server", "asgi", "sessions", "context", "revision.server", "toolkit"}
+JOINS_ANY_CHANNEL = {"peer", "waiting", "agreement"}
 
 APART = {
     *product(CLIENT_SIDE, SERVER_SIDE),
@@ -112,7 +141,7 @@ def layer_name(module: tuple[str, ...]) -> str:
         return "__init__"
     if re.fullmatch(r"r\d{4}_\d\d_\d\d", module[0]):
         return f"revision.{module[1]}" if len(module) > 1 else "revision"
-    return ".".join(module[:2]) if module[0] == "core" else module[0]
+    return ".".join(module[:2]) if module[0] in ("core", "client_side") else module[0]
 
 
 def place_of(layers: Layers) -> dict[str, int]:

@@ -19,7 +19,7 @@ from mcp_protocol.errors import EndOfChannel
 from mcp_protocol.exchange import Exchange
 from mcp_protocol.facts import Revisions
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server import Sessions, serve
+from mcp_protocol.server import Service, serve
 from mcp_protocol.transports.memory import memory_pair
 from package.samples import EVERY_SERVER_CAPABILITY
 from package.wire import HANDSHAKE, described, encoded, facts
@@ -198,9 +198,8 @@ class App:
         drain: float = 0,
     ) -> None:
         self._answer = answer
-        self._revisions = revisions
-        self._capabilities = capabilities
-        self._drain = drain
+        describe = described(capabilities, "app")
+        self.service = Service(self, revisions, describe, drain=drain)
         self.noted: list[str] = []
 
     async def handle(self, exchange: Exchange) -> Any:
@@ -210,12 +209,4 @@ class App:
         self.noted.append(exchange.method.name)
 
     async def serve(self, channel: Channel) -> None:
-        await serve(
-            self,
-            channel,
-            revisions=self._revisions,
-            describe=described(self._capabilities, "app"),
-            extensions={},
-            sessions=Sessions(),
-            drain=self._drain,
-        )
+        await serve(self.service, channel)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from package.wire import facts
 
 LISTEN = "subscriptions/listen"
@@ -20,3 +22,9 @@ def tag(revision: str) -> str:
     key = facts(revision).meta.subscription_id
     assert key is not None
     return key
+
+
+def told(revision: str, method: str, id: Any, **params: Any) -> dict[str, Any]:
+    """A notification of a subscription."""
+    params["_meta"] = {tag(revision): id}
+    return {"jsonrpc": "2.0", "method": method, "params": params}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol._client import ClientApplication, Identity
+from mcp_protocol.client_side.base import ClientApplication, Identity
 from mcp_protocol.core.connection import Connection
 from mcp_protocol.core.events import RequestFailed
 from mcp_protocol.core.lifecycle import Description, declared

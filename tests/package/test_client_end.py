@@ -59,6 +59,23 @@ async def test_a_client_is_of_no_use_after_its_body() -> None:
         await client.list_tools()
 
 
+async def test_nothing_can_be_done_with_a_client_that_was_closed() -> None:
+    async with connect(Server("any")) as client:
+        await client.close()
+        await client.close()
+        for call in (
+            client.list_tools(),
+            client.list_tools_page(),
+            client.call_tool("any"),
+            client.request("tools/list"),
+            client.request_raw("tools/list"),
+            client.notify("notifications/progress", {"progressToken": 1, "progress": 1}),
+            client.listen(tools=True).__aenter__(),
+        ):
+            with pytest.raises(ConnectionClosedError):
+                await call
+
+
 async def test_a_session_may_be_used_and_closed_by_other_tasks_than_the_one_that_opened_it() -> (
     None
 ):

@@ -8,16 +8,17 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol._client import INPUT_ROUNDS
 from mcp_protocol.client import ClientHandlers, connect
+from mcp_protocol.client_side.requests import INPUT_ROUNDS
 from mcp_protocol.context import Context
 from mcp_protocol.errors import RemoteProtocolError
 from mcp_protocol.exchange import Exchange
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.toolkit.inputs import InputRequired
+from mcp_protocol.toolkit.asking.inputs import InputRequired
 from mcp_protocol.toolkit.server import Server
 from package.live import TEXT, App, FakeServer, live, text_of
 from package.samples import PARAMS
+from package.scripted import scripted
 from package.wire import ALL, PER_REQUEST
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -104,6 +105,31 @@ async def test_a_server_that_never_stops_asking_is_an_error(revision: str) -> No
         tasks.start_soon(ask_again)
         with pytest.raises(RemoteProtocolError, match="asked for input"):
             await client.call_tool("any")
+
+
+@pytest.mark.requirement("mrtr.repeatable")
+@modern
+async def test_how_often_a_server_may_ask_can_be_set(revision: str) -> None:
+    again = wants(requestState="again")
+    async with scripted(revision, *[again] * 9, TEXT) as (client, server):
+        assert client.input_rounds == INPUT_ROUNDS
+        client.input_rounds = 2
+        with pytest.raises(RemoteProtocolError, match="asked for input 2 times"):
+            await client.call_tool("any")
+        assert len(server.heard) == 3
+        client.input_rounds = 6
+        assert text_of(await client.call_tool("any")) == "done"
+
+
+@pytest.mark.requirement("mrtr.at-least-one-field")
+@modern
+async def test_a_server_that_asks_for_nothing_in_particular_is_not_asked_again(
+    revision: str,
+) -> None:
+    async with scripted(revision, wants(), TEXT) as (client, server):
+        with pytest.raises(RemoteProtocolError):
+            await client.call_tool("any")
+    assert len(server.heard) == 1
 
 
 @modern

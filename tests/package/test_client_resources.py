@@ -9,12 +9,8 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.errors import (
-    ConnectionClosedError,
-    InvalidParamsError,
-    MethodNotFoundError,
-    RemoteError,
-)
+from mcp_protocol.client_side.changes import ResourceUpdated
+from mcp_protocol.errors import InvalidParamsError, MethodNotFoundError, RemoteError
 from mcp_protocol.toolkit.server import Server
 from package.live import live
 from package.rules import holding
@@ -115,23 +111,17 @@ LISTENING = holding("resources.subscribe-via-listen")
 @pytest.mark.parametrize("revision", LISTENING)
 async def test_one_subscribes_to_resources_by_listening(revision: str) -> None:
     server = notes()
-    heard: list[tuple[str, Any]] = []
-
-    async def note(change: Any) -> None:
-        heard.append((change.method.name, change.params))
-        if len(heard) == 1:
-            server.resource_updated("memo://two")
-            server.resource_updated("memo://one")
-        else:
-            await client.close()
-
-    async with live(server, revision) as (client, record):
-        with pytest.raises(ConnectionClosedError):
-            await client.listen({"resourceSubscriptions": ["memo://one"]}, note)
+    async with (
+        live(server, revision) as (client, record),
+        client.listen(uris=["memo://one"]) as changes,
+    ):
+        server.resource_updated("memo://two")
+        server.resource_updated("memo://one")
+        assert await anext(changes) == ResourceUpdated("memo://one")
     (asked,) = record.sent_as("subscriptions/listen")
     assert asked["notifications"] == {"resourceSubscriptions": ["memo://one"]}
-    assert [name for name, _ in heard][1:] == ["notifications/resources/updated"]
-    assert heard[1][1].uri == "memo://one"
+    (told,) = record.received_as("notifications/resources/updated")
+    assert told["uri"] == "memo://one"
 
 
 @pytest.mark.requirement("resources.subscribe-via-listen")
@@ -149,12 +139,12 @@ async def test_the_requests_to_subscribe_are_gone_where_one_listens(
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_elsewhere_one_subscribes_by_request_and_cannot_listen(revision: str) -> None:
+async def test_elsewhere_one_subscribes_by_request(revision: str) -> None:
     async with scripted(revision, {}, {}) as (client, server):
         await client.subscribe("memo://one")
         await client.unsubscribe("memo://one")
         with pytest.raises(MethodNotFoundError, match="subscriptions/listen"):
-            await client.listen({"resourceSubscriptions": ["memo://one"]}, print)
+            await client.request("subscriptions/listen", {"notifications": {}})
     methods = [request["method"] for request in server.heard]
     assert methods == ["resources/subscribe", "resources/unsubscribe"]
     assert server.asked() == [{"uri": "memo://one"}] * 2

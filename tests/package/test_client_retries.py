@@ -90,6 +90,13 @@ def ids(server: ScriptedServer) -> list[Any]:
     return [request["id"] for request in server.heard]
 
 
+@pytest.mark.requirement(
+    "mrtr.responses-shape",
+    "mrtr.retry-original-params",
+    "mrtr.state-opaque",
+    "mrtr.state-echo",
+    "mrtr.retry-new-id",
+)
 @retrying
 @each
 async def test_the_retry_is_the_same_request_with_answers_and_state_under_a_new_id(
@@ -113,6 +120,9 @@ async def test_the_retry_is_the_same_request_with_answers_and_state_under_a_new_
     assert len(set(ids(server))) == 2
 
 
+@pytest.mark.requirement(
+    "mrtr.state-echo", "mrtr.state-not-invented", "mrtr.client-immediate-retry"
+)
 @retrying
 @each
 async def test_state_is_sent_back_only_if_it_came_and_answers_only_if_asked(
@@ -138,6 +148,7 @@ async def test_state_is_sent_back_only_if_it_came_and_answers_only_if_asked(
     assert len(set(ids(server))) == 5
 
 
+@pytest.mark.requirement("mrtr.retry-has-meta")
 @retrying
 @each
 async def test_a_retry_has_all_that_a_request_needs(

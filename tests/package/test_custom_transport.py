@@ -210,17 +210,12 @@ async def test_a_binding_is_told_which_request_a_message_belongs_to(revision: st
     near, far = queue_pair()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server.serve, far)
-        async with connect(near, revision=revision) as client, anyio.create_task_group() as calls:
+        async with connect(near, revision=revision) as client, client.listen(tools=True):
             client.ask_for_logs("error")
-            listen = facts(revision).listen
-            if listen is not None:
-                calls.start_soon(client.listen, {"toolsListChanged": True}, lambda change: None)
-                await anyio.wait_all_tasks_blocked()
             before = len(far.sent)
             await client.call_tool("count", {"to": 1}, on_progress=lambda *news: None)
             server.remove_tool("wait")
             await anyio.wait_all_tasks_blocked()
-            calls.cancel_scope.cancel()
     told = far.sent[before:]
     call = told[0][1]
     assert call is not None
@@ -231,7 +226,7 @@ async def test_a_binding_is_told_which_request_a_message_belongs_to(revision: st
     ]
     # In a session changes belong to no request; a subscription is one.
     assert told[3][0] == "notifications/tools/list_changed"
-    assert (told[3][1] is None) is (listen is None)
+    assert (told[3][1] is None) is (facts(revision).listen is None)
     assert {about for _, about in near.sent} == {None}
 
 

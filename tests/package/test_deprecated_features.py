@@ -9,7 +9,7 @@ import pytest
 
 from mcp_protocol import ClientHandlers, Context, Server, connect
 from mcp_protocol.exchange import Exchange
-from mcp_protocol.toolkit.inputs import InputRequired
+from mcp_protocol.toolkit.asking.inputs import InputRequired
 from package.rules import holding
 from package.samples import PARAMS
 

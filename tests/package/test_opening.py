@@ -285,9 +285,12 @@ def test_an_error_that_only_newer_servers_know_never_leads_to_initialize(
     code: int, supported: Any
 ) -> None:
     client = Newcomer()
-    client.hear(error=error(code, None if supported is None else {"supported": supported}))
+    refusal = error(code, None if supported is None else {"supported": supported})
+    contradicts_itself = code == -32022 and supported == list(PER_REQUEST)
+    for _ in range(2 if contradicts_itself else 1):
+        client.hear(error=refusal)
     assert isinstance(client.refused(), (RevisionError, RemoteError))
-    assert client.methods == ["server/discover"]
+    assert set(client.methods) == {"server/discover"}
 
 
 def test_a_newer_server_that_names_another_revision_of_its_kind_is_asked_in_that() -> None:

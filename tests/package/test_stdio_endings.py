@@ -15,7 +15,7 @@ import anyio
 import pytest
 
 from mcp_protocol.client import connect
-from mcp_protocol.core.events import NotificationReceived
+from mcp_protocol.client_side.changes import ToolsChanged
 from mcp_protocol.errors import ConnectionClosedError, ServerStartError
 from package.live import text_of
 from package.stdio_process import PATHS, SERVER, process, script
@@ -137,7 +137,11 @@ async def test_what_the_body_raises_leaves_as_it_is_and_the_server_ends(
         os.kill(pid, 0)
 
 
-@pytest.mark.requirement("stdio.resubscribe-after-restart", "subscriptions.no-server-memory")
+@pytest.mark.requirement(
+    "stdio.resubscribe-after-restart",
+    "subscriptions.relisten-after-reconnect",
+    "subscriptions.no-server-memory",
+)
 @modern
 async def test_after_a_crash_a_listener_subscribes_again_at_the_next_process(
     revision: str,
@@ -145,25 +149,26 @@ async def test_after_a_crash_a_listener_subscribes_again_at_the_next_process(
     tell, heard = anyio.create_memory_object_stream[tuple[int, str]](9)
     clients: list[Any] = []
 
-    def keep(change: NotificationReceived) -> None:
-        tell.send_nowait((len(clients), change.method.name.rpartition("/")[2]))
-
     async def listen() -> None:
         while True:
             with suppress(ConnectionClosedError):
                 async with connect(SERVER, revision=revision, env=PATHS) as client:
                     clients.append(client)
-                    await client.listen({"toolsListChanged": True}, keep)
+                    async with client.listen(tools=True) as changes:
+                        tell.send_nowait((len(clients), "agreed"))
+                        async for change in changes:
+                            assert change == ToolsChanged()
+                            tell.send_nowait((len(clients), "changed"))
 
     with tell, heard, anyio.fail_after(20):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(listen)
-            assert await heard.receive() == (1, "acknowledged")
+            assert await heard.receive() == (1, "agreed")
             await clients[0].call_tool("grow", {"name": "first"})
-            assert await heard.receive() == (1, "list_changed")
+            assert await heard.receive() == (1, "changed")
             with pytest.raises(ConnectionClosedError):
                 await clients[0].call_tool("die", {"code": 1})
-            assert await heard.receive() == (2, "acknowledged")
+            assert await heard.receive() == (2, "agreed")
             await clients[1].call_tool("grow", {"name": "second"})
-            assert await heard.receive() == (2, "list_changed")
+            assert await heard.receive() == (2, "changed")
             tasks.cancel_scope.cancel()

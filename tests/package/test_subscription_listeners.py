@@ -5,21 +5,29 @@ Source: basic/patterns/subscriptions (2026-07-28).
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import anyio
 import pytest
 
 from mcp_protocol.client import ClientHandlers, connect
+from mcp_protocol.client_side.changes import (
+    Change,
+    NotificationFilter,
+    ResourceUpdated,
+    ToolsChanged,
+)
 from mcp_protocol.context import Context
 from mcp_protocol.core.events import Ignored, NotificationReceived
-from mcp_protocol.errors import ConnectionClosedError, MethodNotFoundError, RemoteError
+from mcp_protocol.errors import ConnectionClosedError, RemoteError, RequestTimeoutError
 from mcp_protocol.toolkit.server import Server
 from package.live import FakeServer, live
-from package.streams import ACKNOWLEDGED, ALL_LISTS, CHANGED, LISTEN, UPDATED, tag
-from package.wire import CANCELLED, HANDSHAKE, PER_REQUEST, ClientEnd, meta_of, speaking_to
+from package.streams import ACKNOWLEDGED, ALL_LISTS, CHANGED, LISTEN, UPDATED, tag, told
+from package.wire import CANCELLED, PER_REQUEST, ClientEnd, meta_of, speaking_to
 
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
+EVERY_LIST = {"tools": True, "prompts": True, "resources": True}
 
 
 @pytest.mark.requirement("stdio.server-message-kinds", "subscriptions.only-requested-types")
@@ -59,22 +67,18 @@ def test_a_notification_of_no_open_subscription_is_dropped(revision: str, strang
             assert isinstance(event, Ignored)
 
 
-def told(revision: str, method: str, id: Any, **params: Any) -> dict[str, Any]:
-    """A notification of a subscription."""
-    params["_meta"] = {tag(revision): id}
-    return {"jsonrpc": "2.0", "method": method, "params": params}
+async def agree(server: FakeServer, revision: str, wanted: Any = None) -> dict[str, Any]:
+    """Have a server agree to the subscription that it is asked for next; gives the request."""
+    request = await server.next()
+    assert request["method"] == LISTEN
+    agreed = request["params"]["notifications"] if wanted is None else wanted
+    await server.say(told(revision, ACKNOWLEDGED, request["id"], notifications=agreed))
+    return request
 
 
-Heard = list[tuple[str, Any]]
-
-
-def into(heard: Heard) -> Any:
-    """A callback that keeps what it hears: the method, and the URI if there is one."""
-
-    def keep(change: NotificationReceived) -> None:
-        heard.append((change.method.name, getattr(change.params, "uri", None)))
-
-    return keep
+async def keep(changes: Any, heard: list[Change]) -> None:
+    """Keep what a subscription tells, to its end."""
+    heard.extend([change async for change in changes])
 
 
 @pytest.mark.requirement(
@@ -83,53 +87,54 @@ def into(heard: Heard) -> Any:
     "subscriptions.client-demultiplexes",
     "subscriptions.ack-interleaving",
     "subscriptions.filter-required",
+    "subscriptions.filter-fields",
 )
 @modern
 async def test_each_listener_hears_its_own_subscription(revision: str) -> None:
     server = FakeServer(revision)
-    first: Heard = []
-    second: Heard = []
+    first: list[Change] = []
+    second: list[Change] = []
+
+    async def listen(client: Any, heard: list[Change]) -> None:
+        async with client.listen(uris=["memo://1", "memo://2"]) as changes:
+            await keep(changes, heard)
+
     async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
-        wanted = {"resourceSubscriptions": ["memo://1", "memo://2"]}
-        tasks.start_soon(client.listen, wanted, into(first))
+        tasks.start_soon(listen, client, first)
         one = await server.next()
-        tasks.start_soon(client.listen, wanted, into(second))
+        tasks.start_soon(listen, client, second)
         two = await server.next()
         for message in (one, two):
-            assert message["params"] == {
-                "notifications": wanted,
-                "_meta": message["params"]["_meta"],
-            }
-            assert message["params"]["_meta"].keys() >= meta_of(revision).keys() - {None}
-        await server.say(told(revision, ACKNOWLEDGED, one["id"], notifications={}))
+            params = message["params"]
+            wanted = {"resourceSubscriptions": ["memo://1", "memo://2"]}
+            assert params == {"notifications": wanted, "_meta": params["_meta"]}
+            assert params["_meta"].keys() >= meta_of(revision).keys() - {None}
+        await server.say(told(revision, ACKNOWLEDGED, one["id"], notifications=wanted))
         await server.say(told(revision, UPDATED, one["id"], uri="memo://1"))
-        await server.say(told(revision, ACKNOWLEDGED, two["id"], notifications={}))
+        await server.say(told(revision, ACKNOWLEDGED, two["id"], notifications=wanted))
         for id, uri in ((two["id"], "2"), (99, "3"), (one["id"], "4"), (two["id"], "5")):
             await server.say(told(revision, UPDATED, id, uri=uri))
         for message in (one, two):
             await server.answer(message, {"_meta": {tag(revision): message["id"]}})
-    assert first == [(ACKNOWLEDGED, None), (UPDATED, "memo://1"), (UPDATED, "4")]
-    assert second == [(ACKNOWLEDGED, None), (UPDATED, "2"), (UPDATED, "5")]
+    assert first == [ResourceUpdated("memo://1"), ResourceUpdated("4")]
+    assert second == [ResourceUpdated("2"), ResourceUpdated("5")]
 
 
 @pytest.mark.requirement("subscriptions.ack-checked", "subscriptions.ack-subset")
 @modern
-async def test_a_listener_hears_first_what_the_server_agreed_to(revision: str) -> None:
+async def test_a_listener_knows_what_the_server_agreed_to_and_is_warned_of_the_rest(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
     server = Server("tools only")
     server.tool("a")(print_nothing)
-    agreed: list[Any] = []
-
-    async with live(server, revision) as (client, _), anyio.create_task_group() as tasks:
-
-        def first(change: NotificationReceived) -> None:
-            agreed.append(change.params.notifications)
-            tasks.cancel_scope.cancel()
-
+    async with live(server, revision) as (client, _):
         with anyio.fail_after(10):
-            await client.listen(ALL_LISTS, first)
-    assert len(agreed) == 1
-    assert agreed[0].tools_list_changed is True
-    assert agreed[0].prompts_list_changed is not True
+            async with client.listen(**EVERY_LIST, uris=["memo://1"]) as changes:
+                assert changes.agreed == NotificationFilter(tools=True)
+    (record,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    for lacking in ("promptsListChanged", "resourcesListChanged", "memo://1"):
+        assert lacking in record.getMessage()
+    assert "toolsListChanged" not in record.getMessage()
 
 
 @pytest.mark.requirement("subscriptions.nothing-before-ack", "subscriptions.concurrent")
@@ -143,69 +148,95 @@ async def test_changes_reach_all_listeners_and_the_handlers_of_the_client(revisi
         async def tool_list_changed(self, params: Any, ctx: Any) -> None:
             handled.append(ctx.meta[tag(revision)])
 
-    heard: Heard = []
     async with live(server, revision, handlers=Handlers()) as (client, record):
-        async with anyio.create_task_group() as tasks:
-            for _ in range(3):
-                tasks.start_soon(client.listen, {"toolsListChanged": True}, into(heard))
-            await until(lambda: len(heard) == 3)
+        async with (
+            client.listen(tools=True) as one,
+            client.listen(tools=True) as two,
+            client.listen(tools=True) as three,
+        ):
             server.tool("b")(print_nothing)
-            await until(lambda: len(heard) == 6)
-            tasks.cancel_scope.cancel()
+            with anyio.fail_after(10):
+                assert [await anext(changes) for changes in (one, two, three)] == (
+                    [ToolsChanged()] * 3
+                )
         server.tool("c")(print_nothing)
         await client.list_tools()
-    changed = CHANGED["toolsListChanged"]
-    assert [method for method, _ in heard] == [ACKNOWLEDGED] * 3 + [changed] * 3
     ids = [message["id"] for message in record.sent if message.get("method") == LISTEN]
+    assert len(set(ids)) == 3
     assert sorted(handled) == sorted(ids)
     assert sorted(p["requestId"] for p in record.sent_as(CANCELLED)) == sorted(ids)
 
 
-async def until(true: Any) -> None:
-    """Let others work until something is true."""
-    with anyio.fail_after(10):
-        while not true():
-            await anyio.wait_all_tasks_blocked()
+@pytest.mark.requirement("subscriptions.cancel-stdio", "subscriptions.listen-unanswered-while-open")
+@modern
+async def test_a_subscription_lives_for_as_long_as_its_block(revision: str) -> None:
+    server = FakeServer(revision)
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(agree, server, revision)
+        async with client.listen(tools=True, timeout=5) as changes:
+            with anyio.move_on_after(0.01):
+                await anext(changes)
+            assert [said["method"] for said in server.heard] == [LISTEN]
+        listen, cancelled = server.heard
+        assert cancelled["params"] == {"requestId": listen["id"]}
+        assert [change async for change in changes] == []
 
 
 @pytest.mark.requirement(
     "subscriptions.graceful-close", "subscriptions.server-cancelled-on-teardown"
 )
 @modern
+@pytest.mark.parametrize("agreed", [True, False])
 @pytest.mark.parametrize(
     "ends", [("result",), ("cancelled",), ("result", "cancelled"), ("cancelled", "result")]
 )
 async def test_a_subscription_that_the_server_ends_ends_once_and_is_no_error(
-    revision: str, ends: tuple[str, ...]
+    revision: str, ends: tuple[str, ...], agreed: bool
 ) -> None:
     server = FakeServer(revision)
+    heard: list[Change] = []
+
+    async def end() -> None:
+        listen = await agree(server, revision) if agreed else await server.next()
+        for end in ends:
+            if end == "result":
+                await server.answer(listen, {"_meta": {tag(revision): listen["id"]}})
+            else:
+                await server.notify(CANCELLED, {"requestId": listen["id"]})
+        await server.notify("notifications/message", {"level": "info", "data": 1})
+
     async with connect(server, revision=revision) as client:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(client.listen, ALL_LISTS, lambda change: None)
-            listen = await server.next()
-            for end in ends:
-                if end == "result":
-                    await server.answer(listen, {"_meta": {tag(revision): listen["id"]}})
-                else:
-                    await server.notify(CANCELLED, {"requestId": listen["id"]})
-        await server.notify("notifications/message", {"level": "info", "data": 1})
+            tasks.start_soon(end)
+            async with client.listen(tools=True) as changes:
+                await keep(changes, heard)
         await anyio.wait_all_tasks_blocked()
-    assert server.heard == [listen]
+    assert heard == []
+    assert [said["method"] for said in server.heard] == [LISTEN]
 
 
-@pytest.mark.requirement("subscriptions.unexpected-end")
+@pytest.mark.requirement("subscriptions.unexpected-end", "subscriptions.relisten-after-reconnect")
 @modern
-async def test_a_subscription_that_is_cut_off_is_an_error_to_its_listener(revision: str) -> None:
-    server = FakeServer(revision)
-    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+async def test_a_subscription_that_is_cut_off_is_an_error_and_is_made_anew_over_the_next_connection(
+    revision: str,
+) -> None:
+    asked: list[Any] = []
+    for _ in range(2):  # a client that connects again whenever its connection ends
+        server = FakeServer(revision)
 
-        async def cut() -> None:
-            await server.next()
+        async def cut(server: FakeServer = server) -> None:
+            asked.append((await agree(server, revision))["params"]["notifications"])
             await server.hang_up()
 
-        tasks.start_soon(cut)
-        with pytest.raises(ConnectionClosedError):
-            await client.listen(ALL_LISTS, lambda change: None)
+        async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+            tasks.start_soon(cut)
+            async with client.listen(tools=True, uris=["memo://1"]) as changes:
+                with pytest.raises(ConnectionClosedError):
+                    await anext(changes)
+            with pytest.raises(ConnectionClosedError):
+                async with client.listen(tools=True):
+                    pytest.fail("nobody listens any more")
+    assert asked == [{"toolsListChanged": True, "resourceSubscriptions": ["memo://1"]}] * 2
 
 
 @pytest.mark.requirement("subscriptions.pattern-mandatory")
@@ -221,18 +252,20 @@ async def test_a_server_that_knows_no_subscriptions_is_asked_once(revision: str)
 
         tasks.start_soon(refuse)
         with pytest.raises(RemoteError) as refused:
-            await client.listen(ALL_LISTS, lambda change: None)
+            async with client.listen(tools=True):
+                pytest.fail("the server refused")
         assert refused.value.code == -32601
     assert len(server.heard) == 1
 
 
-@pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_a_revision_without_such_streams_has_nothing_to_listen_to(revision: str) -> None:
+@modern
+async def test_a_server_that_does_not_agree_in_time_is_left(revision: str) -> None:
     server = FakeServer(revision)
     async with connect(server, revision=revision) as client:
-        with pytest.raises(MethodNotFoundError):
-            await client.listen(ALL_LISTS, lambda change: None)
-    assert server.heard == []
+        with pytest.raises(RequestTimeoutError, match=r"subscriptions/listen: .* 0\.01 s"):
+            async with client.listen(tools=True, timeout=0.01):
+                pytest.fail("the server said nothing")
+    assert [said["method"] for said in server.heard] == [LISTEN, CANCELLED]
 
 
 @pytest.mark.requirement("subscriptions.no-request-scoped")
@@ -246,14 +279,11 @@ async def test_progress_and_logs_of_a_request_do_not_reach_a_listener(revision: 
         await ctx.error("oh")
         return "done"
 
-    heard: Heard = []
-    async with live(server, revision) as (client, record), anyio.create_task_group() as tasks:
+    async with live(server, revision) as (client, record), client.listen(**EVERY_LIST) as changes:
         client.ask_for_logs("debug")
-        tasks.start_soon(client.listen, ALL_LISTS, into(heard))
-        await until(lambda: heard)
         await client.call_tool("work", on_progress=lambda *news: None)
-        tasks.cancel_scope.cancel()
-    assert [method for method, _ in heard] == [ACKNOWLEDGED]
+        server.tool("more")(print_nothing)
+        assert await anext(changes) == ToolsChanged()
     for method in ("notifications/progress", "notifications/message"):
         (params,) = record.received_as(method)
         assert tag(revision) not in params.get("_meta", {})

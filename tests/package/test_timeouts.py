@@ -15,11 +15,13 @@ import pytest
 import trio.testing
 
 from mcp_protocol.client import connect
-from mcp_protocol.connecting import Timeouts
+from mcp_protocol.client_side.connecting import Timeouts
 from mcp_protocol.errors import RequestTimeoutError, RevisionError
 from mcp_protocol.facts import Role
 from package.ends import asking, end_of
 from package.live import TEXT, FakeServer, text_of
+from package.streams import ACKNOWLEDGED
+from package.streams import told as told_in_stream
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, encoded
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -271,9 +273,19 @@ async def test_a_late_answer_to_the_probe_counts_until_the_handshake_is_over(
 async def test_a_subscription_has_no_timeout(revision: str) -> None:
     server = FakeServer(revision)
     timeouts = Timeouts(limit=SOON)
-    async with connect(server, revision=revision, timeouts=timeouts) as client:
-        with anyio.move_on_after(4 * SOON) as scope:
-            await client.listen({"toolsListChanged": True}, lambda change: None)
+
+    async def agree() -> None:
+        listen = await server.next()
+        await server.say(told_in_stream(revision, ACKNOWLEDGED, listen["id"], notifications={}))
+
+    async with (
+        connect(server, revision=revision, timeouts=timeouts) as client,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(agree)
+        async with client.listen(timeout=SOON) as changes:
+            with anyio.move_on_after(4 * SOON) as scope:
+                await anext(changes)
         assert scope.cancelled_caught
     assert [said["method"] for said in server.heard] == [
         "subscriptions/listen",

@@ -9,8 +9,9 @@ import uritemplate
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_protocol.addresses import is_uri
 from mcp_protocol.errors import InvalidParamsError, MissingExtraError
-from mcp_protocol.toolkit.uris import UriTemplate, check_requested, is_uri
+from mcp_protocol.toolkit.uris import UriTemplate, check_requested
 
 MATCHES = [
     ("weather://{city}/now", "weather://Oslo/now", {"city": "Oslo"}),

@@ -26,9 +26,13 @@ FINISHED_AREAS = (
     "versioning",
     "capabilities",
     "discover",
+    "subscriptions",
     "ping",
     "cancellation",
     "progress",
+    "icons",
+    "json-schema",
+    "extensions",
     "stdio",
     "custom-transport",
     "seed-compat",
@@ -38,6 +42,7 @@ FINISHED_AREAS = (
     "completion",
     "logging",
     "pagination",
+    "caching",
     "content",
 )
 """Areas whose every binding runtime entry has a test, or an exception with a reason."""

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from typing import assert_type
 
-from mcp_protocol import Client, RemoteError, UnsetType, connect
+from mcp_protocol import (
+    Caching,
+    Change,
+    Client,
+    ListeningAgain,
+    NotificationFilter,
+    PromptsChanged,
+    RemoteError,
+    ResourcesChanged,
+    ResourceUpdated,
+    ToolsChanged,
+    UnsetType,
+    connect,
+    safe_icons,
+)
 from mcp_protocol.r2025_06_18 import models
 from mcp_protocol.r2025_06_18.client import Client as ClientOfOne
 
@@ -40,3 +54,32 @@ async def one_revision() -> None:
         argument = models.CompleteRequestParamsArgument(name="first", value="O")
         completed = await client.complete(ref=reference, argument=argument)
         assert_type(completed.completion.values, list[str])
+
+
+def name_of(change: Change) -> str:
+    match change:
+        case ToolsChanged() | PromptsChanged() | ResourcesChanged():
+            return "list"
+        case ResourceUpdated(uri=uri):
+            return uri
+        case ListeningAgain():
+            return "all"
+
+
+async def listening() -> None:
+    async with connect(["python", "weather.py"], cache=Caching(entries=16)) as client:
+        client.cache.clear()
+        async with client.listen(tools=True, uris=["weather://Oslo/now"], timeout=5) as changes:
+            assert_type(changes.agreed, NotificationFilter)
+            async for change in changes:
+                assert_type(change, Change)
+                print(name_of(change))
+        for tool in await client.list_tools():
+            for icon in safe_icons(getattr(tool, "icons", None)):
+                print(icon)
+
+
+async def icons() -> None:
+    async with connect(["python", "weather.py"], revision="2026-07-28", cache=False) as client:
+        for tool in await client.list_tools():
+            print([icon.src for icon in safe_icons(tool.icons, "https://a.example")])

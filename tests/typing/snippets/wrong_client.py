@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcp_protocol import connect
+from mcp_protocol import SyncClient, connect, connect_sync
 from mcp_protocol.r2025_06_18 import models
 
 
@@ -37,3 +37,28 @@ async def whatever_revision() -> None:
         pass
     async with connect(7):  # expect: error
         pass
+
+
+async def listening() -> None:
+    async with connect(["python", "weather.py"], cache=5) as _:  # expect: error
+        pass
+    async with connect(["python", "weather.py"]) as client:
+        async with client.listen(tools="yes") as changes:  # expect: error
+            async for change in changes:
+                change.uri  # expect: error
+            for change in changes:  # expect: error
+                pass
+        async with client.listen(["memo://one"]):  # expect: error
+            pass
+
+
+def blocking() -> None:
+    with connect_sync(["python", "weather.py"], backend="gevent") as client:  # expect: error
+        client.call_tool()  # expect: error
+        result = client.call_tool("forecast")
+        result.isError  # expect: error
+        client.list_tools()[0].nmae  # expect: error
+
+
+async def not_awaitable(client: SyncClient) -> None:
+    await client.list_tools()  # expect: error

@@ -1,0 +1,294 @@
+"""A client that calls an ASGI application in this process: each request is one call of it.
+
+    async with asgi(server) as http:
+        reply = await http.post({"jsonrpc": "2.0", ...}, **{"MCP-Protocol-Version": "2025-06-18"})
+        async with http.stream("GET") as stream:
+            message = await stream.message()
+            stream.disconnect()
+
+It is the server's side of ASGI, and as strict as the specification lets one be: what an application
+sends out of order fails the test, and so does whatever it raises.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias
+
+import anyio
+import anyio.abc
+
+from package.asgi_stream import SECONDS, App, Reply, Stream
+from package.wire import HANDSHAKE, INITIALIZED, encoded, facts, initialize, request
+
+Fields: TypeAlias = Mapping[str, str | None]
+
+SESSIONS = tuple(name for name in HANDSHAKE if facts(name).transports.streamable_http == "session")
+"""The revisions whose Streamable HTTP keeps sessions."""
+
+SESSION = "mcp-session-id"
+"""The header field that names a session."""
+
+BOTH = "application/json, text/event-stream"
+
+
+class Http:
+    """A client of one application.
+
+    Attributes:
+        app: The application.
+        path: Where it is called.
+        fields: Header fields of every request, names in lower case.
+        scope: More members of every scope, such as `root_path`.
+        lifespan: The application's lifespan, if it is run.
+    """
+
+    def __init__(self, app: App, tasks: anyio.abc.TaskGroup, path: str) -> None:
+        self.app = app
+        self.path = path
+        self.fields: dict[str, str | None] = {"host": "127.0.0.1:8000"}
+        self.scope: dict[str, Any] = {}
+        self.lifespan: Lifespan | None = None
+        self._tasks = tasks
+
+    def another(self) -> Http:
+        """Another client of the same application, that knows nothing of this one."""
+        return Http(self.app, self._tasks, self.path)
+
+    async def shut_down(self) -> None:
+        """Have the application's lifespan end now."""
+        assert self.lifespan is not None
+        await self.lifespan.end()
+
+    async def post(self, message: Any, path: str | None = None, **fields: str | None) -> Reply:
+        """POST a message: JSON, or bytes as they are. A field that is `None` is left out."""
+        return await self.request("POST", message, path, **fields)
+
+    async def get(self, path: str | None = None, **fields: str | None) -> Reply:
+        """GET, and read to the end."""
+        return await self.request("GET", None, path, **fields)
+
+    async def delete(self, **fields: str | None) -> Reply:
+        """DELETE."""
+        return await self.request("DELETE", **fields)
+
+    async def request(
+        self, method: str, message: Any = None, path: str | None = None, **fields: str | None
+    ) -> Reply:
+        """Make a request, and read its answer to the end."""
+        async with self.stream(method, message, path, **fields) as stream:
+            await stream.end()
+            with anyio.fail_after(SECONDS):
+                await stream.finished.wait()
+            return Reply(stream)
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        message: Any = None,
+        path: str | None = None,
+        *,
+        parts: Sequence[bytes] | None = None,
+        unfinished: bool = False,
+        begun: bool = True,
+        **fields: str | None,
+    ) -> AsyncIterator[Stream]:
+        """Make a request, and read its answer as it comes; disconnects at the end of the block.
+
+        Begins when status and header fields are there, unless that is not to be waited for.
+
+        Args:
+            method: The HTTP method.
+            message: JSON, or bytes as they are; `None` for no body.
+            path: Another path, perhaps with a query.
+            parts: The body in pieces, instead of a message.
+            unfinished: Whether the rest of the body never comes.
+            begun: Whether to wait for status and header fields.
+            fields: Header fields; `None` to leave one out that `Http.fields` has.
+        """
+        if parts is None:
+            parts = [b"" if message is None else encoded(message)]
+        stream = Stream(parts, unfinished)
+        self._tasks.start_soon(stream.run, self.app, self._scope(method, path, fields))
+        try:
+            if begun and not unfinished:
+                await stream.started()
+            yield stream
+        finally:
+            stream.disconnect()
+        if stream.failure is not None:
+            raise stream.failure
+
+    async def initialize(
+        self, revision: str, capabilities: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Open a session, which all later requests belong to; gives its result."""
+        names = facts(revision).headers
+        reply = await self.post(initialize(revision, capabilities))
+        assert reply.status == 200, reply.body
+        result: dict[str, Any] = reply.result
+        self.fields[SESSION] = reply.fields.get(SESSION)
+        if names.protocol_version is not None:
+            self.fields[names.protocol_version.lower()] = result["protocolVersion"]
+        assert (await self.post(INITIALIZED)).status == 202
+        return result
+
+    async def ask(
+        self, revision: str, method: str, params: Any = None, *, id: int | str = 1, **how: Any
+    ) -> Reply:
+        """POST a request of a revision, with the header fields that it has there.
+
+        Args:
+            revision: The revision; one with sessions has been opened by `initialize`.
+            method: The method.
+            params: Its params.
+            id: Its id.
+            how: `meta` or `capabilities` (see `package.wire.request`).
+        """
+        message = request(revision, method, params, id=id, **how)
+        return await self.post(message, **fields_of(revision, message))
+
+    @asynccontextmanager
+    async def asking(
+        self,
+        revision: str,
+        method: str,
+        params: Any = None,
+        *,
+        id: int | str = 1,
+        begun: bool = True,
+        **how: Any,
+    ) -> AsyncIterator[Stream]:
+        """The same, and read the answer as it comes; see `stream`."""
+        message = request(revision, method, params, id=id, **how)
+        fields = fields_of(revision, message)
+        async with self.stream("POST", message, begun=begun, **fields) as stream:
+            yield stream
+
+    def _scope(self, method: str, path: str | None, fields: Fields) -> dict[str, Any]:
+        place, _, query = (self.path if path is None else path).partition("?")
+        default: dict[str, str | None] = {"accept": BOTH}
+        if method == "POST":
+            default["content-type"] = "application/json"
+        elif method == "GET":
+            default["accept"] = "text/event-stream"
+        given = {name.lower().replace("_", "-"): value for name, value in fields.items()}
+        merged = {**default, **self.fields, **given}
+        return {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.4"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "http",
+            "path": place,
+            "raw_path": place.encode(),
+            "query_string": query.encode(),
+            "root_path": "",
+            "headers": [
+                (name.encode("latin-1"), value.encode("latin-1"))
+                for name, value in merged.items()
+                if value is not None
+            ],
+            "client": ("127.0.0.1", 50000),
+            "server": ("127.0.0.1", 8000),
+            **self.scope,
+        }
+
+
+NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+
+
+def fields_of(revision: str, message: Mapping[str, Any]) -> dict[str, str | None]:
+    """The header fields that a POST of a revision without sessions has; none in the others."""
+    if revision in HANDSHAKE:
+        return {}
+    names = facts(revision).headers
+    assert names.protocol_version is not None
+    assert names.method is not None
+    assert names.name is not None
+    found: dict[str, str | None] = {
+        names.protocol_version: revision,
+        names.method: message["method"],
+    }
+    member = NAMED_BY.get(message["method"])
+    if member is not None:
+        found[names.name] = message["params"][member]
+    return found
+
+
+@asynccontextmanager
+async def asgi(
+    server: Any, *, path: str = "/mcp", lifespan: bool = True, **options: Any
+) -> AsyncIterator[Http]:
+    """Run an application, or a server as one.
+
+    Args:
+        server: An ASGI application, or something with `asgi`.
+        path: Path of the endpoint.
+        lifespan: Whether the application's lifespan is run.
+        options: More for `Server.asgi`.
+    """
+    app = server.asgi(path, **options) if hasattr(server, "asgi") else server
+    async with anyio.create_task_group() as tasks:
+        http = Http(app, tasks, path)
+        if not lifespan:
+            yield http
+        else:
+            http.lifespan = Lifespan(app)
+            tasks.start_soon(http.lifespan.run)
+            await http.lifespan.begin()
+            try:
+                yield http
+            finally:
+                await http.lifespan.end()
+        tasks.cancel_scope.cancel()
+
+
+class Lifespan:
+    """The lifespan of an application."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._asked, self._done = anyio.Event(), anyio.Event()
+        self._to_app = deque(["lifespan.startup"])
+        self._failure: str | None = None
+        self._over = False
+
+    async def run(self) -> None:
+        """Have the application run it."""
+        try:
+            scope = {"type": "lifespan", "asgi": {"version": "3.0"}}
+            await self._app(scope, self._receive, self._send)
+        finally:
+            self._over = True
+            self._done.set()
+
+    async def begin(self) -> None:
+        """Wait until it has begun."""
+        with anyio.fail_after(SECONDS):
+            await self._done.wait()
+        assert self._failure is None, self._failure
+
+    async def end(self) -> None:
+        """Have it end, with whatever the application has open. Idempotent."""
+        if not self._over:
+            self._over = True
+            self._done = anyio.Event()
+            self._to_app.append("lifespan.shutdown")
+            self._asked.set()
+            with anyio.fail_after(SECONDS, shield=True):
+                await self._done.wait()
+            assert self._failure is None, self._failure
+
+    async def _receive(self) -> Mapping[str, Any]:
+        while not self._to_app:
+            await self._asked.wait()
+        return {"type": self._to_app.popleft()}
+
+    async def _send(self, message: Mapping[str, Any]) -> None:
+        if message["type"].endswith(".failed"):
+            self._failure = message["message"]
+        self._done.set()

@@ -1,0 +1,96 @@
+"""What fault tests have in common: who speaks, and how a failure has to look."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol.client import connect
+from mcp_protocol.errors import McpError
+from package.http_process import SECONDS, HttpProcess
+from package.http_script import SESSION, STATELESS
+
+EACH = (*SESSION, *STATELESS)
+"""The revisions with Streamable HTTP."""
+
+ONE_OF_EACH = (SESSION[-1], STATELESS[-1])
+"""A revision with sessions, and one without."""
+
+
+class Outcome:
+    """How a call ended.
+
+    Attributes:
+        ended: Set once it has.
+        value: What it gave.
+        failure: What it raised.
+    """
+
+    def __init__(self) -> None:
+        self.ended = anyio.Event()
+        self.value: Any = None
+        self.failure: Exception | None = None
+
+    async def run(self, call: Callable[[], Awaitable[Any]]) -> None:
+        """Make the call."""
+        try:
+            self.value = await call()
+        except Exception as error:
+            self.failure = error
+        self.ended.set()
+
+    async def failed(self, *kinds: type[McpError]) -> str:
+        """Wait until it has, by one of these errors; the text."""
+        with anyio.fail_after(SECONDS):
+            await self.ended.wait()
+        assert self.failure is not None, self.value
+        return text_of(self.failure, *kinds)
+
+    async def text(self) -> str:
+        """Wait for the text that the tool gave."""
+        with anyio.fail_after(SECONDS):
+            await self.ended.wait()
+        if self.failure is not None:
+            raise self.failure
+        text: str = self.value.content[0].text
+        return text
+
+
+def text_of(error: Exception, *kinds: type[McpError]) -> str:
+    """The text of an error, which has to be of this package, one line, and telling."""
+    assert isinstance(error, kinds or McpError), repr(error)
+    text = str(error)
+    assert len(text.splitlines()) == 1, text
+    assert len(text.split()) > 2, text
+    assert "Error(" not in text, text
+    return text
+
+
+def check_quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """See that nothing in this process failed in a way that only the log tells."""
+    loud = [
+        record
+        for record in caplog.get_records("call")
+        if record.levelno >= logging.ERROR or record.exc_info
+    ]
+    assert loud == []
+
+
+@asynccontextmanager
+async def client_of(server: HttpProcess, revision: str, **how: Any) -> AsyncIterator[Any]:
+    """An open client of a server, which knows the server's tools; all of it in time."""
+    with anyio.fail_after(3 * SECONDS):
+        async with connect(how.pop("url", server.url), revision=revision, **how) as client:
+            await client.list_tools()
+            yield client
+
+
+async def called(client: Any, tool: str, **arguments: Any) -> str:
+    """The text of a tool's answer."""
+    text: str = (await client.call_tool(tool, arguments)).content[0].text
+    return text

@@ -1,0 +1,170 @@
+"""The HTTP server that fault tests start as a process: `python http_process_server.py ADDRESS HOW`.
+
+HOW is JSON: members of `Limits` under `limits`, the rest are options of `Server.run`. What happens
+to its tools is told on standard error, a line each. DRAIN in the environment is its `drain`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import resource
+import signal
+import sys
+from collections import defaultdict
+from typing import Any
+
+import anyio
+
+from mcp_protocol import Context, Server
+from mcp_protocol.asgi.settings import Limits
+from mcp_protocol.toolkit.content import ToolAnnotations
+
+drain = float(os.environ.get("DRAIN", "0.5"))
+server = Server("process", version="1", subscribe=True, drain=drain)
+gates: dict[str, anyio.Event] = defaultdict(anyio.Event)
+marked: list[str] = []
+SAFE = ToolAnnotations(read_only_hint=True)
+
+
+def say(*words: object) -> None:
+    print(*words, file=sys.stderr, flush=True)
+
+
+@server.tool(annotations=SAFE)
+async def add(a: int, b: int) -> str:
+    """The sum."""
+    return str(a + b)
+
+
+@server.tool(annotations=SAFE)
+async def count(ctx: Context, to: int, width: int = 1) -> str:
+    """Count, and say so, in so many letters each time."""
+    for value in range(1, to + 1):
+        await ctx.progress(value, to, "n" * width)
+    return str(to)
+
+
+@server.tool()
+async def mark(ctx: Context, key: str) -> str:
+    """Do what can't be undone, and report it before the answer."""
+    marked.append(key)
+    await ctx.progress(1)
+    return key
+
+
+@server.tool(annotations=SAFE)
+async def marks() -> str:
+    """What was done until now."""
+    return " ".join(marked)
+
+
+@server.tool()
+async def work(ctx: Context, key: str) -> str:
+    """Begin, and go on once `release` is called."""
+    await ctx.progress(1)
+    say("working", key)
+    try:
+        await gates[key].wait()
+    except BaseException:
+        say("cancelled", key)
+        raise
+    await ctx.progress(2)
+    say("done", key)
+    return key
+
+
+@server.tool(annotations=SAFE)
+async def look(key: str) -> str:
+    """The same without a word before the answer, and safe to be done again."""
+    say("working", key)
+    try:
+        await gates[key].wait()
+    except BaseException:
+        say("cancelled", key)
+        raise
+    say("done", key)
+    return key
+
+
+@server.tool()
+async def signalled(key: str) -> str:
+    """Go on once there is a signal."""
+    with anyio.open_signal_receiver(signal.SIGUSR1) as signals:
+        say("working", key)
+        async for _ in signals:
+            break
+    return key
+
+
+@server.tool()
+async def ask(ctx: Context, key: str) -> str:
+    """Ask the client's user."""
+    say("working", key)
+    try:
+        answer = await ctx.elicit(
+            "Well?", {"type": "object", "properties": {"a": {"type": "string"}}}
+        )
+    except BaseException:
+        say("cancelled", key)
+        raise
+    return str(answer)
+
+
+@server.tool()
+async def release(key: str) -> str:
+    """Let `work` go on."""
+    gates[key].set()
+    return key
+
+
+@server.tool()
+async def flood(ctx: Context, key: str, times: int, width: int) -> str:
+    """Say much."""
+    say("working", key)
+    try:
+        for value in range(1, times + 1):
+            await ctx.progress(value, times, "n" * width)
+    except BaseException:
+        say("cancelled", key)
+        raise
+    say("done", key)
+    return key
+
+
+@server.tool()
+async def grow(name: str) -> str:
+    """Add a tool."""
+    server.tool(name)(add)
+    return name
+
+
+@server.tool()
+async def touch(uri: str) -> str:
+    """Say that a resource has changed."""
+    server.resource_updated(uri)
+    return uri
+
+
+@server.tool(annotations=SAFE)
+async def peak() -> str:
+    """The most memory that this process ever had, in KiB."""
+    return str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+@server.resource("memo://{name}")
+async def memo(name: str) -> str:
+    """A memo."""
+    return name
+
+
+def main(address: str, how: dict[str, Any]) -> None:
+    """Serve."""
+    logging.basicConfig(level=logging.WARNING, format="log %(levelname)s %(name)s %(message)s")
+    server.run(http=address, limits=Limits(**how.pop("limits", {})), **how)
+    say("ended")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], json.loads(sys.argv[2]))

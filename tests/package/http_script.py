@@ -1,0 +1,196 @@
+"""Servers of MCP over HTTP as tests script them: they open a session, and then say what is planned.
+
+`Script` answers what no test cares about; `on` replaces the answer to one kind of request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+
+from mcp_protocol.client import connect
+from mcp_protocol.facts import Lifecycle
+from mcp_protocol.revisions import REVISIONS
+from package.http_server import Asked, Handler, HttpServer, Reply
+from package.wire import facts
+
+SSE_ONLY = tuple(name for name in REVISIONS if facts(name).transports.streamable_http is None)
+STREAMABLE = tuple(name for name in REVISIONS if facts(name).transports.streamable_http)
+SESSION = tuple(name for name in STREAMABLE if facts(name).transports.streamable_http == "session")
+STATELESS = tuple(name for name in STREAMABLE if name not in SESSION)
+
+TOOL: Mapping[str, Any] = {"name": "echo", "inputSchema": {"type": "object"}}
+RESULTS: Mapping[str, Mapping[str, Any]] = {
+    "tools/list": {"tools": [TOOL]},
+    "tools/call": {"content": [{"type": "text", "text": "done"}]},
+    "resources/read": {"contents": [{"uri": "x://y", "text": "read"}]},
+    "prompts/get": {"messages": []},
+}
+
+
+def result(asked: Asked, **members: Any) -> dict[str, Any]:
+    """The answer to a request."""
+    return {
+        "jsonrpc": "2.0",
+        "id": asked.id,
+        "result": {**RESULTS.get(asked.what, {}), **members},
+    }
+
+
+def error(asked: Asked | None, code: int, message: str = "no", **data: Any) -> dict[str, Any]:
+    """A refusal of a request, or of none that could be read."""
+    failure: dict[str, Any] = {"code": code, "message": message}
+    if data:
+        failure["data"] = data
+    about = {} if asked is None else {"id": asked.id}
+    return {"jsonrpc": "2.0", **about, "error": failure}
+
+
+class Script:
+    """What a server of a revision says.
+
+    Args:
+        revision: What it speaks.
+        session: What it calls the first session; each further one gets a number. `None` for none.
+
+    Attributes:
+        on: What to do for a kind of request (see `Asked.what`), instead of what is usual.
+        order: Handlers for the next requests of a kind, each used once, before those of `on`.
+    """
+
+    def __init__(self, revision: str, session: str | None = None) -> None:
+        self.revision = revision
+        self.session = session
+        self.sessions = 0
+        self.on: dict[str, Handler] = {}
+        self.once: dict[str, list[Handler]] = {}
+
+    async def __call__(self, asked: Asked, reply: Reply) -> None:
+        planned = self.once.get(asked.what)
+        usual = self.on.get(asked.what) or getattr(self, _NAMES.get(asked.what, "_request"))
+        await (planned.pop(0) if planned else usual)(asked, reply)
+
+    async def _request(self, asked: Asked, reply: Reply) -> None:
+        if asked.what == "response" or asked.id is None:
+            await reply.whole(202)
+        else:
+            await reply.json(result(asked))
+
+    async def _initialize(self, asked: Asked, reply: Reply) -> None:
+        await reply.json(result(asked, **opened(self.revision)), 200, **self.session_fields())
+
+    def session_fields(self) -> dict[str, str]:
+        """The header that names a new session."""
+        if self.session is None:
+            return {}
+        self.sessions += 1
+        number = "" if self.sessions == 1 else str(self.sessions)
+        return {"Mcp_Session_Id": self.session + number}
+
+    async def _discover(self, asked: Asked, reply: Reply) -> None:
+        if REVISIONS[self.revision].lifecycle is Lifecycle.HANDSHAKE:
+            await reply.whole(400, b"Bad Request: no session", Content_Type="text/plain")
+        else:
+            await reply.json(result(asked, **discovered(self.revision)))
+
+    async def _get(self, asked: Asked, reply: Reply) -> None:
+        await reply.whole(405, Allow="POST")
+
+    async def _delete(self, asked: Asked, reply: Reply) -> None:
+        await reply.whole(200)
+
+
+_NAMES = {
+    "initialize": "_initialize",
+    "server/discover": "_discover",
+    "GET": "_get",
+    "DELETE": "_delete",
+}
+
+CAPABILITIES: Mapping[str, Any] = {
+    "tools": {"listChanged": True},
+    "resources": {"subscribe": True, "listChanged": True},
+    "prompts": {"listChanged": True},
+    "logging": {},
+    "completions": {},
+}
+
+
+def opened(revision: str) -> dict[str, Any]:
+    """The members of a result of `initialize`."""
+    return {
+        "protocolVersion": revision,
+        "capabilities": CAPABILITIES,
+        "serverInfo": {"name": "scripted", "version": "1"},
+    }
+
+
+def discovered(*revisions: str) -> dict[str, Any]:
+    """The members of a result of `server/discover`."""
+    return {
+        "resultType": "complete",
+        "supportedVersions": list(revisions),
+        "capabilities": CAPABILITIES,
+        "ttlMs": 0,
+        "cacheScope": "private",
+    }
+
+
+@asynccontextmanager
+async def scripted(script: Script, **how: Any) -> AsyncIterator[tuple[Any, HttpServer]]:
+    """An open client, and the server that it is connected with.
+
+    Args:
+        script: What the server says.
+        how: More for `connect`; the revision is that of the script unless it says otherwise.
+    """
+    async with HttpServer(script) as server:
+        with anyio.fail_after(30):
+            async with connect(server.url, **{"revision": script.revision, **how}) as client:
+                yield client, server
+
+
+class SseScript(Script):
+    """A server of HTTP+SSE: a GET opens the stream, and posts are answered on it.
+
+    Args:
+        revision: What it agrees on.
+        endpoint: What the first event says.
+
+    Attributes:
+        stream: The stream, once it is open.
+    """
+
+    def __init__(self, revision: str, endpoint: str = "/messages?session_id=5ec2e7") -> None:
+        super().__init__(revision)
+        self.endpoint = endpoint
+        self.stream: Reply | None = None
+
+    async def __call__(self, asked: Asked, reply: Reply) -> None:
+        if asked.verb == "POST" and asked.target == "/mcp":
+            await reply.whole(405, Allow="GET")
+        else:
+            await super().__call__(asked, reply)
+
+    async def say(self, message: Any, **how: Any) -> None:
+        """Say something on the stream."""
+        assert self.stream is not None
+        await self.stream.event(message, **{"type": "message", **how})
+
+    async def _get(self, asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.event(self.endpoint.encode(), type="endpoint")
+        self.stream = reply
+        await reply.gone()
+
+    async def _request(self, asked: Asked, reply: Reply) -> None:
+        await reply.whole(202, b"Accepted")
+        if asked.what != "response" and asked.id is not None:
+            await self.say(result(asked))
+
+    async def _initialize(self, asked: Asked, reply: Reply) -> None:
+        await reply.whole(202, b"Accepted")
+        await self.say(result(asked, **opened(self.revision)))

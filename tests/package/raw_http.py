@@ -1,0 +1,92 @@
+"""HTTP/1.1 over a socket, byte by byte: for what no client library would send."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+from anyio.abc import SocketStream
+
+from package.asgi_client import BOTH, fields_of
+from package.wire import encoded, request
+
+SECONDS = 20
+"""How long anything may take before a test counts it as hanging."""
+
+
+class Raw:
+    """A connection.
+
+    Args:
+        stream: The socket.
+        port: The server's port.
+    """
+
+    def __init__(self, stream: SocketStream, port: int) -> None:
+        self.stream = stream
+        self.port = port
+        self._unread = b""
+
+    async def send(self, data: bytes) -> None:
+        """Send bytes."""
+        await self.stream.send(data)
+
+    async def answer(self) -> tuple[int, dict[str, str], Any]:
+        """Read one answer of known length: status, fields, and the JSON of its body."""
+        with anyio.fail_after(SECONDS):
+            head = (await self._until(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+            fields = dict(line.lower().split(": ", 1) for line in head[1:] if line)
+            length = int(fields["content-length"])
+            while len(self._unread) < length:
+                self._unread += await self.stream.receive()
+        body, self._unread = self._unread[:length], self._unread[length:]
+        is_json = fields.get("content-type") == "application/json"
+        return int(head[0].split()[1]), fields, json.loads(body) if is_json else body
+
+    async def status(self) -> int:
+        """Read the status of an answer."""
+        with anyio.fail_after(SECONDS):
+            return int((await self._until(b"\r\n")).split()[1])
+
+    async def closed(self) -> bytes:
+        """Wait until the server has closed the connection; what came before that."""
+        data = self._unread
+        with anyio.fail_after(SECONDS):
+            try:
+                while True:
+                    data += await self.stream.receive()
+            except (anyio.EndOfStream, anyio.BrokenResourceError):
+                return data
+
+    async def _until(self, end: bytes) -> bytes:
+        while end not in self._unread:
+            self._unread += await self.stream.receive()
+        found, _, self._unread = self._unread.partition(end)
+        return found
+
+
+@asynccontextmanager
+async def raw(port: int) -> AsyncIterator[Raw]:
+    """A connection to a server on this machine."""
+    async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+        yield Raw(stream, port)
+
+
+def head(port: int, fields: Mapping[str, str | None], *, method: str = "POST") -> bytes:
+    """The head of a request, names of fields as they are given."""
+    given = {"Host": f"127.0.0.1:{port}", "Accept": BOTH, **fields}
+    if method == "POST":
+        given.setdefault("Content-Type", "application/json")
+    lines = [f"{name}: {value}" for name, value in given.items() if value is not None]
+    return "\r\n".join([f"{method} /mcp HTTP/1.1", *lines, "", ""]).encode("latin-1")
+
+
+def whole(port: int, revision: str, method: str, params: Any = None, **how: Any) -> bytes:
+    """A request of a revision without sessions."""
+    message = request(revision, method, params, **how)
+    body = encoded(message)
+    fields = fields_of(revision, message) | {"Content-Length": str(len(body))}
+    return head(port, fields) + body

@@ -1,0 +1,128 @@
+"""A client on the wire that answers what it is asked, in the way of its revision.
+
+It checks nothing, so that a server gets to see whatever a test answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias
+
+from package.wire import HANDSHAKE, RawEnd, facts, request, speaking_to
+
+EVERYTHING: Mapping[str, Any] = {
+    "elicitation": {"form": {}, "url": {}},
+    "sampling": {"tools": {}, "context": {}},
+    "roots": {},
+}
+"""What a client declares that can be asked anything."""
+
+SAMPLED: Mapping[str, Any] = {
+    "role": "assistant",
+    "content": {"type": "text", "text": "Paris"},
+    "model": "m",
+    "stopReason": "endTurn",
+}
+ROOTS: Mapping[str, Any] = {"roots": [{"uri": "file:///top", "name": "Top"}]}
+
+
+def accepted(**content: Any) -> dict[str, Any]:
+    """The answer of a user who filled in a form."""
+    return {"action": "accept", "content": content}
+
+
+Answer: TypeAlias = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
+
+
+class Respondent:
+    """Calls what a server offers, and answers what it wants to know for that.
+
+    Args:
+        end: The wire.
+        answers: The result by method, or what gives it for the params.
+        capabilities: What the client declares.
+
+    Attributes:
+        asked: What the server asked, in order, as `(method, params)`; `None` for no params.
+        keys: Under which key it asked, in revisions that have keys.
+        rounds: The results by which it asked.
+    """
+
+    def __init__(
+        self, end: RawEnd, answers: Mapping[str, Answer], capabilities: Mapping[str, Any]
+    ) -> None:
+        self.end = end
+        self.answers = answers
+        self.capabilities = capabilities
+        self.asked: list[tuple[str, Any]] = []
+        self.keys: list[str] = []
+        self.rounds: list[dict[str, Any]] = []
+        self._last = 0
+
+    async def call(self, tool: str, arguments: Mapping[str, Any] | None = None) -> Any:
+        """Call a tool; gives the last answer, a result or an error."""
+        return await self.ask("tools/call", {"name": tool, "arguments": dict(arguments or {})})
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> Any:
+        """Send any request; gives the last answer."""
+        answer = await self._ask(method, params)
+        while answer.get("result", {}).get("resultType") == "input_required":
+            answer = await self._ask(method, {**params, **self.answered(answer["result"])})
+        return answer
+
+    def answered(self, result: dict[str, Any]) -> dict[str, Any]:
+        """What a retry adds to the params: answers to all that was asked, and the state."""
+        self.rounds.append(result)
+        added: dict[str, Any] = {"inputResponses": {}}
+        for key, wanted in result.get("inputRequests", {}).items():
+            self.keys.append(key)
+            added["inputResponses"][key] = self._answer(wanted)
+        if "requestState" in result:
+            added["requestState"] = result["requestState"]
+        return added
+
+    def _answer(self, wanted: Mapping[str, Any]) -> Any:
+        params = wanted.get("params")
+        self.asked.append((wanted["method"], params))
+        answer = self.answers[wanted["method"]]
+        return answer(params) if callable(answer) else answer
+
+    async def _ask(self, method: str, params: Mapping[str, Any]) -> Any:
+        self._last += 1
+        revision = self.end.revision
+        await self.end.send(
+            request(revision, method, params, id=self._last, capabilities=self.capabilities)
+        )
+        while True:
+            message = await self.end.receive()
+            if "method" in message and "id" in message:
+                result = self._answer(message)
+                kind = "error" if "code" in result else "result"
+                await self.end.send({"jsonrpc": "2.0", "id": message["id"], kind: result})
+            elif message.get("id") == self._last:
+                return message
+
+
+@asynccontextmanager
+async def responding(
+    server: Any,
+    revision: str,
+    answers: Mapping[str, Answer] | None = None,
+    capabilities: Mapping[str, Any] = EVERYTHING,
+) -> AsyncIterator[Respondent]:
+    """A client of a revision that has opened a server."""
+    opening = capabilities if revision in HANDSHAKE else None
+    async with speaking_to(server, revision, opening) as end:
+        yield Respondent(end, answers or {}, capabilities)
+
+
+def text_in(answer: Any) -> str:
+    """The text of a tool's result on the wire."""
+    text: str = answer["result"]["content"][0]["text"]
+    return text
+
+
+def refusal_code(revision: str) -> int:
+    """The code by which a revision says that a capability is missing."""
+    return facts(revision).errors.missing_capability or -32600

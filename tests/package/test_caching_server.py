@@ -1,0 +1,152 @@
+"""How long clients may keep what a server lists and shows: what leaves, and what can't be said.
+
+Source: server/utilities/caching (2026-07-28).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_protocol import CacheHint, Context, InputRequired, Server
+from package.respondent import accepted, responding
+from package.rules import holding
+from package.wire import ALL, PER_REQUEST, speaking_to
+
+modern = pytest.mark.parametrize("revision", holding("caching.hints-required"))
+
+LISTS = {
+    "tools": "tools/list",
+    "prompts": "prompts/list",
+    "resources": "resources/list",
+    "templates": "resources/templates/list",
+    "discover": "server/discover",
+}
+FORM = {"type": "object", "properties": {}}
+
+
+def serving(cache: Any = None, **settings: Any) -> Server:
+    """A server with three of all that can be listed, and a hint for one resource."""
+    server = Server("cached", cache=cache, **settings)
+    for name in "abc":
+        server.tool(name=name)(lambda: "x")
+        server.prompt(name=name)(lambda: "x")
+        server.resource(f"x://{name}")(lambda: "x")
+        server.resource(f"y://{name}/{{n}}")(lambda n: n)
+    server.resource("x://kept", cache=CacheHint(60_000, "public"))(lambda: "x")
+    server.resource("z://{n}", cache=CacheHint(5))(lambda n: n)
+
+    @server.resource("x://asks", cache=CacheHint(60_000, "public"))
+    async def asks(ctx: Context) -> str | InputRequired:
+        return (await ctx.elicit("Sure?", FORM)).action
+
+    return server
+
+
+def hint(result: Any) -> tuple[Any, Any]:
+    """The two members of a hint; `None` for one that is not there."""
+    return result.get("ttlMs"), result.get("cacheScope")
+
+
+@pytest.mark.requirement("caching.hints-required", "caching.public-crosses-authorization")
+@modern
+async def test_without_settings_nothing_is_promised(revision: str) -> None:
+    async with speaking_to(serving(), revision) as end:
+        found = [hint((await end.ask(method))["result"]) for method in LISTS.values()]
+        found.append(hint((await end.ask("resources/read", {"uri": "x://a"}))["result"]))
+    assert found == [(0, "private")] * 6
+
+
+@pytest.mark.requirement("caching.hints-required", "caching.ttl-without-list-changed")
+@modern
+@pytest.mark.parametrize("settings", [{}, {"list_changed": False}])
+async def test_one_hint_holds_for_all_that_is_listed(revision: str, settings: Any) -> None:
+    async with speaking_to(serving(CacheHint(1500, "public"), **settings), revision) as end:
+        found = [hint((await end.ask(method))["result"]) for method in LISTS.values()]
+        read = hint((await end.ask("resources/read", {"uri": "x://a"}))["result"])
+    assert found == [(1500, "public")] * 5
+    assert read == (0, "private")
+
+
+@modern
+@pytest.mark.parametrize("listed", LISTS)
+async def test_each_list_can_have_a_hint_of_its_own(revision: str, listed: str) -> None:
+    async with speaking_to(serving({listed: CacheHint(7)}), revision) as end:
+        found = {name: hint((await end.ask(method))["result"]) for name, method in LISTS.items()}
+    assert found == {name: (7 if name == listed else 0, "private") for name in LISTS}
+
+
+@modern
+async def test_each_resource_can_have_a_hint_of_its_own(revision: str) -> None:
+    async with speaking_to(serving(), revision) as end:
+        found = [
+            hint((await end.ask("resources/read", {"uri": uri}))["result"])
+            for uri in ("x://kept", "z://1", "y://a/1")
+        ]
+    assert found == [(60_000, "public"), (5, "private"), (0, "private")]
+
+
+@pytest.mark.requirement("caching.same-scope-all-pages")
+@modern
+@pytest.mark.parametrize("method", list(LISTS.values())[:4])
+async def test_all_pages_of_a_list_have_one_hint(revision: str, method: str) -> None:
+    server = serving(CacheHint(9, "public"), page_size=1)
+    found = []
+    async with speaking_to(server, revision) as end:
+        params: dict[str, Any] = {}
+        while True:
+            result = (await end.ask(method, params))["result"]
+            found.append(hint(result))
+            if "nextCursor" not in result:
+                break
+            params = {"cursor": result["nextCursor"]}
+    assert len(found) >= 3
+    assert set(found) == {(9, "public")}
+
+
+@pytest.mark.requirement("caching.input-required-no-hints")
+@modern
+async def test_what_depends_on_answers_is_not_to_be_kept(revision: str) -> None:
+    answers = {"elicitation/create": accepted()}
+    async with responding(serving(), revision, answers) as client:
+        last = await client.ask("resources/read", {"uri": "x://asks"})
+        (first,) = client.rounds
+    assert not {"ttlMs", "cacheScope"} & first.keys()
+    assert hint(last["result"]) == (0, "private")
+
+
+@pytest.mark.parametrize("revision", [name for name in ALL if name not in PER_REQUEST])
+async def test_where_there_are_no_hints_none_leaves(revision: str) -> None:
+    async with speaking_to(serving(CacheHint(9, "public")), revision, {}) as end:
+        for name, method in LISTS.items():
+            if name != "discover":
+                assert hint((await end.ask(method))["result"]) == (None, None)
+        read = await end.ask("resources/read", {"uri": "x://kept"})
+    assert hint(read["result"]) == (None, None)
+
+
+@pytest.mark.requirement(
+    "caching.ttl-integer-ms", "caching.ttl-non-negative", "caching.scope-values"
+)
+@pytest.mark.parametrize(
+    ("ttl", "scope", "kind"),
+    [
+        (-1, "private", ValueError),
+        (0.5, "private", TypeError),
+        (1500.0, "private", TypeError),
+        (True, "private", TypeError),
+        ("1", "private", TypeError),
+        (0, "shared", ValueError),
+        (0, "", ValueError),
+        (0, None, ValueError),
+    ],
+)
+def test_a_hint_that_is_none_is_refused(ttl: Any, scope: Any, kind: type[Exception]) -> None:
+    with pytest.raises(kind, match="expected"):
+        CacheHint(ttl, scope)
+
+
+def test_only_what_is_listed_has_a_hint() -> None:
+    with pytest.raises(ValueError, match="expected tools, prompts"):
+        Server("s", cache={"tool": CacheHint(1)})  # type: ignore[dict-item] # that is the test

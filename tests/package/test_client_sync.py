@@ -1,0 +1,329 @@
+"""The client for code without an event loop: its calls, its threads, and how it ends."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol.client import Client, ClientHandlers, connect
+from mcp_protocol.client_side.blocking import Backend
+from mcp_protocol.client_side.changes import NotificationFilter, ToolsChanged
+from mcp_protocol.client_sync import SyncClient, SyncClientHandlers, connect_sync
+from mcp_protocol.context import Context
+from mcp_protocol.errors import (
+    ConnectionClosedError,
+    MethodNotFoundError,
+    RemoteError,
+    RequestTimeoutError,
+    RevisionError,
+    ServerStartError,
+)
+from mcp_protocol.toolkit.server import Server
+from package.live import text_of
+from package.stdio_process import PATHS, SERVER
+from package.wire import ALL, HANDSHAKE, PER_REQUEST
+
+every = pytest.mark.parametrize("revision", ALL)
+both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
+
+
+TOOLS = ["add", "count", "hang", "change", "where"]
+
+
+def desk() -> Server:
+    """A server with something to ask for."""
+    server = Server("desk", "3", instructions="be kind", subscribe=True)
+
+    @server.tool()
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    @server.tool()
+    async def count(to: int, ctx: Context) -> str:
+        for number in range(to):
+            await ctx.progress(number + 1, to)
+        return "done"
+
+    @server.tool()
+    async def hang(ctx: Context) -> str:
+        await ctx.progress(1)
+        await anyio.sleep_forever()
+        return "never"
+
+    @server.tool()
+    async def change() -> None:
+        server.remove_tool("change")
+
+    @server.tool()
+    async def where(ctx: Context) -> str:
+        return ", ".join(root.name for root in await ctx.list_roots())
+
+    @server.resource("memo://one", name="one")
+    def one() -> str:
+        return "the first"
+
+    return server
+
+
+def session_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "MCP session"]
+
+
+@contextmanager
+def sync(revision: str | None = None, **how: Any) -> Iterator[SyncClient]:
+    """An open client of a desk; its thread ends with it."""
+    before = len(session_threads())
+    with connect_sync(desk(), revision=revision, **how) as client:
+        assert len(session_threads()) == before + 1
+        yield client
+    assert len(session_threads()) == before
+
+
+@both
+@every
+def test_a_session_is_had_without_an_event_loop(revision: str, backend: Backend) -> None:
+    with sync(revision, backend=backend) as client:
+        assert client.revision == client.session.revision.name == revision
+        assert client.server_info["name"] == "desk"
+        assert client.instructions == "be kind"
+        assert client.supports("tools")
+        assert client.server_capabilities["tools"] == {"listChanged": True}
+        assert [tool.name for tool in client.list_tools()] == TOOLS
+        assert text_of(client.call_tool("add", {"a": 1, "b": 2})) == "3"
+        assert client.read_resource("memo://one").contents[0].text == "the first"
+        assert client.request("tools/list").tools[0].name == "add"
+        assert b'"add"' in bytes(client.request_raw("tools/list"))
+        with pytest.raises(RemoteError):
+            client.call_tool("none")
+        with pytest.raises(RequestTimeoutError):
+            client.call_tool("hang", timeout=0.01)
+        missing = client.ping if revision in PER_REQUEST else client.discover
+        with pytest.raises(MethodNotFoundError):
+            missing()
+        client.clear_cache()
+
+
+def test_it_has_every_method_of_the_client_with_an_event_loop() -> None:
+    def methods(face: type) -> dict[str, Any]:
+        return {name: f for name, f in inspect.getmembers(face) if not name.startswith("_")}
+
+    blocking, other = methods(SyncClient), methods(Client)
+    beside = {"cache", "input_rounds", "seen_as"}
+    assert blocking.keys() - {"clear_cache", "session"} == other.keys() - beside
+    for name in methods(Client).keys() & methods(SyncClient).keys():
+        if inspect.isfunction(other[name]):
+            expected = inspect.signature(other[name]).parameters
+            assert inspect.signature(blocking[name]).parameters == expected, name
+    assert not any(map(inspect.iscoroutinefunction, blocking.values()))
+    opening, other_opening = map(inspect.signature, (connect_sync, connect))
+    assert opening.parameters.keys() - {"backend"} == other_opening.parameters.keys()
+
+
+@every
+def test_several_threads_call_at_once(revision: str) -> None:
+    with sync(revision) as client, ThreadPoolExecutor(8) as pool:
+        sums = pool.map(lambda n: text_of(client.call_tool("add", {"a": n, "b": n})), range(40))
+        assert list(sums) == [str(2 * n) for n in range(40)]
+
+
+HOME = {"roots": [{"uri": "file:///home", "name": "home"}]}
+
+
+class Plain(SyncClientHandlers):
+    """Handlers that are plain functions: they may block, and call the client."""
+
+    client: SyncClient
+
+    def __init__(self) -> None:
+        self.threads: set[str] = set()
+
+    def list_roots(self, params: Any, ctx: Any) -> Any:
+        self.threads.add(threading.current_thread().name)
+        assert [tool.name for tool in self.client.list_tools()] == TOOLS
+        return HOME
+
+
+class Coroutines(ClientHandlers):
+    """Handlers that are coroutine functions."""
+
+    async def list_roots(self, params: Any, ctx: Any) -> Any:
+        return HOME
+
+
+class Mixed(SyncClientHandlers):
+    """A plain function that gives an awaitable."""
+
+    def list_roots(self, params: Any, ctx: Any) -> Any:
+        return Coroutines().list_roots(params, ctx)
+
+
+@every
+@pytest.mark.parametrize("make", [Plain, Coroutines, Mixed])
+def test_handlers_may_be_plain_functions_or_coroutine_functions(
+    revision: str, make: Callable[[], Any]
+) -> None:
+    handlers = make()
+    with sync(revision, handlers=handlers) as client:
+        handlers.client = client
+        assert text_of(client.call_tool("where")) == "home"
+    if isinstance(handlers, Plain):
+        assert handlers.threads
+        assert "MCP session" not in handlers.threads
+
+
+@every
+@pytest.mark.parametrize("plain", [True, False])
+def test_progress_is_told_to_either_kind_of_function(revision: str, plain: bool) -> None:
+    told: list[float] = []
+    with sync(revision) as client:
+
+        def note(progress: float, total: float | None, message: str | None) -> None:
+            told.append(progress)
+            client.list_tools()  # it may call the client, as it runs in a thread of its own
+
+        async def note_too(progress: float, total: float | None, message: str | None) -> None:
+            told.append(progress)
+
+        client.call_tool("count", {"to": 3}, on_progress=note if plain else note_too)
+    assert told == [1, 2, 3]
+
+
+@every
+def test_changes_are_iterated_over(revision: str) -> None:
+    with (
+        sync(revision) as client,
+        client.listen(tools=True, uris=["memo://one"]) as changes,
+    ):
+        assert changes.agreed == NotificationFilter(tools=True, uris=("memo://one",))
+        client.call_tool("change")
+        assert next(changes) == ToolsChanged()
+        ending = threading.Thread(target=changes.close)
+        ending.start()
+        assert list(changes) == []
+        ending.join()
+
+
+def test_what_the_sessions_own_thread_may_not_do_is_an_error_there() -> None:
+    class Waits(ClientHandlers):
+        client: SyncClient
+
+        async def list_roots(self, params: Any, ctx: Any) -> Any:
+            with pytest.raises(RuntimeError, match="event loop thread"):
+                self.client.list_tools()
+            return HOME
+
+    handlers = Waits()
+    with sync(handlers=handlers) as client:
+        handlers.client = client
+        assert text_of(client.call_tool("where")) == "home"
+
+
+@both
+def test_a_call_that_is_open_when_the_client_is_closed_fails(backend: Backend) -> None:
+    with sync(backend=backend) as client, ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(client.call_tool, "hang")
+        client.list_tools()
+        client.close()
+        with pytest.raises(ConnectionClosedError):
+            waiting.result(10)
+        for call in (client.list_tools, client.close, client.clear_cache):
+            if call == client.close:
+                call()
+            else:
+                with pytest.raises(ConnectionClosedError):
+                    call()
+        with pytest.raises(ConnectionClosedError):
+            client.listen(tools=True).__enter__()
+
+
+@pytest.mark.parametrize("failure", [ValueError("mine"), KeyboardInterrupt(), SystemExit(3)])
+def test_what_the_block_raises_leaves_as_it_is(failure: BaseException) -> None:
+    with pytest.raises(type(failure)) as caught, sync():
+        raise failure
+    assert caught.value is failure
+    assert session_threads() == []
+
+
+def test_a_session_that_cannot_be_opened_leaves_no_thread() -> None:
+    with pytest.raises(RevisionError):
+        connect_sync(desk(), revision="1999-01-01")
+    with pytest.raises(ServerStartError):
+        connect_sync([sys.executable, "-c", "raise SystemExit(3)"])
+    assert session_threads() == []
+
+
+def test_a_handler_that_hangs_does_not_keep_the_client_open() -> None:
+    hanging, free = threading.Event(), threading.Event()
+
+    class Hangs(SyncClientHandlers):
+        def tool_list_changed(self, params: Any, ctx: Any) -> None:
+            hanging.set()
+            free.wait(60)
+
+    with sync(HANDSHAKE[-1], handlers=Hangs()) as client:
+        client.call_tool("change")
+        assert hanging.wait(10)
+    free.set()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="threads cannot be signalled there")
+@both
+def test_ctrl_c_takes_the_call_back_and_ends_nothing_else(backend: Backend) -> None:
+    main = threading.get_ident()
+
+    def interrupt(*progress: Any) -> None:
+        signal.pthread_kill(main, signal.SIGINT)
+
+    server = Ending()
+    with connect_sync(server, backend=backend) as client:
+        with pytest.raises(KeyboardInterrupt):
+            client.call_tool("hang", on_progress=interrupt)
+        assert server.ended.wait(10)
+        assert client.list_tools()
+    with pytest.raises(KeyboardInterrupt), connect_sync(Ending(), backend=backend) as client:
+        client.call_tool("hang", on_progress=interrupt)
+    assert session_threads() == []
+
+
+class Ending(Server):
+    """A server that tells when its tool is given up."""
+
+    def __init__(self) -> None:
+        super().__init__("ending")
+        self.ended = threading.Event()
+        self.tool("hang")(self.hang)
+
+    async def hang(self, ctx: Context) -> str:
+        """Wait for the end of time."""
+        try:
+            await ctx.progress(1)
+            await anyio.sleep_forever()
+        finally:
+            self.ended.set()
+        return "never"
+
+
+def test_a_script_that_forgets_to_close_ends_all_the_same() -> None:
+    code = (
+        "from mcp_protocol import connect_sync as c; print(c({!r}, env={!r}).list_tools()[0].name)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code.format(SERVER, PATHS)],
+        env={**os.environ, **PATHS},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.stdout, done.returncode) == ("add\n", 0), done.stderr

@@ -1,0 +1,314 @@
+"""A server asks a user by a form: what leaves, who is asked, and what answers become.
+
+Source: client/elicitation.
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import pytest
+from msgspec import Meta
+
+from mcp_protocol import Accepted, Cancelled, Context, Declined, InputRequired, Server
+from mcp_protocol.errors import RemoteProtocolError
+from mcp_protocol.toolkit.asking.elicitation import Answer
+from package.respondent import accepted, refusal_code, responding, text_in
+from package.rules import holding
+from package.wire import HANDSHAKE, PER_REQUEST, speaking_to
+
+with_forms = pytest.mark.parametrize("revision", holding("elicitation.message-required"))
+with_modes = pytest.mark.parametrize("revision", holding("elicitation.mode-values"))
+in_sessions = pytest.mark.parametrize("revision", holding("elicitation.standalone-request"))
+modern = pytest.mark.parametrize("revision", PER_REQUEST)
+
+
+@dataclass
+class Person:
+    """Who is asked."""
+
+    name: Annotated[str, Meta(min_length=3, max_length=5)]
+    age: Annotated[int, Meta(ge=18)]
+    mail: Annotated[str, Meta(extra_json_schema={"format": "email"})] = "a@b"
+    site: Annotated[str, Meta(extra_json_schema={"format": "uri"})] = "x:y"
+    born: datetime.date | None = None
+    seen: datetime.datetime | None = None
+    rate: float = 1.0
+    sure: bool = False
+    size: Literal["s", "l"] = "s"
+
+
+def asking(form: Any = Person) -> Server:
+    """A server whose tool tells what its question came to."""
+    server = Server("asking")
+
+    @server.tool()
+    async def ask(ctx: Context) -> str:
+        try:
+            answer: Answer[Any] = await ctx.elicit("Who are you?", form, key="who")
+        except RemoteProtocolError as error:
+            return f"{error.code} {error}"
+        match answer:
+            case Accepted(content=content):
+                return str(content)
+            case Declined():
+                return "declined"
+            case Cancelled():
+                return "cancelled"
+
+    return server
+
+
+@pytest.mark.requirement(
+    "elicitation.standalone-request",
+    "elicitation.request-shape-2025-06",
+    "elicitation.message-required",
+    "elicitation.form-params",
+)
+@in_sessions
+async def test_in_a_session_the_question_is_a_request(revision: str) -> None:
+    form = {"type": "object", "properties": {"name": {"type": "string"}}}
+    async with speaking_to(asking(form), revision, {"elicitation": {}}) as end:
+        params = {"name": "ask", "arguments": {}}
+        await end.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        question = await end.receive()
+        assert question["method"] == "elicitation/create"
+        assert question["params"] == {"message": "Who are you?", "requestedSchema": form}
+        await end.send({"jsonrpc": "2.0", "id": question["id"], "result": accepted(name="Ada")})
+        assert text_in(await end.receive()) == "{'name': 'Ada'}"
+
+
+@pytest.mark.requirement("elicitation.via-mrtr", "elicitation.form-params")
+@modern
+async def test_without_sessions_the_question_is_part_of_a_result(revision: str) -> None:
+    form = {"type": "object", "properties": {"name": {"type": "string"}}}
+    async with responding(
+        asking(form), revision, {"elicitation/create": accepted(name="Ada")}
+    ) as client:
+        assert text_in(await client.call("ask")) == "{'name': 'Ada'}"
+        (round,) = client.rounds
+    assert round["inputRequests"]["who"] == {
+        "method": "elicitation/create",
+        "params": {"message": "Who are you?", "requestedSchema": form},
+    }
+
+
+@pytest.mark.requirement("elicitation.empty-capability-is-form", "elicitation.no-undeclared-mode")
+@with_modes
+@pytest.mark.parametrize(
+    ("declared", "can"),
+    [
+        ({}, True),
+        ({"form": {}}, True),
+        ({"form": {}, "url": {}}, True),
+        ({"url": {}}, False),
+        (None, False),
+    ],
+)
+async def test_a_form_is_sent_to_clients_that_show_forms(
+    revision: str, declared: Any, can: bool
+) -> None:
+    capabilities = {} if declared is None else {"elicitation": declared}
+    answers = {"elicitation/create": {"action": "decline"}}
+    async with responding(asking(), revision, answers, capabilities) as client:
+        answer = await client.call("ask")
+        assert len(client.asked) == can
+    if can:
+        assert text_in(answer) == "declined"
+    else:
+        assert answer["error"]["code"] == refusal_code(revision)
+        assert "elicitation" in answer["error"]["data"]["requiredCapabilities"]
+
+
+@pytest.mark.requirement("elicitation.no-undeclared-mode")
+@with_modes
+async def test_the_low_level_ways_refuse_undeclared_modes_as_well(revision: str) -> None:
+    server = Server("low")
+    params = {"mode": "url", "message": "Go", "url": "https://x.example", "elicitationId": "1"}
+
+    @server.tool()
+    async def request(ctx: Context) -> str:
+        return str(await ctx.request("elicitation/create", params))
+
+    @server.tool()
+    async def result() -> InputRequired:
+        return InputRequired({"a": {"method": "elicitation/create", "params": params}})
+
+    way = "request" if revision in HANDSHAKE else "result"
+    async with responding(server, revision, {}, {"elicitation": {}}) as client:
+        answer = await client.call(way)
+        assert client.asked == []
+    assert answer["error"]["code"] == refusal_code(revision)
+    assert answer["error"]["data"] == {"requiredCapabilities": {"elicitation": {"url": {}}}}
+
+
+@pytest.mark.requirement("elicitation.server-handles-refusal")
+@with_forms
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ({"action": "decline"}, "declined"),
+        ({"action": "cancel"}, "cancelled"),
+        ({"action": "decline", "content": {"name": 5}}, "declined"),
+    ],
+)
+async def test_a_refusal_is_an_answer_too(revision: str, answer: Any, text: str) -> None:
+    async with responding(asking(), revision, {"elicitation/create": answer}) as client:
+        assert text_in(await client.call("ask")) == text
+
+
+GOOD: dict[str, Any] = {"name": "Ada", "age": 36}
+
+
+@with_forms
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({}, {}),
+        ({"age": 36.0}, {}),
+        ({"rate": 3}, {"rate": 3.0}),
+        ({"born": "1815-12-10"}, {"born": datetime.date(1815, 12, 10)}),
+        (
+            {"seen": "1815-12-10T01:02:03Z"},
+            {"seen": datetime.datetime(1815, 12, 10, 1, 2, 3, tzinfo=datetime.UTC)},
+        ),
+        ({"mail": "ada@example.org", "site": "https://x.example/a?b"}, None),
+        ({"size": "l", "sure": True}, None),
+        ({"unknown": "x"}, {}),
+    ],
+)
+async def test_content_becomes_an_instance_of_the_type(
+    revision: str, more: dict[str, Any], expected: dict[str, Any] | None
+) -> None:
+    person = Person(**GOOD, **(more if expected is None else expected))
+    answers = {"elicitation/create": accepted(**{**GOOD, **more})}
+    async with responding(asking(), revision, answers) as client:
+        assert text_in(await client.call("ask")) == str(person)
+
+
+@pytest.mark.requirement("elicitation.validate-both", "elicitation.server-validates-form")
+@with_forms
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"name": "Al"}, "name: expected at least 3 characters, got 2"),
+        ({"name": "Ada Lovelace"}, "name: expected at most 5 characters, got 12"),
+        ({"name": 5}, "name: expected text, got 5"),
+        ({"age": 17}, "age: expected at least 18, got 17"),
+        ({"age": 36.5}, "age: expected an integer, got 36.5"),
+        ({"age": "36"}, "age: expected a number, got '36'"),
+        ({"age": True}, "age: expected a number, got True"),
+        ({"mail": "nowhere"}, "mail: expected text of the format email, got 'nowhere'"),
+        ({"site": "no where"}, "site: expected text of the format uri, got 'no where'"),
+        ({"born": "10.12.1815"}, "born: expected text of the format date, got '10.12.1815'"),
+        ({"born": "1815-13-10"}, "born: expected text of the format date, got '1815-13-10'"),
+        ({"seen": "1815-12-10"}, "seen: expected text of the format date-time"),
+        ({"sure": "yes"}, "sure: expected true or false, got 'yes'"),
+        ({"size": "m"}, "size: expected one of s, l, got 'm'"),
+    ],
+)
+async def test_content_that_does_not_fit_is_an_error_that_says_why(
+    revision: str, wrong: dict[str, Any], reason: str
+) -> None:
+    answers = {"elicitation/create": accepted(**{**GOOD, **wrong})}
+    async with responding(asking(), revision, answers) as client:
+        text = text_in(await client.call("ask"))
+    assert text.startswith("-32602 ")
+    assert reason in text
+
+
+@with_forms
+async def test_a_value_that_is_missing_is_named(revision: str) -> None:
+    for answer in ({"action": "accept"}, accepted(age=36)):
+        async with responding(asking(), revision, {"elicitation/create": answer}) as client:
+            assert "name: expected a value, got none" in text_in(await client.call("ask"))
+
+
+CHOICES: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "one": {"type": "string", "enum": ["Red", "Green"]},
+        "titled": {"type": "string", "oneOf": [{"const": "#f00", "title": "Red"}]},
+        "many": {
+            "type": "array",
+            "items": {"type": "string", "enum": ["Red", "Green", "Blue"]},
+            "minItems": 1,
+            "maxItems": 2,
+        },
+        "titled_many": {
+            "type": "array",
+            "items": {"anyOf": [{"const": "#f00", "title": "Red"}]},
+        },
+    },
+}
+
+
+@pytest.mark.requirement(
+    "elicitation.enum-untitled-single",
+    "elicitation.enum-titled-single",
+    "elicitation.enum-untitled-multi",
+    "elicitation.enum-titled-multi",
+)
+@with_modes
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ({"one": "Red", "titled": "#f00", "many": ["Red", "Green"], "titled_many": ["#f00"]}, ""),
+        ({"one": "Blue"}, "one: expected one of Red, Green"),
+        ({"titled": "Red"}, "titled: expected one of #f00"),
+        ({"many": ["Red", "Green", "Blue"]}, "many: expected at most 2 of the choices, got 3"),
+        ({"many": []}, "many: expected at least 1 of the choices, got 0"),
+        ({"many": ["Black"]}, "many: expected one of"),
+        ({"many": "Red"}, "many: expected a list"),
+        ({"titled_many": ["Red"]}, "titled_many: expected one of #f00"),
+    ],
+)
+async def test_a_choice_is_one_of_the_values(revision: str, content: Any, reason: str) -> None:
+    answers = {"elicitation/create": accepted(**content)}
+    async with responding(asking(CHOICES), revision, answers) as client:
+        text = text_in(await client.call("ask"))
+    if reason:
+        assert reason in text
+    else:
+        assert text == str(content)
+
+
+@pytest.mark.requirement("elicitation.mode-values", "elicitation.message-required")
+@modern
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"mode": "popup", "message": "Who?", "requestedSchema": {"type": "object"}},
+        {"message": "Who?"},
+        {"requestedSchema": {"type": "object", "properties": {}}},
+        {"mode": "url", "message": "Go"},
+        {"mode": "form", "message": "Go", "url": "https://x.example"},
+    ],
+)
+async def test_a_question_of_the_users_own_making_is_checked(revision: str, params: Any) -> None:
+    server = Server("own")
+    wanted = {"a": {"method": "elicitation/create", "params": params}}
+    server.tool(name="ask")(lambda: InputRequired(wanted))
+    async with responding(server, revision) as client:
+        answer = await client.call("ask")
+        assert client.asked == []
+    assert answer["error"]["code"] == -32603
+
+
+@in_sessions
+async def test_an_answer_of_another_kind_is_the_clients_fault(revision: str) -> None:
+    task = {
+        "task": {
+            "taskId": "1",
+            "status": "working",
+            "ttl": None,
+            "createdAt": "2025-01-01T00:00:00Z",
+            "lastUpdatedAt": "2025-01-01T00:00:00Z",
+        }
+    }
+    for answer in (task, {"action": "reject"}, {}):
+        async with responding(asking(), revision, {"elicitation/create": answer}) as client:
+            text = text_in(await client.call("ask"))
+        assert text.startswith(("-32602", "-32600"))

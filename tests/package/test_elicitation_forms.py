@@ -1,0 +1,365 @@
+"""Forms: which types can be one, and what of them each revision can carry.
+
+Source: client/elicitation#requested-schema.
+"""
+
+from __future__ import annotations
+
+import datetime
+import enum
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypeAlias, TypedDict
+
+import msgspec
+import pytest
+from msgspec import Meta
+
+from mcp_protocol import Context, Server, titles
+from mcp_protocol.errors import LocalProtocolError
+from package.respondent import accepted, responding, text_in
+from package.rules import holding
+from package.wire import ALL
+
+OLD = holding("elicitation.string-schema-2025-06")
+NEW = holding("elicitation.string-schema")
+FORMS = holding("elicitation.schema-flat")
+with_forms = pytest.mark.parametrize("revision", FORMS)
+
+
+async def form_sent(revision: str, form: Any, answer: Any = None) -> tuple[Any, Any]:
+    """The form that a client gets for a type or schema, and what the handler is answered.
+
+    What the handler raises takes the place of both.
+    """
+    server = Server("forms")
+    found: list[Any] = []
+
+    @server.tool()
+    async def ask(ctx: Context) -> str:
+        try:
+            found.append(await ctx.elicit("Please", form))
+        except (TypeError, LocalProtocolError) as error:
+            found.append(error)
+        return "asked"
+
+    answers = {"elicitation/create": answer or {"action": "decline"}}
+    async with responding(server, revision, answers) as client:
+        assert text_in(await client.call("ask")) == "asked"
+        asked = client.asked
+    if isinstance(found[-1], Exception):
+        assert asked == []
+        raise found[-1]
+    ((_, params),) = asked
+    return params["requestedSchema"], found[-1]
+
+
+class Size(enum.Enum):
+    SMALL = "s"
+    LARGE = "l"
+
+
+def one(kind: Any, **default: Any) -> Any:
+    """A form of one field `x`."""
+    return msgspec.defstruct("Form", [("x", kind, *default.values())])
+
+
+Text = Annotated[str, Meta(title="T", description="D", min_length=1, max_length=9)]
+Mail = Annotated[str, Meta(extra_json_schema={"format": "email"})]
+Link = Annotated[str, Meta(extra_json_schema={"format": "uri"})]
+
+ANYWHERE = [
+    (str, {"type": "string"}),
+    (
+        Text,
+        {"type": "string", "title": "T", "description": "D", "minLength": 1, "maxLength": 9},
+    ),
+    (Mail, {"type": "string", "format": "email"}),
+    (Link, {"type": "string", "format": "uri"}),
+    (datetime.date, {"type": "string", "format": "date"}),
+    (datetime.datetime, {"type": "string", "format": "date-time"}),
+    (int, {"type": "integer"}),
+    (Annotated[int, Meta(gt=0, lt=9)], {"type": "integer", "minimum": 1, "maximum": 8}),
+    (float, {"type": "number"}),
+    (int | float, {"type": "number"}),
+    (Annotated[float, Meta(ge=0.5, le=9)], {"type": "number", "minimum": 0.5, "maximum": 9}),
+    (bool, {"type": "boolean"}),
+    (Annotated[bool, Meta(title="Sure?")], {"type": "boolean", "title": "Sure?"}),
+    (Literal["s", "l"], {"type": "string", "enum": ["s", "l"]}),
+    (Size, {"type": "string", "enum": ["s", "l"]}),
+]
+
+
+@pytest.mark.requirement(
+    "elicitation.schema-flat",
+    "elicitation.string-schema",
+    "elicitation.string-schema-2025-06",
+    "elicitation.string-formats",
+    "elicitation.number-schema",
+    "elicitation.number-schema-2025-06",
+    "elicitation.boolean-schema",
+    "elicitation.enum-untitled-single",
+    "elicitation.enum-schema-2025-06",
+)
+@with_forms
+@pytest.mark.parametrize(("kind", "wire"), ANYWHERE)
+async def test_a_plain_type_is_a_field_of_a_form(revision: str, kind: Any, wire: Any) -> None:
+    form, _ = await form_sent(revision, one(kind))
+    assert form == {"type": "object", "properties": {"x": wire}, "required": ["x"]}
+
+
+Titled = Annotated[Literal["#f00", "#0f0"], titles({"#f00": "Red", "#0f0": "Green"})]
+CONSTS = [{"const": "#f00", "title": "Red"}, {"const": "#0f0", "title": "Green"}]
+SEVERAL = [
+    (
+        list[Literal["s", "l"]],
+        {"type": "array", "items": {"type": "string", "enum": ["s", "l"]}},
+    ),
+    (
+        Annotated[set[Size], Meta(min_length=1, max_length=2)],
+        {
+            "type": "array",
+            "items": {"type": "string", "enum": ["s", "l"]},
+            "minItems": 1,
+            "maxItems": 2,
+        },
+    ),
+    (list[Titled], {"type": "array", "items": {"anyOf": CONSTS}}),
+    (
+        Annotated[list[Size], titles(s="Small", l="Large")],
+        {
+            "type": "array",
+            "items": {
+                "anyOf": [{"const": "s", "title": "Small"}, {"const": "l", "title": "Large"}]
+            },
+        },
+    ),
+]
+
+
+@pytest.mark.requirement("elicitation.enum-untitled-multi", "elicitation.enum-titled-multi")
+@pytest.mark.parametrize("revision", NEW)
+@pytest.mark.parametrize(("kind", "wire"), SEVERAL)
+async def test_a_list_of_choices_is_a_field(revision: str, kind: Any, wire: Any) -> None:
+    form, _ = await form_sent(revision, one(kind))
+    assert form["properties"]["x"] == wire
+
+
+@pytest.mark.requirement("elicitation.enum-schema-2025-06")
+@pytest.mark.parametrize("revision", OLD)
+@pytest.mark.parametrize("kind", [kind for kind, _ in SEVERAL])
+async def test_where_forms_have_no_list_none_is_sent(revision: str, kind: Any) -> None:
+    with pytest.raises(LocalProtocolError, match="has no such choice of several"):
+        await form_sent(revision, one(kind))
+
+
+@pytest.mark.requirement("elicitation.enum-titled-single", "elicitation.enum-schema-2025-06")
+@with_forms
+async def test_titles_of_a_choice_are_written_as_the_revision_has_them(revision: str) -> None:
+    form, _ = await form_sent(revision, one(Titled))
+    old = {"type": "string", "enum": ["#f00", "#0f0"], "enumNames": ["Red", "Green"]}
+    new = {"type": "string", "oneOf": CONSTS}
+    assert form["properties"]["x"] == (old if revision in OLD else new)
+
+
+@dataclass
+class Order:
+    """What one orders."""
+
+    name: str
+    note: str | None
+    count: int = 1
+    rate: float = 1.5
+    size: Size = Size.LARGE
+    colour: Titled = "#0f0"
+    gift: bool = False
+    by: datetime.date = datetime.date(2030, 1, 2)
+    extra: str | None = None
+
+
+@pytest.mark.requirement(
+    "elicitation.string-schema-2025-06",
+    "elicitation.number-schema-2025-06",
+    "elicitation.enum-schema-2025-06",
+    "elicitation.string-schema",
+    "elicitation.number-schema",
+    "elicitation.boolean-schema",
+)
+@with_forms
+async def test_defaults_are_shown_where_the_revision_has_them(revision: str) -> None:
+    form, answer = await form_sent(revision, Order, accepted(name="x", gift=True))
+    assert form["required"] == ["name"]
+    shown = {
+        name: wire["default"] for name, wire in form["properties"].items() if "default" in wire
+    }
+    everything = {
+        "count": 1,
+        "rate": 1.5,
+        "size": "l",
+        "colour": "#0f0",
+        "gift": False,
+        "by": "2030-01-02",
+    }
+    assert shown == ({"gift": False} if revision in OLD else everything)
+    assert answer.content == Order("x", None, gift=True)
+
+
+Letter: TypeAlias = Literal["f", "c", "a", "e", "b", "d"]
+
+
+@dataclass
+class Several:
+    letters: set[Letter] = field(default_factory=lambda: {"a", "b", "c", "d", "e", "f"})
+    none: list[Size] = field(default_factory=list)
+
+
+@pytest.mark.parametrize("revision", NEW)
+async def test_the_default_of_a_set_is_always_written_in_one_order(revision: str) -> None:
+    form, answer = await form_sent(revision, Several, accepted())
+    assert form["properties"]["letters"]["default"] == list("abcdef")
+    assert form["properties"]["letters"]["items"]["enum"] == list("fcaebd")
+    assert "default" not in form["properties"]["none"]
+    assert answer.content == Several()
+
+
+class Typed(TypedDict):
+    name: str
+    size: NotRequired[Literal["s", "l"]]
+
+
+class Renamed(msgspec.Struct, rename="camel"):
+    first_name: str
+    last_name: str | msgspec.UnsetType = msgspec.UNSET
+
+
+@with_forms
+async def test_a_typed_dict_and_a_struct_are_forms_as_well(revision: str) -> None:
+    form, answer = await form_sent(revision, Typed, accepted(name="x"))
+    assert (list(form["properties"]), form["required"]) == (["name", "size"], ["name"])
+    assert answer.content == {"name": "x"}
+    form, answer = await form_sent(revision, Renamed, accepted(firstName="x"))
+    assert (list(form["properties"]), form["required"]) == (
+        ["firstName", "lastName"],
+        ["firstName"],
+    )
+    assert answer.content == Renamed("x")
+
+
+class Pair(NamedTuple):
+    x: int
+
+
+class Tagged(msgspec.Struct, tag=True):
+    x: int
+
+
+class Row(msgspec.Struct, array_like=True):
+    x: int
+
+
+@pytest.mark.requirement("elicitation.schema-flat", "elicitation.string-formats")
+@pytest.mark.parametrize("revision", ALL)
+@pytest.mark.parametrize(
+    ("form", "reason"),
+    [
+        (int, "expected a dataclass"),
+        (list[int], "expected a dataclass"),
+        (Pair, "expected a dataclass"),
+        (Row, "expected a dataclass"),
+        (Tagged, "without a tag"),
+        ("text", "form"),
+        (one(Typed), "type typeddict"),
+        (one(dict[str, str]), "type dict"),
+        (one(list[str]), "a list of an Enum or Literal"),
+        (one(list[Typed]), "a list of an Enum or Literal"),
+        (one(bytes), "type bytes"),
+        (one(datetime.time), "type time"),
+        (one(Any), "type any"),
+        (one(str | int), "expected one type"),
+        (one(Literal[1, 2]), "a choice between texts"),
+        (one(Annotated[str, Meta(pattern="x")]), "no patterns"),
+        (one(Annotated[int, Meta(multiple_of=2)]), "no multiples"),
+        (one(Annotated[float, Meta(gt=2)]), "use ge and le"),
+        (one(Annotated[str, Meta(extra_json_schema={"format": "ipv4"})]), "one of date, date-time"),
+        (one(Annotated[int, Meta(extra_json_schema={"format": "uri"})]), "for text alone"),
+        (one(Annotated[str, Meta(examples=["x"])]), "says nothing of examples"),
+        (one(Annotated[Literal["s"], titles(m="Medium")]), "there is no value m"),
+    ],
+)
+async def test_what_can_be_no_form_is_a_type_error_in_every_session(
+    revision: str, form: Any, reason: str
+) -> None:
+    with pytest.raises(TypeError, match=reason):
+        await form_sent(revision, form)
+
+
+def schema(*required: str, **fields: Any) -> dict[str, Any]:
+    """A form as wire object."""
+    made: dict[str, Any] = {"type": "object", "properties": fields}
+    return {**made, "required": list(required)} if required else made
+
+
+LEGACY = {"type": "string", "enum": ["a"], "enumNames": ["A"]}
+
+
+@pytest.mark.requirement("elicitation.enum-names-legacy")
+@with_forms
+async def test_a_schema_is_sent_as_it_is(revision: str) -> None:
+    form = schema("x", x=LEGACY, y={"type": "boolean", "default": True})
+    sent, answer = await form_sent(revision, form, accepted(x="a", y=False, other=1))
+    assert sent == form
+    assert answer.content == {"x": "a", "y": False, "other": 1}
+
+
+@pytest.mark.requirement(
+    "elicitation.schema-flat",
+    "elicitation.string-schema",
+    "elicitation.string-formats",
+    "elicitation.number-schema",
+)
+@with_forms
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"type": "array", "items": {}},
+        {"type": "object"},
+        {**schema(), "additionalProperties": False},
+        schema(x={"type": "object", "properties": {}}),
+        schema(x={"type": "array", "items": {"type": "object"}}),
+        schema(x={"type": "array", "items": {"type": "string"}}),
+        schema(x={"type": "null"}),
+        schema(x={"type": "string", "format": "ipv4"}),
+        schema(x={"type": "string", "pattern": "x"}),
+        schema(x={"type": "string", "minLength": "3"}),
+        schema(x={"type": "integer", "exclusiveMinimum": 1}),
+        schema(x={"type": "integer", "default": 1.5}),
+        schema(x={"type": "boolean", "default": "yes"}),
+        schema("y", x={"type": "string"}),
+    ],
+)
+async def test_a_schema_that_is_no_form_is_not_sent(revision: str, form: Any) -> None:
+    with pytest.raises(LocalProtocolError, match="no form in"):
+        await form_sent(revision, form)
+
+
+@pytest.mark.requirement(
+    "elicitation.string-schema-2025-06",
+    "elicitation.number-schema-2025-06",
+    "elicitation.enum-schema-2025-06",
+)
+@pytest.mark.parametrize("revision", OLD)
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"type": "string", "default": "x"},
+        {"type": "integer", "default": 1},
+        {"type": "number", "default": 1.5},
+        {"type": "string", "enum": ["a"], "default": "a"},
+        {"type": "string", "oneOf": [{"const": "a", "title": "A"}]},
+        {"type": "array", "items": {"type": "string", "enum": ["a"]}},
+    ],
+)
+async def test_a_schema_with_more_than_the_revision_has_is_not_sent(
+    revision: str, field: Any
+) -> None:
+    with pytest.raises(LocalProtocolError, match="no form in"):
+        await form_sent(revision, schema(x=field))

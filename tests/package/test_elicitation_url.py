@@ -1,0 +1,268 @@
+"""A server sends a user to a web page: the question, the error, and the word that it is done.
+
+Source: client/elicitation#url-mode-elicitation-requests.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_protocol import Context, Server, URLElicitation, URLElicitationRequiredError
+from mcp_protocol.toolkit.asking.out_of_band import LIMIT
+from package.respondent import refusal_code, responding, text_in
+from package.rules import holding
+from package.wire import ALL, PER_REQUEST, speaking_to
+
+WITH_URLS = holding("elicitation.url-valid")
+with_urls = pytest.mark.parametrize("revision", WITH_URLS)
+with_ids = pytest.mark.parametrize("revision", holding("elicitation.id-unique"))
+modern = pytest.mark.parametrize("revision", PER_REQUEST)
+
+URL = "https://x.example/connect?for=1"
+ACCEPT = {"elicitation/create": {"action": "accept"}}
+
+
+def asking(**settings: Any) -> Server:
+    """A server that asks users to go to pages."""
+    server = Server("asking", **settings)
+
+    @server.tool()
+    async def go(ctx: Context, url: str = URL, id: str | None = None) -> str:
+        answer = await ctx.elicit_url("Please connect", url, elicitation_id=id)
+        return f"{answer.action} {answer.content}"
+
+    @server.tool()
+    async def require(pages: int = 1) -> str:
+        wanted = [URLElicitation(f"Page {n}", f"{URL}{n}", f"id{n}") for n in range(pages)]
+        raise URLElicitationRequiredError(*wanted)
+
+    return server
+
+
+@pytest.mark.requirement(
+    "elicitation.url-params-2025-11",
+    "elicitation.url-params-2026",
+    "elicitation.url-accept-is-consent",
+)
+@with_urls
+async def test_a_page_is_asked_for_in_the_shape_of_the_revision(revision: str) -> None:
+    async with responding(asking(), revision, ACCEPT) as client:
+        assert text_in(await client.call("go", {"id": "mine"})) == "accept None"
+        ((_, params),) = client.asked
+    expected = {"mode": "url", "message": "Please connect", "url": URL}
+    if revision not in PER_REQUEST:
+        expected["elicitationId"] = "mine"
+    assert params == expected
+
+
+@pytest.mark.requirement("elicitation.no-undeclared-mode", "elicitation.empty-capability-is-form")
+@pytest.mark.parametrize("revision", ALL)
+@pytest.mark.parametrize("declared", [None, {}, {"form": {}}])
+@pytest.mark.parametrize("tool", ["go", "require"])
+async def test_a_client_that_opens_no_pages_is_not_asked_to(
+    revision: str, declared: Any, tool: str
+) -> None:
+    capabilities = {} if declared is None else {"elicitation": declared}
+    async with responding(asking(), revision, ACCEPT, capabilities) as client:
+        answer = await client.call(tool)
+        assert (client.asked, client.rounds) == ([], [])
+    assert answer["error"]["code"] == refusal_code(revision)
+    assert "elicitation" in answer["error"]["data"]["requiredCapabilities"]
+
+
+@pytest.mark.requirement("elicitation.url-valid")
+@with_urls
+@pytest.mark.parametrize("url", ["not a url", "", "x", "mailto:a@b", "https://", "https://[x"])
+async def test_what_is_no_url_does_not_leave(revision: str, url: str) -> None:
+    async with responding(asking(show_errors=True), revision, ACCEPT) as client:
+        answer = await client.call("go", {"url": url})
+        assert client.asked == []
+    assert "expected a URL" in text_in(answer)
+
+
+@pytest.mark.requirement("elicitation.url-https")
+@with_urls
+@pytest.mark.parametrize(
+    ("url", "warns"),
+    [(URL, False), ("http://x.example/", True), ("http://localhost:1/", False)],
+)
+async def test_a_page_that_anyone_can_listen_in_on_is_warned_of(
+    revision: str, url: str, warns: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with responding(asking(), revision, ACCEPT) as client:
+        await client.call("go", {"url": url})
+    assert ("expected https" in caplog.text) is warns
+
+
+@pytest.mark.requirement("elicitation.id-unique")
+@with_ids
+async def test_each_elicitation_has_an_id_of_its_own(revision: str) -> None:
+    server = asking(show_errors=True)
+    async with responding(server, revision, ACCEPT) as one:
+        for _ in range(100):
+            await one.call("go")
+        assert len({params["elicitationId"] for _, params in one.asked}) == 100
+        await one.call("go", {"id": "mine"})
+        assert text_in(await one.call("go", {"id": "mine"})) == "accept None"
+        other = await one.call("go", {"id": "mine", "url": f"{URL}2"})
+        assert "is that of another" in text_in(other)
+        async with responding(server, revision, ACCEPT) as two:
+            assert "is that of another" in text_in(await two.call("go", {"id": "mine"}))
+
+
+@pytest.mark.requirement(
+    "elicitation.complete-notification",
+    "elicitation.complete-only-to-initiator",
+    "elicitation.complete-has-id",
+)
+@with_ids
+async def test_the_client_that_was_asked_hears_that_it_is_done(revision: str) -> None:
+    server = asking()
+    async with responding(server, revision, ACCEPT) as one, responding(server, revision) as two:
+        await one.call("go", {"id": "mine"})
+        assert await server.elicitation_complete("mine")
+        message = await one.end.receive()
+        assert message["method"] == "notifications/elicitation/complete"
+        assert message["params"] == {"elicitationId": "mine"}
+        assert not await server.elicitation_complete("mine")
+        assert not await server.elicitation_complete("unknown")
+        await two.end.ask("ping")
+        assert two.end.heard == []
+
+
+@with_ids
+async def test_that_a_client_is_gone_is_no_error(revision: str) -> None:
+    server = asking()
+    async with responding(server, revision, ACCEPT) as client:
+        await client.call("go", {"id": "mine"})
+    await server.elicitation_complete("mine")
+    assert not await server.elicitation_complete("mine")
+
+
+@with_ids
+async def test_the_oldest_of_too_many_elicitations_are_forgotten(revision: str) -> None:
+    server = Server("many")
+
+    @server.tool()
+    async def require() -> str:
+        raise URLElicitationRequiredError(
+            *(URLElicitation("Go", URL, f"id{n}") for n in range(LIMIT + 1))
+        )
+
+    async with responding(server, revision, ACCEPT) as client:
+        await client.call("require")
+        assert not await server.elicitation_complete("id0")
+        assert await server.elicitation_complete("id1")
+
+
+@pytest.mark.requirement("elicitation.no-complete-notification-2026")
+@modern
+async def test_where_nobody_is_told_of_the_end_there_is_no_id(revision: str) -> None:
+    server = asking()
+    async with responding(server, revision, ACCEPT) as client:
+        await client.call("go", {"id": "mine"})
+        assert not await server.elicitation_complete("mine")
+        await client.end.ask("tools/list")
+        assert client.end.heard == []
+
+
+@pytest.mark.requirement(
+    "elicitation.required-error",
+    "elicitation.required-error-data",
+    "elicitation.required-error-url-mode",
+)
+@with_ids
+async def test_a_request_can_be_refused_until_its_user_has_been_somewhere(revision: str) -> None:
+    server = asking()
+    async with responding(server, revision, ACCEPT) as client:
+        error = (await client.call("require", {"pages": 2}))["error"]
+        assert error["code"] == -32042
+        assert error["data"]["elicitations"] == [
+            {"mode": "url", "message": f"Page {n}", "url": f"{URL}{n}", "elicitationId": f"id{n}"}
+            for n in range(2)
+        ]
+        assert await server.elicitation_complete("id1")
+        assert (await client.end.receive())["params"] == {"elicitationId": "id1"}
+
+
+@pytest.mark.requirement("elicitation.required-error-data", "elicitation.required-error-url-mode")
+def test_the_error_names_at_least_one_page_and_gives_each_an_id() -> None:
+    with pytest.raises(ValueError, match="expected a URL elicitation"):
+        URLElicitationRequiredError()
+    error = URLElicitationRequiredError(URLElicitation("Go", URL), URLElicitation("Go", URL))
+    ids = [each["elicitationId"] for each in error.data["elicitations"]]
+    assert len(set(ids)) == 2
+
+
+@pytest.mark.requirement(
+    "elicitation.required-error-only-url", "elicitation.no-required-error-2026"
+)
+@pytest.mark.parametrize("revision", ALL)
+async def test_nothing_else_is_refused_with_the_code_for_pages(revision: str) -> None:
+    server = Server("form")
+    form = {"type": "object", "properties": {}}
+
+    @server.tool()
+    async def ask(ctx: Context) -> str:
+        return (await ctx.elicit("Who?", form)).action
+
+    async with responding(server, revision, ACCEPT, {"elicitation": {"url": {}}}) as client:
+        assert (await client.call("ask"))["error"]["code"] == refusal_code(revision)
+
+
+@pytest.mark.requirement("elicitation.no-required-error-2026", "elicitation.url-outcome-by-retry")
+@modern
+async def test_where_results_ask_for_pages_the_error_becomes_one(revision: str) -> None:
+    server = Server("pages")
+    done: list[bool] = []
+
+    @server.tool()
+    async def work() -> str:
+        if not done:
+            raise URLElicitationRequiredError(URLElicitation("Go", URL, "mine"))
+        return "worked"
+
+    params = {"name": "work", "arguments": {}}
+    async with speaking_to(server, revision) as end:
+        can: dict[str, Any] = {"elicitation": {"url": {}}}
+        first = (await end.ask("tools/call", params, capabilities=can))["result"]
+        assert first["inputRequests"] == {
+            "elicitation-1": {
+                "method": "elicitation/create",
+                "params": {"mode": "url", "message": "Go", "url": URL},
+            }
+        }
+        again = {**params, "inputResponses": {"elicitation-1": {"action": "accept"}}}
+        second = await end.ask("tools/call", again, capabilities=can)
+        assert second["result"]["resultType"] == "input_required"
+        done.append(True)
+        assert text_in(await end.ask("tools/call", again, capabilities=can)) == "worked"
+
+
+@pytest.mark.requirement("elicitation.url-accept-is-consent", "elicitation.url-outcome-by-retry")
+@with_urls
+async def test_a_page_is_asked_for_until_all_is_done_there(revision: str) -> None:
+    server = Server("patient")
+    visits: list[int] = []
+
+    @server.tool()
+    async def connect(ctx: Context) -> str:
+        while len(visits) < 3:
+            answer = await ctx.elicit_url("Please connect", URL)
+            if answer.action != "accept":
+                return answer.action
+        return "connected"
+
+    def visit(params: Any) -> dict[str, Any]:
+        visits.append(1)
+        return {"action": "accept"}
+
+    async with responding(server, revision, {"elicitation/create": visit}) as client:
+        assert text_in(await client.call("connect")) == "connected"
+        assert len(client.asked) == 3
+    visits.clear()
+    declined = {"elicitation/create": {"action": "decline"}}
+    async with responding(server, revision, declined) as client:
+        assert text_in(await client.call("connect")) == "decline"

@@ -1,0 +1,97 @@
+"""The store of events in memory: what can be had again, and what it forgets to stay small."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_protocol.asgi.events import MemoryEventStore
+
+
+async def after(store: MemoryEventStore, event: str) -> list[bytes] | None:
+    found = await store.after(event)
+    return None if found is None else [each.message for each in found[1]]
+
+
+@pytest.mark.requirement("http.event-id-unique", "http.event-id-per-stream-cursor")
+async def test_what_came_after_an_event_on_its_own_stream_can_be_had() -> None:
+    store = MemoryEventStore()
+    ids: list[str] = []
+    for number in range(4):
+        ids.append(await store.add("a", b"a%d" % number))
+        ids.append(await store.add("b", b"b%d" % number))
+    assert len(set(ids)) == len(ids)
+    assert await after(store, ids[2]) == [b"a2", b"a3"]
+    assert await after(store, ids[7]) == []
+    found = await store.after(ids[0])
+    assert found is not None
+    stream, rest = found
+    assert (stream, [each.id for each in rest]) == ("a", [ids[2], ids[4], ids[6]])
+
+
+async def test_a_stream_keeps_its_newest_events() -> None:
+    store = MemoryEventStore(events=2)
+    ids = [await store.add("a", b"%d" % number) for number in range(4)]
+    assert await after(store, ids[0]) is None  # what came right after it is gone
+    assert await after(store, ids[1]) == [b"2", b"3"]
+    assert await after(store, ids[3]) == []
+
+
+async def test_the_oldest_streams_make_room_for_the_newest() -> None:
+    store = MemoryEventStore(size=10_000)
+    ids = [await store.add(f"stream{number}", bytes(2000)) for number in range(10)]
+    assert len(store) == 4
+    assert await after(store, ids[0]) is None
+    assert await after(store, ids[9]) == []
+
+
+async def test_events_without_a_message_take_room_too() -> None:
+    store = MemoryEventStore(size=10_000)
+    for number in range(1000):
+        await store.add(f"stream{number}", b"")
+    assert len(store) < 100
+
+
+async def test_one_stream_that_is_larger_than_all_there_is_keeps_its_end() -> None:
+    store = MemoryEventStore(size=3000)
+    ids = [await store.add("a", bytes(1000)) for _ in range(10)]
+    assert await after(store, ids[-2]) == [bytes(1000)]
+    assert await after(store, ids[0]) is None
+    big = await store.add("a", bytes(5000))
+    assert await after(store, ids[-1]) == [bytes(5000)]
+    assert await after(store, big) == []
+
+
+async def test_no_id_is_given_twice_though_its_stream_was_forgotten() -> None:
+    store = MemoryEventStore(size=500)
+    before = [await store.add("a", bytes(100)), await store.add("a", bytes(100))]
+    await store.add("b", bytes(400))
+    later = await store.add("a", b"new")
+    assert later not in before
+    assert [await after(store, each) for each in before] == [None, None]
+
+
+async def test_a_stream_that_is_discarded_is_gone_and_makes_room() -> None:
+    store = MemoryEventStore(size=1000)
+    first = await store.add("a", bytes(500))
+    await store.discard("a")
+    await store.discard("a")
+    await store.discard("never")
+    assert (await store.after(first), len(store)) == (None, 0)
+    ids = [await store.add(name, b"") for name in "bcde"]
+    assert [await after(store, each) for each in ids] == [[], [], [], []]
+
+
+@given(st.text() | st.from_regex(r"a-?[0-9]{0,30}", fullmatch=True))
+async def test_any_text_at_all_is_taken_for_an_id(text: str) -> None:
+    store = MemoryEventStore()
+    known = await store.add("a", b"one")
+    found = await store.after(text)
+    assert found is None or text.partition("-")[2].lstrip("0") == known.partition("-")[2]
+
+
+@pytest.mark.parametrize("limits", [{"events": 0}, {"size": 0}])
+def test_limits_below_one_are_refused(limits: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        MemoryEventStore(**limits)

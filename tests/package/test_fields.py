@@ -1,0 +1,169 @@
+"""Values of HTTP headers: encoding, decoding, and what says the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_protocol.errors import LocalProtocolError
+from mcp_protocol.framing.fields import (
+    SAFE_INTEGER,
+    decode_value,
+    encode_value,
+    is_token,
+    is_visible_ascii,
+    media_type,
+    says,
+    value_text,
+)
+
+
+@pytest.mark.requirement(
+    "headers.value-base64",
+    "headers.value-encoding",
+    "headers.sentinel-collision",
+    "headers.sentinel-exact",
+    "headers.empty-string",
+    "headers.mcp-name-encoding",
+)
+@pytest.mark.parametrize(
+    ("text", "encoded"),
+    [
+        ("us-west1", "us-west1"),
+        ("us west 1", "us west 1"),
+        ("a\tb", "a\tb"),
+        ("", ""),
+        ("Hello, \u4e16\u754c", "=?base64?SGVsbG8sIOS4lueVjA==?="),
+        (" padded ", "=?base64?IHBhZGRlZCA=?="),
+        ("\ttab", "=?base64?CXRhYg==?="),
+        ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
+        ("a\r\nX-Evil: 1", "=?base64?YQ0KWC1FdmlsOiAx?="),
+        ("\x00", "=?base64?AA==?="),
+        ("\x7f", "=?base64?fw==?="),
+        ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
+        ("=?base64?=", "=?base64?PT9iYXNlNjQ/PQ==?="),
+        ("=?BASE64?SGVsbG8=?=", "=?BASE64?SGVsbG8=?="),
+        ("=?base64?SGVsbG8=", "=?base64?SGVsbG8="),
+    ],
+)
+def test_a_value_is_encoded_only_where_it_must(text: str, encoded: str) -> None:
+    assert encode_value(text) == encoded
+    assert decode_value(encoded) == text
+
+
+@given(st.text(st.characters(blacklist_categories=["Cs"])))
+def test_every_text_comes_back_and_is_safe_in_a_header(text: str) -> None:
+    encoded = encode_value(text)
+    assert all(" " <= letter <= "~" or letter == "\t" for letter in encoded)
+    assert encoded == encoded.strip()
+    assert decode_value(encoded) == text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "=?base64?SGVsbG8?=",
+        "=?base64?a b=?=",
+        "=?base64?gA==?=",
+        "=?base64?\xe4?=",
+        "\xe4",
+        "a\x00",
+    ],
+)
+def test_a_value_that_cannot_be_read_is_refused(value: str) -> None:
+    with pytest.raises(ValueError, match=r"Base64|invalid characters"):
+        decode_value(value)
+
+
+def test_half_a_surrogate_pair_has_no_header() -> None:
+    with pytest.raises(LocalProtocolError, match="expected text"):
+        encode_value("\ud800")
+
+
+@pytest.mark.requirement("headers.value-conversion", "headers.param-integer-range")
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("a b", "a b"),
+        (-7, "-7"),
+        (10**15, "1000000000000000"),
+        (SAFE_INTEGER, "9007199254740991"),
+        (-SAFE_INTEGER, "-9007199254740991"),
+        (42.0, "42"),
+        (True, "true"),
+        (False, "false"),
+    ],
+)
+def test_a_value_of_the_body_has_one_text(value: Any, text: str) -> None:
+    assert value_text(value) == text
+    assert says(text, value)
+
+
+@pytest.mark.requirement("headers.param-integer-range")
+@pytest.mark.parametrize("value", [2**53, -(2**53), 1e300, 1.5, float("nan"), None, [1], {"a": 1}])
+def test_a_value_that_would_not_arrive_as_it_is_gets_no_header(value: Any) -> None:
+    with pytest.raises(LocalProtocolError, match="for a header"):
+        value_text(value)
+
+
+@pytest.mark.requirement("headers.values-case-sensitive")
+@pytest.mark.parametrize(
+    ("header", "body", "same"),
+    [
+        ("42.0", 42, True),
+        ("42", 42.0, True),
+        ("4.2e1", 42, True),
+        ("=?base64?NDI=?=", 42, True),
+        ("43", 42, False),
+        ("", 42, False),
+        ("forty-two", 42, False),
+        ("nan", 42, False),
+        ("1", True, False),
+        ("1", "1", True),
+        ("42.0", "42", False),
+        ("true", True, True),
+        ("True", True, False),
+        ("TOOLS/CALL", "tools/call", False),
+        ("=?base64?YQ==?=", "a", True),
+        ("null", None, False),
+        ("a", ["a"], False),
+    ],
+)
+def test_a_header_says_what_the_body_says(header: str, body: Any, same: bool) -> None:
+    assert says(header, body) is same
+
+
+@pytest.mark.parametrize(
+    ("text", "token", "visible"),
+    [
+        ("Region", True, True),
+        ("a.b-c_d!", True, True),
+        ("", False, False),
+        ("a b", False, False),
+        ("a:b", False, True),
+        ("\u00e4", False, False),
+        ("a\n", False, False),
+        ("~", True, True),
+        ("\x7f", False, False),
+    ],
+)
+def test_tokens_and_visible_text_are_told_from_the_rest(
+    text: str, token: bool, visible: bool
+) -> None:
+    assert (is_token(text), is_visible_ascii(text)) == (token, visible)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "expected"),
+    [
+        ("application/json", "application/json"),
+        ("Application/JSON; charset=utf-8", "application/json"),
+        (" text/event-stream ;a=b", "text/event-stream"),
+        ("", ""),
+    ],
+)
+def test_a_media_type_is_read_without_case_and_parameters(content_type: str, expected: str) -> None:
+    assert media_type(content_type) == expected

@@ -1,0 +1,263 @@
+"""The header fields by which a client over HTTP repeats what its requests are about."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol.errors import InvalidParamsError
+from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.transports.http.channel import HttpChannel
+from mcp_protocol.transports.http.requests import HttpSettings
+from package.http_script import Script, error, result, scripted
+from package.http_server import Asked, HttpServer, Reply
+from package.rules import holding
+from package.wire import encoded, facts, request
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=holding("headers.mcp-method"))
+def revision(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+def tool(name: str, **properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": name, "inputSchema": {"type": "object", "properties": properties}}
+
+
+MARKED = tool(
+    "marked",
+    region={"type": "string", "x-mcp-header": "Region"},
+    flag={"type": "boolean", "x-mcp-header": "Flag"},
+    count={"type": "integer", "x-mcp-header": "Count"},
+    plain={"type": "string"},
+    a={"type": "object", "properties": {"b": {"type": "string", "x-mcp-header": "Deep"}}},
+    b={"type": "string"},
+)
+
+
+def listing(*tools: Mapping[str, Any]) -> Any:
+    async def handler(asked: Asked, reply: Reply) -> None:
+        await reply.json(result(asked, tools=list(tools)))
+
+    return handler
+
+
+def params_of(asked: Asked) -> dict[str, str]:
+    """The fields that repeat arguments, as they were written."""
+    return {name: value for name, value in asked.pairs if name.lower().startswith("mcp-param-")}
+
+
+async def called(revision: str, arguments: Mapping[str, Any]) -> Asked:
+    """The call of the marked tool with some arguments, as the server saw it."""
+    script = Script(revision)
+    script.on["tools/list"] = listing(MARKED)
+    async with scripted(script) as (client, server):
+        await client.list_tools()
+        await client.call_tool("marked", arguments)
+    return server.of("tools/call")[0]
+
+
+@pytest.mark.requirement("headers.mcp-method", "headers.mcp-name", "headers.metadata-on-each-post")
+async def test_requests_repeat_their_method_and_what_they_are_about(revision: str) -> None:
+    async with scripted(Script(revision)) as (client, server):
+        await client.list_tools()
+        await client.call_tool("echo", {})
+        await client.read_resource("x://y/z?q=1")
+        await client.get_prompt("greet")
+    about = {asked.what: asked.fields.get("mcp-name") for asked in server.asked}
+    assert about == {
+        "server/discover": None,
+        "tools/list": None,
+        "tools/call": "echo",
+        "resources/read": "x://y/z?q=1",
+        "prompts/get": "greet",
+    }
+    for asked in server.asked:
+        assert asked.fields["mcp-method"] == asked.message["method"]
+        assert asked.fields["mcp-protocol-version"] == revision
+
+
+@pytest.mark.requirement("headers.mcp-name-encoding", "headers.sentinel-exact")
+@pytest.mark.parametrize(
+    ("name", "header"),
+    [
+        ("wetter-m\u00fcnchen", None),
+        (" padded ", None),
+        ("a\r\nX-Evil: 1", None),
+        ("=?base64?literal?=", None),
+        ("plain name", "plain name"),
+    ],
+)
+async def test_a_name_that_is_no_safe_header_is_encoded(
+    revision: str, name: str, header: str | None
+) -> None:
+    async with scripted(Script(revision)) as (client, server):
+        await client.call_tool(name, {})
+        await client.read_resource(f"x://{name}")
+    (call,) = server.of("tools/call")
+    encoded = f"=?base64?{base64.b64encode(name.encode()).decode()}?="
+    assert call.fields["mcp-name"] == (encoded if header is None else header)
+    assert "x-evil" not in call.fields
+    assert call.message["params"]["name"] == name
+
+
+@pytest.mark.requirement(
+    "headers.param-client-support",
+    "headers.param-mirrored",
+    "headers.client-construction",
+    "headers.value-conversion",
+)
+async def test_marked_arguments_are_repeated_each_once(revision: str) -> None:
+    arguments = {"region": "us-west1", "flag": True, "count": -7, "plain": "x"}
+    asked = await called(revision, arguments)
+    assert params_of(asked) == {
+        "Mcp-Param-Region": "us-west1",
+        "Mcp-Param-Flag": "true",
+        "Mcp-Param-Count": "-7",
+    }
+    names = [name.lower() for name, _ in asked.pairs]
+    assert len(names) == len(set(names))
+    assert asked.fields["mcp-name"] == "marked"
+    assert asked.message["params"]["arguments"] == arguments
+
+
+@pytest.mark.requirement("headers.param-extraction-path")
+async def test_the_argument_at_the_very_path_is_repeated(revision: str) -> None:
+    asked = await called(revision, {"a": {"b": "x"}, "b": "y"})
+    assert params_of(asked) == {"Mcp-Param-Deep": "x"}
+
+
+@pytest.mark.requirement("headers.param-absent-omitted", "headers.param-null-omitted")
+@pytest.mark.parametrize("arguments", [{}, {"region": None}, {"a": {}}, {"a": None}, {"a": 1}])
+async def test_what_is_absent_or_null_has_no_header(
+    revision: str, arguments: Mapping[str, Any]
+) -> None:
+    assert params_of(await called(revision, arguments)) == {}
+
+
+@pytest.mark.requirement(
+    "headers.value-encoding",
+    "headers.value-base64",
+    "headers.value-conversion",
+    "headers.sentinel-collision",
+    "headers.sentinel-exact",
+    "headers.empty-string",
+)
+@pytest.mark.parametrize(
+    ("value", "header"),
+    [
+        ("us west 1", "us west 1"),
+        ("", ""),
+        ("Hello, \u4e16\u754c", "=?base64?SGVsbG8sIOS4lueVjA==?="),
+        (" padded ", "=?base64?IHBhZGRlZCA=?="),
+        ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
+        ("a\r\nX-Evil: 1", "=?base64?YQ0KWC1FdmlsOiAx?="),
+        ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
+        ("=?BASE64?SGVsbG8=?=", "=?BASE64?SGVsbG8=?="),
+    ],
+)
+async def test_values_are_encoded_where_they_must_be(
+    revision: str, value: str, header: str
+) -> None:
+    asked = await called(revision, {"region": value})
+    assert params_of(asked) == {"Mcp-Param-Region": header}
+    assert "x-evil" not in asked.fields
+
+
+@pytest.mark.requirement("headers.param-integer-range")
+async def test_an_integer_that_others_would_round_is_not_sent(revision: str) -> None:
+    asked = await called(revision, {"count": 2**53 - 1})
+    assert params_of(asked) == {"Mcp-Param-Count": "9007199254740991"}
+    with pytest.raises(InvalidParamsError, match="count: expected an integer"):
+        await called(revision, {"count": 2**53})
+
+
+@pytest.mark.requirement("headers.invalid-tool-excluded", "headers.invalid-tool-warning")
+@pytest.mark.parametrize(
+    "bad",
+    [
+        tool("bad", a={"type": "string", "x-mcp-header": ""}),
+        tool("bad", a={"type": "string", "x-mcp-header": "a b"}),
+        tool("bad", a={"type": "string", "x-mcp-header": "A:"}),
+        tool("bad", a={"type": "number", "x-mcp-header": "A"}),
+        tool("bad", a={"type": "object", "x-mcp-header": "A"}),
+        tool("bad", a={"type": "array", "items": {"type": "string", "x-mcp-header": "A"}}),
+        tool(
+            "bad",
+            a={"type": "string", "x-mcp-header": "A"},
+            b={"type": "string", "x-mcp-header": "a"},
+        ),
+    ],
+)
+async def test_a_tool_with_a_bad_mark_is_left_out_alone(
+    revision: str, bad: Mapping[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    script = Script(revision)
+    script.on["tools/list"] = listing(bad, MARKED)
+    with caplog.at_level(logging.WARNING):
+        async with scripted(script) as (client, _):
+            assert [tool.name for tool in await client.list_tools()] == ["marked"]
+    (record,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert "'bad'" in record.getMessage()
+
+
+@pytest.mark.requirement("headers.mismatch-refresh")
+async def test_a_mark_that_came_later_is_learnt_and_the_call_repeated(revision: str) -> None:
+    code = facts(revision).errors.header_mismatch
+    assert code is not None
+    script = Script(revision)
+    script.once["tools/list"] = [listing(tool("marked", region={"type": "string"}))]
+    script.on["tools/list"] = listing(MARKED)
+
+    async def call(asked: Asked, reply: Reply) -> None:
+        if params_of(asked):
+            await reply.json(result(asked))
+        else:
+            await reply.json(error(asked, code, "Mcp-Param-Region is missing"), status=400)
+
+    script.on["tools/call"] = call
+    async with scripted(script) as (client, server):
+        await client.list_tools()
+        got = await client.call_tool("marked", {"region": "us"})
+        assert got.content[0].text == "done"
+    assert server.order()[1:] == ["tools/list", "tools/call", "tools/list", "tools/call"]
+    first, second = server.of("tools/call")
+    assert first.id != second.id
+    assert params_of(second) == {"Mcp-Param-Region": "us"}
+
+
+@pytest.mark.requirement("headers.names-case-insensitive")
+async def test_fields_of_responses_are_read_in_any_case(revision: str) -> None:
+    async def shouting(asked: Asked, reply: Reply) -> None:
+        body = json.dumps(result(asked)).encode()
+        length = str(len(body))
+        await reply.head(200, {"cOnTeNt-TyPe": "APPLICATION/JSON", "CONTENT-LENGTH": length})
+        await reply.raw(body)
+
+    script = Script(revision)
+    script.on["tools/call"] = shouting
+    async with scripted(script) as (client, _):
+        assert (await client.call_tool("echo", {})).content[0].text == "done"
+
+
+@pytest.mark.requirement("headers.mcp-name-tasks-extension")
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
+async def test_requests_about_a_task_name_it(revision: str, method: str) -> None:
+    async with HttpServer(Script(revision)) as server:
+        channel = HttpChannel(server.url, REVISIONS, HttpSettings())
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(channel.run)
+            await channel.send(encoded(request(revision, method, {"taskId": "t \u00e4"})))
+            await channel.close()
+    (asked,) = server.of(method)
+    assert asked.fields["mcp-method"] == method
+    assert asked.fields["mcp-name"] == "=?base64?dCDDpA==?="

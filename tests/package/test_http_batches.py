@@ -1,0 +1,246 @@
+"""Batches over HTTP: several messages in one POST, where the revision has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol import Context, Server
+from mcp_protocol.asgi.settings import Limits
+from package.asgi_client import SESSIONS, Http, asgi
+from package.rules import holding
+from package.wire import INITIALIZED, cancelled, facts, initialize, request
+
+WITH = holding("http.post-body-forms-batch")
+WITHOUT = tuple(revision for revision in SESSIONS if revision not in WITH)
+with_batches = pytest.mark.parametrize("revision", WITH)
+JSON, SSE = "application/json", "text/event-stream"
+
+
+class Meeting:
+    """A server with a tool that waits for another call of it: one alone never ends."""
+
+    def __init__(self) -> None:
+        self.server = Server("tester")
+        self.calls = 0
+        self.both = anyio.Event()
+        self.cancelled = anyio.Event()
+
+        @self.server.tool()
+        async def meet(ctx: Context, name: str) -> str:
+            self.calls += 1
+            if self.calls == 2:
+                self.both.set()
+            await self.both.wait()
+            return name
+
+        @self.server.tool()
+        async def report(ctx: Context, name: str) -> str:
+            await ctx.info(name)
+            return name
+
+        @self.server.tool()
+        async def forever(ctx: Context) -> str:
+            try:
+                await anyio.sleep_forever()
+            finally:
+                self.cancelled.set()
+            return ""
+
+
+def call(tool: str, id: Any, **arguments: Any) -> dict[str, Any]:
+    return request(WITH[0], "tools/call", {"name": tool, "arguments": arguments}, id=id)
+
+
+def ping(id: Any) -> dict[str, Any]:
+    return request(WITH[0], "ping", id=id)
+
+
+async def is_usable(http: Http, revision: str) -> None:
+    """A session still serves."""
+    assert (await http.ask(revision, "ping", id="still")).result == {}
+
+
+@pytest.mark.requirement("http.post-body-forms-batch", "http.request-reply-type")
+@with_batches
+async def test_requests_of_a_batch_run_together_and_are_answered_in_one_array(
+    revision: str,
+) -> None:
+    meeting = Meeting()
+    async with asgi(meeting.server) as http:
+        await http.initialize(revision)
+        batch = [call("meet", 1, name="a"), INITIALIZED, call("meet", "two", name="b")]
+        reply = await http.post(batch)
+        assert (reply.status, reply.fields["content-type"]) == (200, JSON)
+        texts = {each["id"]: each["result"]["content"][0]["text"] for each in reply.json}
+        assert texts == {1: "a", "two": "b"}
+
+
+@with_batches
+async def test_a_batch_of_one_request_is_answered_by_an_array_of_one(revision: str) -> None:
+    async with asgi(Meeting().server) as http:
+        await http.initialize(revision)
+        assert (await http.post([ping(1)])).json == [{"id": 1, "result": {}, "jsonrpc": "2.0"}]
+
+
+@pytest.mark.requirement("http.stream-response-per-request-batch", "http.stream-server-messages")
+@pytest.mark.requirement("http.stream-end-after-response", "http.stream-not-closed-early")
+@with_batches
+@pytest.mark.parametrize("accept", [f"{JSON}, {SSE}", SSE])
+async def test_where_more_is_said_the_answers_come_one_by_one_on_a_stream(
+    revision: str, accept: str
+) -> None:
+    async with asgi(Meeting().server) as http:
+        await http.initialize(revision)
+        batch = [ping(0), call("report", 1, name="a"), call("report", 2, name="b")]
+        reply = await http.post(batch, accept=accept)
+        assert reply.fields["content-type"] == SSE
+        said = [each["params"]["data"] for each in reply.messages if "method" in each]
+        assert sorted(said) == ["a", "b"]
+        assert sorted(each["id"] for each in reply.messages if "result" in each) == [0, 1, 2]
+
+
+@pytest.mark.requirement("http.post-202-batch")
+@with_batches
+@pytest.mark.parametrize(
+    "batch",
+    [
+        [INITIALIZED, INITIALIZED],
+        [{"jsonrpc": "2.0", "id": 5, "result": {}}, {"jsonrpc": "2.0", "id": 6, "result": {}}],
+        [cancelled(7)],
+    ],
+)
+async def test_a_batch_that_asks_for_nothing_is_accepted_without_a_body(
+    revision: str, batch: Any
+) -> None:
+    async with asgi(Meeting().server) as http:
+        await http.initialize(revision)
+        reply = await http.post(batch)
+        assert (reply.status, reply.body) == (202, b"")
+
+
+@with_batches
+async def test_a_batch_of_responses_answers_the_servers_requests(revision: str) -> None:
+    server = Server("tester")
+
+    @server.tool()
+    async def asks(ctx: Context) -> str:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ctx.request, "ping")
+            tasks.start_soon(ctx.request, "ping")
+        return "both"
+
+    async with asgi(server) as http:
+        await http.initialize(revision)
+        async with http.stream("POST", call("asks", 1)) as stream:
+            asked = [await stream.message(), await stream.message()]
+            answers = [{"jsonrpc": "2.0", "id": each["id"], "result": {}} for each in asked]
+            assert (await http.post(answers)).status == 202
+            assert (await stream.message())["result"]["content"][0]["text"] == "both"
+
+
+@pytest.mark.requirement("http.post-body-single")
+@pytest.mark.parametrize("revision", WITHOUT)
+@pytest.mark.parametrize("batch", [[], [ping(1)], [ping(1), INITIALIZED], b" [ {} ]"])
+async def test_where_there_are_no_batches_an_array_is_refused_whole(
+    revision: str, batch: Any
+) -> None:
+    async with asgi(Meeting().server) as http:
+        await http.initialize(revision)
+        reply = await http.post(batch)
+        assert (reply.status, reply.code) == (400, -32600)
+        assert "id" not in reply.json
+        await is_usable(http, revision)
+
+
+@with_batches
+@pytest.mark.parametrize("batch", [b"[]", b"[", b"[1]", b"[{]", b"[null]"])
+async def test_an_array_without_a_message_is_refused(revision: str, batch: bytes) -> None:
+    async with asgi(Meeting().server) as http:
+        await http.initialize(revision)
+        reply = await http.post(batch)
+        assert reply.status == 400
+        assert reply.code in (-32700, -32600)
+        await is_usable(http, revision)
+
+
+@with_batches
+async def test_a_part_that_is_no_message_gets_an_error_beside_the_answers(revision: str) -> None:
+    async with asgi(Meeting().server) as http:
+        await http.initialize(revision)
+        reply = await http.post([5, ping(1), {"jsonrpc": "2.0", "id": 2}])
+        assert reply.status == 200
+        by_id = {each["id"]: each for each in reply.json}
+        assert by_id[None]["error"]["code"] == by_id[2]["error"]["code"] == -32600
+        assert by_id[1]["result"] == {}
+
+
+@with_batches
+async def test_an_id_that_comes_twice_in_a_batch_is_answered_once_and_refused_once(
+    revision: str,
+) -> None:
+    meeting = Meeting()
+    meeting.both.set()
+    async with asgi(meeting.server) as http:
+        await http.initialize(revision)
+        reply = await http.post([call("meet", 1, name="a"), call("meet", 1, name="b")])
+        first, second = sorted(reply.json, key=lambda each: "error" in each)
+        assert first["result"]["content"][0]["text"] == "a"
+        assert (second["id"], second["error"]["code"]) == (1, -32600)
+
+
+@pytest.mark.requirement("jsonrpc.batch-no-initialize")
+@with_batches
+async def test_initialize_does_not_come_in_a_batch(revision: str) -> None:
+    async with asgi(Meeting().server) as http:
+        reply = await http.post([initialize(revision)])
+        assert reply.status == 400
+        assert "mcp-session-id" not in reply.fields
+        await http.initialize(revision)
+        reply = await http.post([initialize(revision, id=9), ping(1)])
+        codes = {each["id"]: each.get("error", {}).get("code") for each in reply.json}
+        assert codes == {9: -32600, 1: None}
+
+
+@with_batches
+async def test_a_request_that_its_own_batch_cancels_is_not_begun(revision: str) -> None:
+    meeting = Meeting()
+    async with asgi(meeting.server) as http:
+        await http.initialize(revision)
+        reply = await http.post([call("meet", 1, name="a"), cancelled(1), ping(2)])
+        assert [each["id"] for each in reply.json] == [2]
+        assert meeting.calls == 0
+
+
+@with_batches
+async def test_of_a_batch_one_request_may_be_cancelled_and_the_rest_is_answered(
+    revision: str,
+) -> None:
+    meeting = Meeting()
+    async with asgi(meeting.server) as http:
+        await http.initialize(revision)
+        batch = [call("forever", 1), call("report", 2, name="b")]
+        async with http.stream("POST", batch) as stream:
+            first = [await stream.message(), await stream.message()]
+            assert "method" in first[0]
+            assert first[1]["id"] == 2
+            await http.post(cancelled(1))
+            assert await stream.messages() == []
+        assert meeting.cancelled.is_set()
+
+
+@with_batches
+async def test_a_batch_over_the_limit_of_a_session_is_refused_whole(revision: str) -> None:
+    meeting = Meeting()
+    async with asgi(meeting.server, limits=Limits(per_session=3)) as http:
+        await http.initialize(revision)
+        reply = await http.post([call("meet", id, name="a") for id in range(4)])
+        assert (reply.status, "Limits.per_session" in str(reply.json)) == (503, True)
+        assert meeting.calls == 0
+        assert len((await http.post([ping(id) for id in range(3)])).json) == 3
+
+
+def test_batches_are_told_by_the_facts() -> None:
+    assert {facts(revision).transports.streamable_http for revision in WITH} == {"session"}

@@ -1,0 +1,297 @@
+"""What a user may say of a client's HTTP requests, and what goes wrong before they are made."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+
+from mcp_protocol.client import connect
+from mcp_protocol.client_side.connecting import Timeouts
+from mcp_protocol.errors import (
+    ConnectFailedError,
+    HttpStatusError,
+    LocalProtocolError,
+    McpError,
+    MissingExtraError,
+)
+from package.http_script import (
+    SESSION,
+    STATELESS,
+    STREAMABLE,
+    Script,
+    SseScript,
+    discovered,
+    opened,
+    scripted,
+)
+from package.http_server import Asked, HttpServer, Reply, unused_port
+
+pytestmark = pytest.mark.anyio
+
+NEWEST = STREAMABLE[-1]
+
+
+@pytest.fixture
+def free_port() -> Iterator[int]:
+    """A port that nobody listens on."""
+    with unused_port() as port:
+        yield port
+
+
+@pytest.fixture(params=STREAMABLE)
+def revision(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+async def test_fields_of_the_user_are_on_every_request(revision: str) -> None:
+    headers = {"Authorization": "Bearer x", "X-Own": "a"}
+    async with scripted(Script(revision, "s"), headers=headers) as (client, server):
+        await client.list_tools()
+    assert {asked.fields["authorization"] for asked in server.asked} == {"Bearer x"}
+    assert {asked.fields["x-own"] for asked in server.asked} == {"a"}
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+async def test_fields_may_be_made_for_each_request(revision: str, awaited: bool) -> None:
+    made: list[str] = []
+
+    def make() -> dict[str, str]:
+        made.append(str(len(made)))
+        return {"X-Number": made[-1]}
+
+    async def make_slowly() -> dict[str, str]:
+        await anyio.lowlevel.checkpoint()
+        return make()
+
+    headers = make_slowly if awaited else make
+    async with scripted(Script(revision), headers=headers) as (client, server):
+        await client.list_tools()
+        await client.list_tools()
+    assert sorted(asked.fields["x-number"] for asked in server.asked) == sorted(made)
+
+
+async def test_fields_of_the_protocol_go_first(revision: str) -> None:
+    headers = {"accept": "text/plain", "MCP-PROTOCOL-VERSION": "x", "content-type": "text/plain"}
+    async with scripted(Script(revision), headers=headers) as (client, server):
+        await client.list_tools()
+    (asked,) = server.of("tools/list")
+    assert "application/json" in asked.fields["accept"]
+    assert asked.fields["content-type"] == "application/json"
+    if revision in STATELESS:
+        assert asked.fields["mcp-protocol-version"] == revision
+    names = [name.lower() for name, _ in asked.pairs]
+    assert len(names) == len(set(names))
+
+
+async def test_what_the_maker_of_fields_raises_leaves_as_it_is(revision: str) -> None:
+    broken = False
+
+    def make() -> dict[str, str]:
+        if broken:
+            raise KeyError("no token")
+        return {}
+
+    async with scripted(Script(revision), headers=make) as (client, _):
+        broken = True
+        with pytest.raises(KeyError, match="no token"):
+            await client.list_tools()
+        broken = False
+        await client.list_tools()
+        broken = True
+    with pytest.raises(KeyError, match="no token"):
+        async with scripted(Script(revision), headers=make):
+            raise AssertionError("it was opened")
+
+
+@pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "\u4e16", "a\0"])
+async def test_a_field_that_cannot_be_sent_is_refused(value: str) -> None:
+    with pytest.raises(LocalProtocolError):
+        async with scripted(Script(NEWEST), headers={"X-Own": value}):
+            raise AssertionError("it was opened")
+
+
+async def test_an_authentication_of_httpx2_is_asked_each_time(revision: str) -> None:
+    class Signing(httpx2.Auth):
+        def auth_flow(
+            self, request: httpx2.Request
+        ) -> Generator[httpx2.Request, httpx2.Response, None]:
+            request.headers["X-Signed"] = "yes"
+            yield request
+
+    async with scripted(Script(revision, "s"), auth=Signing()) as (client, server):
+        await client.list_tools()
+    assert {asked.fields["x-signed"] for asked in server.asked} == {"yes"}
+
+
+async def test_a_client_of_ones_own_makes_the_requests_and_stays_open(revision: str) -> None:
+    async with httpx2.AsyncClient(headers={"X-Client": "mine"}, timeout=0.5) as own:
+        async with scripted(Script(revision), http_client=own) as (client, server):
+            await client.list_tools()
+        assert not own.is_closed
+    assert {asked.fields["x-client"] for asked in server.asked} == {"mine"}
+
+
+async def test_an_application_of_this_process_can_be_the_server(revision: str) -> None:
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        assert scope["type"] == "http"
+        body, more = b"", True
+        while more:
+            part = await receive()
+            body, more = body + part["body"], part["more_body"]
+        message = json.loads(body) if body else {}
+        members: dict[str, Any] = {"tools": []}
+        if message.get("method") == "initialize":
+            members = opened(revision)
+        elif message.get("method") == "server/discover":
+            members = discovered(revision)
+        status = 200 if "id" in message else 202 if message else 405
+        answer = {"jsonrpc": "2.0", "id": message.get("id"), "result": members}
+        out = json.dumps(answer).encode() if status == 200 else b""
+        head = [(b"content-type", b"application/json")] if out else []
+        await send({"type": "http.response.start", "status": status, "headers": head})
+        await send({"type": "http.response.body", "body": out})
+
+    transport = httpx2.ASGITransport(application)
+    async with (
+        httpx2.AsyncClient(transport=transport) as own,
+        connect("http://app/mcp", http_client=own, revision=revision) as client,
+    ):
+        assert await client.list_tools() == []
+
+
+@pytest.mark.parametrize("status", [307, 308])
+async def test_a_redirect_within_the_origin_is_followed(revision: str, status: int) -> None:
+    script = Script(revision, "s")
+
+    async def moved(asked: Asked, reply: Reply) -> None:
+        if asked.target == "/mcp":
+            await reply.whole(status, b"", Location="/mcp/")
+        else:
+            await script(asked, reply)
+
+    async with HttpServer(moved) as server, connect(server.url, revision=revision) as client:
+        await client.list_tools()
+        await client.list_tools()
+    targets = [asked.target for asked in server.of("tools/list")]
+    assert targets[-1] == "/mcp/"
+    assert targets.count("/mcp") == (2 if status == 307 else 0)
+    assert len({asked.body for asked in server.of("tools/list")}) == 2
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["http://127.0.0.1:1/mcp", "https://127.0.0.1/mcp", "//elsewhere.invalid/mcp", "", "http://["],
+)
+async def test_credentials_follow_no_redirect_to_another_origin(location: str) -> None:
+    async def moved(asked: Asked, reply: Reply) -> None:
+        await reply.whole(308, b"", Location=location)
+
+    async with HttpServer(moved) as server:
+        with pytest.raises(HttpStatusError) as caught:
+            async with connect(server.url, headers={"Authorization": "Bearer x"}):
+                raise AssertionError("it was opened")
+    assert caught.value.status == 308
+    assert location in str(caught.value)
+
+
+async def test_redirects_in_a_circle_come_to_an_end() -> None:
+    async def moved(asked: Asked, reply: Reply) -> None:
+        number = int(asked.target.partition("?")[2] or 0)
+        await reply.whole(307, b"", Location=f"/mcp?{number + 1}")
+
+    async with HttpServer(moved) as server:
+        with pytest.raises(ConnectFailedError, match="redirects"):
+            async with connect(server.url, revision=NEWEST):
+                raise AssertionError("it was opened")
+
+
+@pytest.mark.parametrize("revision", [None, SESSION[-1], STATELESS[-1]])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:{port}/mcp",
+        "http://user:pw@127.0.0.1:{port}/mcp?key=secret",
+        "http://nowhere.invalid/mcp",
+        "http://",
+        "http://[broken",
+        "http://127.0.0.1:99999/",
+        "HTTP://127.0.0.1:{port}/",
+    ],
+)
+async def test_no_connection_is_a_readable_error_at_once(
+    url: str, revision: str | None, free_port: int
+) -> None:
+    url = url.replace("{port}", str(free_port))
+    with pytest.raises(ConnectFailedError, match="no connection to") as caught:
+        async with connect(url, revision=revision):
+            raise AssertionError("it was opened")
+    assert "secret" not in str(caught.value)
+    assert "pw" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["server.py", "ftp://host/", "localhost:80", b"http://host/"])
+async def test_a_text_that_is_no_url_is_a_mistake(text: Any) -> None:
+    with pytest.raises(TypeError, match="a list of words, or a URL"):
+        async with connect(text):
+            raise AssertionError("it was opened")
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"transport": "sse"}, {"headers": {}}, {"http_client": object()}, {"auth": ("a", "b")}],
+)
+async def test_what_is_for_http_is_a_mistake_elsewhere(option: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match="for a URL as target"):
+        async with connect(["server"], **option):
+            raise AssertionError("it was opened")
+
+
+async def test_httpx2_is_missed_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "httpx2", None)
+    with pytest.raises(MissingExtraError, match="pip install httpx2"):
+        async with connect("http://127.0.0.1/mcp"):
+            raise AssertionError("it was opened")
+
+
+@pytest.mark.requirement("http.session-id-sent")
+@pytest.mark.parametrize("target", [Script(SESSION[-1], "s"), SseScript(SESSION[-1])])
+async def test_fields_of_the_user_are_no_place_for_those_of_the_session(target: Script) -> None:
+    target.sessions = 0
+    headers = {"Mcp-Session-Id": "forged"} if type(target) is Script else {}
+    async with scripted(target, headers=headers, revision=None) as (client, server):
+        await client.list_tools()
+    if headers:
+        assert server.of("tools/list")[0].fields["mcp-session-id"] == "s"
+
+
+async def test_a_server_that_accepts_no_notification_does_not_hold_up_the_opening(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mcp_protocol.transports.http.streamable.TAKING_SECONDS", 0.2)
+
+    async def silent(asked: Asked, reply: Reply) -> None:
+        await reply.gone()
+
+    script = Script(SESSION[-1])
+    script.on["notifications/initialized"] = silent
+    async with scripted(script, timeouts=Timeouts(opening=5)) as (client, _):
+        assert await client.list_tools()
+
+
+async def test_every_error_is_one_of_the_package(revision: str) -> None:
+    async with (
+        HttpServer(Script(revision)) as server,
+        connect(server.url, revision=revision) as client,
+    ):
+        server.kill()
+        with pytest.raises(McpError):
+            await client.call_tool("echo", {})
+        with pytest.raises(ConnectFailedError):
+            await client.call_tool("echo", {})

@@ -1,0 +1,122 @@
+"""What a server keeps for a session, when a client's session over HTTP is another one.
+
+Source: basic/transports (session management), server/resources#subscriptions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_protocol.client_side.caching import Caching
+from mcp_protocol.client_side.changes import ListeningAgain, ToolsChanged
+from package.http_script import SESSION, Script, error, scripted
+from package.http_server import Asked, HttpServer, Reply
+
+pytestmark = pytest.mark.parametrize("revision", SESSION)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Forgetful(Script):
+    """Forgets its first session when it is told to, and has a stream for each."""
+
+    def __init__(self, revision: str) -> None:
+        super().__init__(revision, "s")
+        self.forgotten: set[str] = set()
+        self.streams: list[Reply] = []
+        self.on["GET"] = self.keep_open
+
+    async def __call__(self, asked: Asked, reply: Reply) -> None:
+        if asked.fields.get("mcp-session-id") in self.forgotten:
+            await reply.whole(404)
+        else:
+            await super().__call__(asked, reply)
+
+    async def keep_open(self, asked: Asked, reply: Reply) -> None:
+        """Begin a stream for messages about no request."""
+        await reply.stream()
+        self.streams.append(reply)
+        await reply.gone()
+
+    async def tell(self, method: str) -> None:
+        """Say something in the last session."""
+        await self.streams[-1].event({"jsonrpc": "2.0", "method": method})
+
+
+def asked_in(server: HttpServer, session: str, *methods: str) -> list[tuple[str, Any]]:
+    """What was asked in a session, without ids: method and params."""
+    return [
+        (asked.what, asked.message["params"])
+        for asked in server.of(*methods)
+        if asked.fields["mcp-session-id"] == session
+    ]
+
+
+KEPT = ("logging/setLevel", "resources/subscribe", "resources/unsubscribe")
+
+
+async def test_what_a_lost_session_kept_is_asked_for_in_the_new_one(revision: str) -> None:
+    script = Forgetful(revision)
+    async with scripted(script) as (client, server):
+        for level in ("error", "info"):
+            await client.set_level(level)
+        for uri in ("memo://a", "memo://b"):
+            await client.subscribe(uri)
+        await client.unsubscribe("memo://a")
+        script.forgotten.add("s")
+        await client.list_tools()
+        await client.list_tools()
+    assert asked_in(server, "s2", *KEPT) == [
+        ("logging/setLevel", {"level": "info"}),
+        ("resources/subscribe", {"uri": "memo://b"}),
+    ]
+
+
+async def test_what_cannot_be_had_again_is_told_in_the_log(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def gone(asked: Asked, reply: Reply) -> None:
+        await reply.json(error(asked, -32002, "no such resource"))
+
+    script = Forgetful(revision)
+    async with scripted(script) as (client, server):
+        await client.subscribe("memo://a")
+        script.forgotten.add("s")
+        script.once["resources/subscribe"] = [gone]
+        await client.list_tools()
+        await client.list_tools()
+    assert len(asked_in(server, "s2", *KEPT)) == 1
+    assert "resources/subscribe memo://a: not restored" in caplog.text
+
+
+async def test_a_listener_is_told_to_look_again_and_subscribed_in_the_new_session(
+    revision: str,
+) -> None:
+    script = Forgetful(revision)
+    async with scripted(script) as (client, server):
+        await server.until("GET")
+        async with client.listen(tools=True, uris=["memo://a"]) as changes:
+            script.forgotten.add("s")
+            await client.list_tools()
+            assert await anext(changes) == ListeningAgain()
+            await server.until("GET", times=2)
+            await script.tell("notifications/tools/list_changed")
+            assert await anext(changes) == ToolsChanged()
+        last = asked_in(server, "s2", *KEPT)
+    subscription = {"uri": "memo://a"}
+    assert last == [("resources/subscribe", subscription), ("resources/unsubscribe", subscription)]
+
+
+async def test_nothing_is_asked_for_again_where_nothing_was_kept(revision: str) -> None:
+    script = Forgetful(revision)
+    async with scripted(script, cache=Caching()) as (client, server):
+        script.forgotten.add("s")
+        await client.list_tools()
+        await client.list_tools()
+        before = server.order()
+        assert not set(before) & set(KEPT)

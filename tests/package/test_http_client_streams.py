@@ -1,0 +1,379 @@
+"""Streams of events over Streamable HTTP: taken up again, polled, held open, given up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol.client import ClientHandlers
+from mcp_protocol.errors import AnswerLostError
+from mcp_protocol.transports.http import streams
+from package.http_script import SESSION, Script, result, scripted
+from package.http_server import Asked, Handler, Reply
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=SESSION)
+def revision(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pauses that no server asked for are short."""
+    monkeypatch.setattr(streams, "FIRST_PAUSE", 0.01)
+
+
+class Listener(ClientHandlers):
+    """Keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+        self.news = anyio.Event()
+
+    async def logging_message(self, params: Any, ctx: Any) -> None:
+        self.heard.append(params.data)
+        self.news.set()
+        self.news = anyio.Event()
+
+    async def until(self, count: int) -> list[Any]:
+        """What was heard, once it is so much."""
+        with anyio.fail_after(20):
+            while len(self.heard) < count:
+                await self.news.wait()
+        return self.heard
+
+
+def log(data: str) -> dict[str, Any]:
+    return {
+        "jsonrpc": "2.0",
+        "method": "notifications/message",
+        "params": {"level": "info", "data": data},
+    }
+
+
+def breaking(id: str | None = "1-0", retry: int | None = None, *, end: bool = False) -> Handler:
+    """A handler that begins a stream, gives it an id, and breaks off."""
+
+    async def handler(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.event(id=id, retry=retry)
+        await (reply.end() if end else reply.cut())
+
+    return handler
+
+
+class Calls(Script):
+    """Keeps the tool calls, which other requests may be answered by."""
+
+    def __init__(self, revision: str, session: str | None = "abc") -> None:
+        super().__init__(revision, session)
+        self.calls: list[Asked] = []
+
+    async def __call__(self, asked: Asked, reply: Reply) -> None:
+        if asked.what == "tools/call":
+            self.calls.append(asked)
+        await super().__call__(asked, reply)
+
+
+def resumed(script: Calls, *, after: str = "1-0") -> Handler:
+    """A handler that goes on with the stream of the tool call, and with no other."""
+
+    async def handler(asked: Asked, reply: Reply) -> None:
+        if asked.fields.get("last-event-id") != after:
+            await reply.whole(405)
+            return
+        await reply.stream()
+        await reply.event(result(script.calls[-1]), id="1-1")
+        await reply.end()
+
+    return handler
+
+
+def gets(server: Any) -> list[str | None]:
+    """The last event of each GET that takes a stream up again."""
+    found = [asked.fields.get("last-event-id") for asked in server.of("GET")]
+    return [id for id in found if id is not None]
+
+
+@pytest.mark.requirement(
+    "http.resume-after-break",
+    "http.resume-after-any-disconnect",
+    "http.resume-always-get",
+    "http.stream-any-disconnect",
+    "http.prime-event-not-a-message",
+)
+@pytest.mark.parametrize("end", [False, True], ids=["broken", "closed"])
+async def test_a_stream_is_taken_up_again_by_a_get_that_names_the_last_event(
+    revision: str, end: bool
+) -> None:
+    script = Calls(revision)
+    script.on = {"tools/call": breaking(end=end), "GET": resumed(script)}
+    async with scripted(script) as (client, server):
+        assert (await client.call_tool("echo", {})).content[0].text == "done"
+    assert gets(server) == ["1-0"]
+    assert len(server.of("tools/call")) == 1
+    get = next(asked for asked in server.of("GET") if "last-event-id" in asked.fields)
+    assert get.target == "/mcp"
+    assert get.fields["mcp-session-id"] == "abc"
+    assert "text/event-stream" in get.fields["accept"]
+    assert get.body == b""
+
+
+@pytest.mark.requirement("http.stream-any-disconnect")
+async def test_an_event_that_was_cut_is_dropped_and_does_not_count(revision: str) -> None:
+    async def call(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.event(log("a"), id="1-0")
+        await reply.part(b'id: 1-9\ndata: {"jsonrpc": "2.0", "id": 1, "resu')
+        await reply.cut()
+
+    listener = Listener()
+    script = Calls(revision)
+    script.on = {"tools/call": call, "GET": resumed(script)}
+    async with scripted(script, handlers=listener) as (client, server):
+        assert (await client.call_tool("echo", {})).content[0].text == "done"
+        assert await listener.until(1) == ["a"]
+    assert gets(server) == ["1-0"]
+
+
+@pytest.mark.requirement("http.client-polls")
+async def test_a_server_may_close_the_connection_again_and_again(revision: str) -> None:
+    script = Calls(revision)
+    wanted = iter(["1-0", "1-1", "1-2"])
+
+    async def get(asked: Asked, reply: Reply) -> None:
+        last = asked.fields.get("last-event-id")
+        if last is None:
+            await reply.whole(405)
+            return
+        assert last == next(wanted)
+        if last == "1-2":
+            await resumed(script, after="1-2")(asked, reply)
+        else:
+            await breaking("1-1" if last == "1-0" else "1-2", end=True)(asked, reply)
+
+    script.on = {"tools/call": breaking(end=True), "GET": get}
+    async with scripted(script) as (client, server):
+        assert (await client.call_tool("echo", {})).content[0].text == "done"
+    assert gets(server) == ["1-0", "1-1", "1-2"]
+
+
+@pytest.mark.requirement("http.retry-respected")
+async def test_the_client_waits_as_long_as_the_server_said(revision: str) -> None:
+    closed: list[float] = []
+
+    async def call(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.event(id="1-0", retry=700)
+        await reply.end()
+        closed.append(anyio.current_time())
+
+    script = Calls(revision)
+    script.on = {"tools/call": call, "GET": resumed(script)}
+    async with scripted(script) as (client, server):
+        await client.call_tool("echo", {})
+    get = next(asked for asked in server.of("GET") if "last-event-id" in asked.fields)
+    assert 0.7 <= get.at - closed[0] < 2.0
+
+
+async def test_a_stream_without_ids_cannot_be_taken_up_again(revision: str) -> None:
+    script = Calls(revision)
+    script.on["tools/call"] = breaking(id=None)
+    async with scripted(script) as (client, server):
+        with pytest.raises(AnswerLostError, match="ended before the answer came"):
+            await client.call_tool("echo", {})
+        assert await client.list_tools()
+    assert gets(server) == []
+
+
+@pytest.mark.parametrize("status", [400, 404, 405, 410])
+async def test_a_server_that_resumes_nothing_fails_the_call_at_once(
+    revision: str, status: int
+) -> None:
+    async def get(asked: Asked, reply: Reply) -> None:
+        await reply.whole(status if "last-event-id" in asked.fields else 405)
+
+    script = Calls(revision, session=None)
+    script.on = {"tools/call": breaking(), "GET": get}
+    async with scripted(script) as (client, server):
+        with pytest.raises(AnswerLostError, match=f"HTTP {status}"):
+            await client.call_tool("echo", {})
+    assert gets(server) == ["1-0"]
+
+
+async def test_attempts_that_bring_nothing_come_to_an_end(revision: str) -> None:
+    async def get(asked: Asked, reply: Reply) -> None:
+        if "last-event-id" not in asked.fields:
+            await reply.whole(405)
+        elif len(gets(server)) % 2:
+            await reply.whole(503)
+        else:
+            await reply.stream()
+            await reply.end()
+
+    script = Calls(revision)
+    script.on = {"tools/call": breaking(), "GET": get}
+    async with scripted(script) as (client, server):
+        with pytest.raises(AnswerLostError, match="5 attempts"):
+            await client.call_tool("echo", {})
+    assert len(gets(server)) == 5
+
+
+@pytest.mark.requirement("http.get-accept", "http.get-optional", "http.multiple-streams")
+async def test_a_stream_for_what_belongs_to_no_request_is_held_open(revision: str) -> None:
+    async def get(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.event(log("a"))
+        await reply.gone()
+
+    listener = Listener()
+    script = Calls(revision)
+    script.on["GET"] = get
+    async with scripted(script, handlers=listener) as (client, server):
+        assert await listener.until(1) == ["a"]
+        await client.call_tool("echo", {})
+    (asked,) = server.of("GET")
+    assert "text/event-stream" in asked.fields["accept"]
+    assert "last-event-id" not in asked.fields
+    assert asked.fields["mcp-session-id"] == "abc"
+    assert server.order().index("GET") > server.order().index("notifications/initialized")
+
+
+@pytest.mark.requirement("http.tasks-any-stream")
+async def test_what_a_server_asks_on_that_stream_is_answered(revision: str) -> None:
+    class Handlers(ClientHandlers):
+        async def list_roots(self, params: Any, ctx: Any) -> Any:
+            return {"roots": []}
+
+    async def get(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.event({"jsonrpc": "2.0", "id": "q", "method": "roots/list"})
+        await reply.gone()
+
+    script = Script(revision, "abc")
+    script.on["GET"] = get
+    async with scripted(script, handlers=Handlers()) as (_, server):
+        (answer,) = await server.until("response")
+    assert answer.message == {"jsonrpc": "2.0", "id": "q", "result": {"roots": []}}
+    assert answer.fields["mcp-session-id"] == "abc"
+
+
+@pytest.mark.requirement("http-compat.handle-removals")
+@pytest.mark.parametrize("status", [400, 404, 405, 501])
+async def test_a_server_without_such_a_stream_is_no_error(
+    revision: str, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def get(asked: Asked, reply: Reply) -> None:
+        await reply.whole(status)
+
+    script = Script(revision)
+    script.on["GET"] = get
+    async with scripted(script) as (client, server):
+        await server.until("GET")
+        await client.call_tool("echo", {})
+    assert [record for record in caplog.records if record.levelname != "DEBUG"] == []
+    assert len(server.of("initialize")) == 1
+
+
+async def test_the_open_stream_is_taken_up_again_where_it_broke(revision: str) -> None:
+    async def get(asked: Asked, reply: Reply) -> None:
+        last = asked.fields.get("last-event-id")
+        await reply.stream()
+        if last is None:
+            await reply.event(log("a"), id="0-1")
+            await reply.cut()
+        await reply.event(log(f"after {last}"), id="0-2")
+        await reply.gone()
+
+    listener = Listener()
+    script = Calls(revision)
+    script.on["GET"] = get
+    async with scripted(script, handlers=listener):
+        assert await listener.until(2) == ["a", "after 0-1"]
+
+
+async def test_an_answer_on_another_stream_ends_the_waiting(revision: str) -> None:
+    ready = anyio.Event()
+    script = Calls(revision)
+
+    async def get(asked: Asked, reply: Reply) -> None:
+        if "last-event-id" in asked.fields:
+            await reply.whole(404)
+            return
+        await reply.stream()
+        await ready.wait()
+        await reply.event(result(script.calls[0]))
+        await reply.gone()
+
+    async def call(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.event(id="1-0", retry=60_000)
+        await reply.end()
+        ready.set()
+
+    script.on = {"tools/call": call, "GET": get}
+    async with scripted(script) as (client, server):
+        with anyio.fail_after(10):
+            assert (await client.call_tool("echo", {})).content[0].text == "done"
+    assert gets(server) == []
+
+
+@pytest.mark.requirement("http.cancel-by-notification")
+async def test_cancelling_says_so_and_closes_the_stream(revision: str) -> None:
+    begun = anyio.Event()
+
+    async def call(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.event(id="1-0")
+        begun.set()
+        await reply.gone()
+
+    script = Calls(revision)
+    script.on["tools/call"] = call
+    async with scripted(script) as (client, server):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "echo", {})
+            await begun.wait()
+            tasks.cancel_scope.cancel()
+        (cancelled,) = await server.until("notifications/cancelled")
+        await server.until_left(1)
+        await client.list_tools()
+    assert cancelled.message["params"]["requestId"] == script.calls[0].id
+    assert gets(server) == []
+
+
+async def test_a_server_that_does_not_end_a_stream_after_the_answer_is_left(revision: str) -> None:
+    async def call(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.event(result(asked))
+        await reply.gone()
+        gone.set()
+
+    gone = anyio.Event()
+    script = Calls(revision)
+    script.on["tools/call"] = call
+    async with scripted(script) as (client, _):
+        assert (await client.call_tool("echo", {})).content[0].text == "done"
+        with anyio.fail_after(5):
+            await gone.wait()
+
+
+@pytest.mark.requirement("http.get-client-close", "http.shutdown-by-close")
+async def test_closing_closes_every_stream_and_says_nothing_more(revision: str) -> None:
+    async def get(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.gone()
+
+    script = Script(revision)
+    script.on["GET"] = get
+    async with scripted(script) as (client, server):
+        await server.until("GET")
+        before = server.order()
+        await client.close()
+        await server.until_left(1)
+        assert server.order() == before

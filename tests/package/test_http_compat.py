@@ -1,0 +1,394 @@
+"""One address, whichever transport and revision the server there speaks: how a client finds out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol.client import connect
+from mcp_protocol.client_side.connecting import Timeouts
+from mcp_protocol.errors import HttpStatusError, McpError, RemoteError, RevisionError
+from mcp_protocol.transports.http import sse
+from package.http_script import (
+    SESSION,
+    SSE_ONLY,
+    STATELESS,
+    STREAMABLE,
+    Script,
+    SseScript,
+    discovered,
+    error,
+    opened,
+    result,
+    scripted,
+)
+from package.http_server import Asked, Handler, HttpServer, Reply
+from package.rules import holding
+from package.wire import ALL, facts
+
+pytestmark = pytest.mark.anyio
+
+MODERN = STATELESS[-1]
+NEWEST = SESSION[-1]
+
+
+def refusing(status: int, body: bytes = b"", kind: str = "text/html") -> Handler:
+    """A handler with always the same refusal."""
+
+    async def handler(asked: Asked, reply: Reply) -> None:
+        await reply.whole(status, body, Content_Type=kind)
+
+    return handler
+
+
+def failing(code: int, status: int, *, with_id: bool = True, **data: Any) -> Handler:
+    """A handler that refuses by a JSON-RPC error."""
+
+    async def handler(asked: Asked, reply: Reply) -> None:
+        await reply.json(error(asked if with_id else None, code, **data), status=status)
+
+    return handler
+
+
+class Older(SseScript):
+    """A server of HTTP+SSE that refuses posts to its stream's address in its own way."""
+
+    def __init__(self, refusal: Handler) -> None:
+        super().__init__(SSE_ONLY[-1])
+        self._refusal = refusal
+
+    async def __call__(self, asked: Asked, reply: Reply) -> None:
+        if asked.verb == "POST" and asked.target == "/mcp":
+            await self._refusal(asked, reply)
+        else:
+            await super().__call__(asked, reply)
+
+
+@pytest.mark.requirement("http-compat.client-accepts-url", "http-compat.implement-old-revision")
+@pytest.mark.parametrize("spoken", ALL)
+async def test_one_address_is_enough_whatever_the_server_speaks(spoken: str) -> None:
+    script = SseScript(spoken) if spoken in SSE_ONLY else Script(spoken)
+    async with scripted(script, revision=None) as (client, server):
+        assert client.revision == spoken
+        assert [tool.name for tool in await client.list_tools()] == ["echo"]
+    assert server.asked[0].target == "/mcp"
+
+
+@pytest.mark.requirement(
+    "http-compat.try-modern-post-first",
+    "http-compat.modern-first",
+    "http.version-header-every-post",
+    "headers.metadata-on-each-post",
+)
+async def test_a_modern_request_is_tried_first_and_enough_for_a_modern_server() -> None:
+    async with scripted(Script(MODERN), revision=None) as (client, server):
+        await client.list_tools()
+    first = server.asked[0]
+    assert server.order() == ["server/discover", "tools/list"]
+    assert {"application/json", "text/event-stream"} <= set(first.fields["accept"].split(", "))
+    assert first.fields["mcp-protocol-version"] == MODERN
+    assert first.fields["mcp-method"] == "server/discover"
+    key = facts(MODERN).meta.protocol_version
+    assert first.message["params"]["_meta"][key] == MODERN
+
+
+@pytest.mark.requirement("http-compat.try-post-first")
+@pytest.mark.parametrize("revision", SESSION)
+async def test_a_client_of_a_handshake_revision_begins_with_initialize(revision: str) -> None:
+    async with scripted(Script(revision)) as (_, server):
+        await server.until("notifications/initialized")
+    assert server.order()[:2] == ["initialize", "notifications/initialized"]
+    assert server.asked[0].verb == "POST"
+
+
+NOT_MODERN: Mapping[str, Handler] = {
+    "empty": refusing(400),
+    "text": refusing(400, b"Bad Request: no session", "text/plain"),
+    "HTML": refusing(404, b"<html>"),
+    "method": refusing(405),
+    "not acceptable": refusing(406),
+    "server error": refusing(500, b"oops"),
+    "JSON": refusing(400, b'{"error": "bad"}', "application/json"),
+    "other error": failing(-32000, 400),
+    "other error without id": failing(-32000, 400, with_id=False),
+    "unknown method": failing(-32601, 200),
+    "answer of a page": refusing(200, b"<html>"),
+}
+
+
+@pytest.mark.requirement("http-compat.unrecognized-400-fallback", "http-compat.era-cached")
+@pytest.mark.parametrize("refusal", NOT_MODERN)
+async def test_what_no_modern_server_says_leads_to_initialize_and_stays_there(
+    refusal: str,
+) -> None:
+    script = Script(NEWEST)
+    script.on["server/discover"] = NOT_MODERN[refusal]
+    async with scripted(script, revision=None) as (client, server):
+        assert client.revision == NEWEST
+        for _ in range(3):
+            await client.list_tools()
+    posts = [what for what in server.order() if what not in ("GET", "DELETE")]
+    assert (
+        posts == ["server/discover", "initialize", "notifications/initialized"] + ["tools/list"] * 3
+    )
+    later = server.of("tools/list")
+    assert {asked.fields["mcp-protocol-version"] for asked in later} == {NEWEST}
+    assert all("mcp-method" not in asked.fields for asked in later)
+
+
+async def test_silence_leads_to_initialize_too() -> None:
+    async def silent(asked: Asked, reply: Reply) -> None:
+        await reply.gone()
+
+    script = Script(NEWEST)
+    script.on["server/discover"] = silent
+    timeouts = Timeouts(probe=0.2)
+    async with scripted(script, revision=None, timeouts=timeouts) as (client, server):
+        assert client.revision == NEWEST
+        await server.until_left()
+
+
+CODES = sorted(facts(MODERN).defined_codes or ())
+
+
+@pytest.mark.requirement("http-compat.inspect-400-body", "http-compat.modern-error-no-fallback")
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("with_id", [True, False])
+async def test_a_modern_error_is_no_reason_to_fall_back(code: int, with_id: bool) -> None:
+    script = Script(MODERN)
+    script.on["server/discover"] = failing(code, 400, with_id=with_id)
+    async with HttpServer(script) as server:
+        with pytest.raises(RemoteError) as caught:
+            async with connect(server.url):
+                raise AssertionError("it was opened")
+    assert caught.value.code == code
+    assert set(server.order()) == {"server/discover"}
+
+
+@pytest.mark.requirement("http-compat.modern-error-no-fallback", "http.version-retry")
+async def test_a_server_that_names_its_revisions_gets_one_of_them() -> None:
+    script = Script(NEWEST)
+    code = facts(MODERN).errors.unsupported_revision
+    script.on["server/discover"] = failing(code, 400, supported=[NEWEST], requested=MODERN)
+    async with scripted(script, revision=None) as (client, server):
+        assert client.revision == NEWEST
+    assert server.order()[:2] == ["server/discover", "initialize"]
+    offered = server.of("initialize")[0].message["params"]["protocolVersion"]
+    assert offered == NEWEST
+
+
+@pytest.mark.requirement("http.version-retry")
+async def test_a_server_that_refuses_what_it_names_is_asked_once_more() -> None:
+    code = facts(MODERN).errors.unsupported_revision
+    refusal = failing(code, 400, supported=[MODERN], requested=MODERN)
+    script = Script(MODERN)
+    script.once["server/discover"] = [refusal]
+    async with scripted(script, revision=None) as (client, server):
+        assert client.revision == MODERN
+        assert len(server.of("server/discover")) == 2
+        assert server.asked[0].id != server.asked[1].id
+    script.on["server/discover"] = refusal
+    async with HttpServer(script) as server:
+        with pytest.raises(RevisionError, match="no revision in common"):
+            async with connect(server.url):
+                raise AssertionError("it was opened")
+        assert server.order() == ["server/discover"] * 2
+
+
+@pytest.mark.requirement("http.version-retry")
+async def test_no_revision_in_common_is_an_error_after_one_attempt() -> None:
+    code = facts(MODERN).errors.unsupported_revision
+    script = Script(MODERN)
+    script.on["server/discover"] = failing(code, 400, supported=["1999-01-01"])
+    async with HttpServer(script) as server:
+        with pytest.raises(RevisionError) as caught:
+            async with connect(server.url):
+                raise AssertionError("it was opened")
+    assert caught.value.offered == ("1999-01-01",)
+    assert server.order() == ["server/discover"]
+
+
+@pytest.mark.requirement("http-compat.dual-fallback-chain", "http-compat.use-sse-afterwards")
+async def test_the_last_resort_is_a_get_for_the_older_transport() -> None:
+    async with scripted(SseScript(SSE_ONLY[-1]), revision=None) as (client, server):
+        assert client.revision == SSE_ONLY[-1]
+        await client.list_tools()
+        await client.call_tool("echo", {})
+    targets = [(asked.what, asked.target.partition("?")[0]) for asked in server.asked]
+    assert targets == [
+        ("server/discover", "/mcp"),
+        ("initialize", "/mcp"),
+        ("GET", "/mcp"),
+        ("initialize", "/messages"),
+        ("notifications/initialized", "/messages"),
+        ("tools/list", "/messages"),
+        ("tools/call", "/messages"),
+    ]
+    first, second = server.of("initialize")
+    assert first.body == second.body
+
+
+NARROW = holding("http-compat.fallback-400-404-405")
+WIDE = holding("http-compat.fallback-any-4xx")
+TRIED = [
+    *((name, status) for name in WIDE for status in (400, 403, 404, 405, 406, 415)),
+    *((name, status) for name in NARROW for status in (400, 404, 405)),
+]
+NOT_TRIED = [
+    *((name, status) for name in WIDE for status in (401, 500, 503)),
+    *((name, status) for name in NARROW for status in (401, 403, 406, 415, 500)),
+]
+
+
+@pytest.mark.requirement(
+    "http-compat.fallback-any-4xx",
+    "http-compat.fallback-400-404-405",
+    "http-compat.get-expects-endpoint",
+)
+@pytest.mark.parametrize(("revision", "status"), TRIED)
+async def test_a_status_of_older_servers_leads_to_the_get(revision: str, status: int) -> None:
+    older = Older(refusing(status))
+    older.revision = revision
+    async with scripted(older) as (client, server):
+        await client.list_tools()
+    assert server.order()[:3] == ["initialize", "GET", "initialize"]
+
+
+@pytest.mark.requirement("http-compat.fallback-any-4xx", "http-compat.fallback-400-404-405")
+@pytest.mark.parametrize(("revision", "status"), NOT_TRIED)
+async def test_another_status_is_reported(revision: str, status: int) -> None:
+    async with HttpServer(Older(refusing(status))) as server:
+        with pytest.raises(HttpStatusError) as caught:
+            async with connect(server.url, revision=revision):
+                raise AssertionError("it was opened")
+    assert caught.value.status == status
+    assert server.order() == ["initialize"]
+
+
+@pytest.mark.requirement("http-compat.fallback-400-404-405-body")
+@pytest.mark.parametrize("refusal", [failing(-32601, 404), *(failing(code, 400) for code in CODES)])
+async def test_an_error_of_a_modern_server_is_no_hint_at_the_older_transport(
+    refusal: Handler,
+) -> None:
+    async def late(asked: Asked, reply: Reply) -> None:
+        await (refusing(404) if asked.what == "server/discover" else refusal)(asked, reply)
+
+    async with HttpServer(Older(late)) as server:
+        with pytest.raises(RemoteError):
+            async with connect(server.url):
+                raise AssertionError("it was opened")
+    assert server.order() == ["server/discover", "initialize"]
+
+
+@pytest.mark.requirement("http-compat.fallback-400-404-405-body")
+@pytest.mark.parametrize("status", [400, 404, 405])
+@pytest.mark.parametrize("body", [b"", b"<html>", b'{"detail": "Not Found"}'])
+async def test_a_refusal_without_such_an_error_is_a_hint(status: int, body: bytes) -> None:
+    async with scripted(Older(refusing(status, body)), revision=None) as (client, server):
+        assert client.revision == SSE_ONLY[-1]
+    assert server.order()[:4] == ["server/discover", "initialize", "GET", "initialize"]
+
+
+@pytest.mark.requirement("http-compat.get-expects-endpoint")
+@pytest.mark.parametrize(
+    ("get", "reason"),
+    [
+        (refusing(200, b"<html>"), "text/html"),
+        (refusing(404), "HTTP 404"),
+        (refusing(405), "HTTP 405"),
+    ],
+)
+async def test_an_address_that_speaks_neither_is_reported_with_both_reasons(
+    get: Handler, reason: str
+) -> None:
+    script = Older(refusing(404))
+    script.on["GET"] = get
+    async with HttpServer(script) as server:
+        with pytest.raises(HttpStatusError, match=r"POST .* HTTP 404") as caught:
+            async with connect(server.url):
+                raise AssertionError("it was opened")
+    assert any("HTTP+SSE" in note and reason in note for note in caught.value.__notes__)
+
+
+@pytest.mark.requirement("http-compat.get-expects-endpoint")
+async def test_a_stream_whose_first_event_is_another_is_not_the_older_transport(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sse, "ENDPOINT_SECONDS", 0.2)
+
+    async def get(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.event({"jsonrpc": "2.0", "method": "notifications/message"})
+        await reply.gone()
+
+    script = Older(refusing(404))
+    script.on["GET"] = get
+    async with HttpServer(script) as server:
+        with pytest.raises(HttpStatusError):
+            async with connect(server.url):
+                raise AssertionError("it was opened")
+        await server.until_left()
+
+
+async def test_a_transport_that_was_asked_for_is_not_left() -> None:
+    async with HttpServer(SseScript(SSE_ONLY[-1])) as server:
+        with pytest.raises(HttpStatusError):
+            async with connect(server.url, transport="streamable-http"):
+                raise AssertionError("it was opened")
+    assert server.of("GET") == []
+
+
+async def test_a_refusal_of_initialize_that_names_revisions_is_followed() -> None:
+    older = SESSION[0]
+
+    async def initialize(asked: Asked, reply: Reply) -> None:
+        if asked.message["params"]["protocolVersion"] == older:
+            await reply.json(result(asked, **opened(older)))
+        else:
+            await reply.json(error(asked, -32602, supported=[older]), status=400)
+
+    script = Script(older)
+    script.on["initialize"] = initialize
+    async with scripted(script, revision=None) as (client, server):
+        assert client.revision == older
+        assert len(server.of("initialize")) == 2
+
+
+@pytest.mark.requirement("http-compat.era-cached")
+async def test_a_modern_answer_that_offers_a_handshake_only_is_followed() -> None:
+    async def discover(asked: Asked, reply: Reply) -> None:
+        await reply.json(result(asked, **discovered(NEWEST)))
+
+    script = Script(NEWEST)
+    script.on["server/discover"] = discover
+    async with scripted(script, revision=None) as (client, server):
+        assert client.revision == NEWEST
+    assert server.order()[:2] == ["server/discover", "initialize"]
+
+
+@pytest.mark.parametrize("revision", STATELESS)
+async def test_a_client_of_a_modern_revision_alone_reports_an_older_server(revision: str) -> None:
+    for script in (Script(NEWEST), SseScript(SSE_ONLY[-1])):
+        with pytest.raises(McpError, match=r"HTTP 40\d"):
+            async with scripted(script, revision=revision):
+                raise AssertionError("it was opened")
+
+
+@pytest.mark.parametrize("revision", [None, *STREAMABLE])
+async def test_nobody_gets_further_without_credentials(revision: str | None) -> None:
+    async with HttpServer(refusing(401, b"who are you")) as server:
+        with pytest.raises(HttpStatusError, match="HTTP 401 Test: who are you"):
+            async with connect(server.url, revision=revision):
+                raise AssertionError("it was opened")
+    assert len(server.asked) == 1
+
+
+async def test_a_server_that_says_nothing_at_all_is_given_up_in_time() -> None:
+    with anyio.fail_after(10):
+        async with HttpServer(lambda _, reply: reply.gone()) as server:
+            with pytest.raises(McpError, match="no answer within"):
+                async with connect(server.url, timeouts=Timeouts(probe=0.1, opening=0.3)):
+                    raise AssertionError("it was opened")

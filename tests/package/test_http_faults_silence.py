@@ -1,0 +1,171 @@
+"""Clients that fall silent or do not read, on a server's real sockets; and one slow at home."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import count
+from typing import Any
+
+import anyio
+import pytest
+from anyio.abc import SocketStream
+
+from package.asgi_client import SESSION, fields_of
+from package.faults import ONE_OF_EACH, Outcome, called, check_quiet, client_of
+from package.http_process import SECONDS, HttpProcess, http_process
+from package.http_server import BROKEN
+from package.wire import HANDSHAKE, INITIALIZED, encoded, initialize, request
+
+pytestmark = pytest.mark.anyio
+
+KEYS = count()
+LIMITS = {"head_seconds": 0.3, "body_seconds": 0.3, "send_seconds": 0.3}
+CROWD = 20
+MIB = 2**10  # in KiB
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[HttpProcess]:
+    with http_process(limits=LIMITS, keep_alive=0.1) as process:
+        yield process
+
+
+@pytest.fixture
+def key() -> str:
+    """What a tool is called with: no other test of this server uses it."""
+    return f"k{next(KEYS)}"
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    yield
+    check_quiet(caplog)
+
+
+async def dialled(server: HttpProcess) -> SocketStream:
+    """A connection."""
+    return await anyio.connect_tcp("127.0.0.1", server.port)
+
+
+def written(verb: str, body: bytes, fields: Mapping[str, str | None]) -> bytes:
+    """A request, to the byte."""
+    every = {
+        "Host": "127.0.0.1",
+        "Accept": "text/event-stream" if verb == "GET" else "application/json, text/event-stream",
+        **fields,
+    }
+    if verb == "POST":
+        every |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
+    lines = [f"{verb} /mcp HTTP/1.1", *(f"{name}: {value}" for name, value in every.items())]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+async def said(server: HttpProcess, message: Any, fields: Mapping[str, str | None]) -> bytes:
+    """Post a message over a connection of its own; all of the answer."""
+    closing = {**fields, "Connection": "close"}
+    async with await dialled(server) as stream:
+        await stream.send(written("POST", encoded(message), closing))
+        return await rest_of(stream)
+
+
+async def rest_of(stream: SocketStream) -> bytes:
+    """What comes until the other side closes."""
+    came = b""
+    with anyio.fail_after(SECONDS):
+        try:
+            while True:
+                came += await stream.receive()
+        except BROKEN:
+            return came
+
+
+async def opened(server: HttpProcess, revision: str) -> dict[str, str | None]:
+    """The header fields that name a session, where there are such."""
+    if revision not in HANDSHAKE:
+        return {}
+    answer = await said(server, initialize(revision), {})
+    found = re.search(rb"(?i)mcp-session-id: (\S+)", answer)
+    assert found is not None, answer
+    fields: dict[str, str | None] = {SESSION: found[1].decode(), "MCP-Protocol-Version": revision}
+    assert b" 202 " in await said(server, INITIALIZED, fields)
+    return fields
+
+
+def call(revision: str, tool: str, **arguments: Any) -> dict[str, Any]:
+    """A call that wants to hear of progress."""
+    params = {"name": tool, "arguments": arguments}
+    return request(revision, "tools/call", params, meta={"progressToken": "p"})
+
+
+async def peak(client: Any) -> int:
+    """The most memory that the server ever had, in KiB."""
+    return int(await called(client, "peak"))
+
+
+@pytest.mark.parametrize("revision", ONE_OF_EACH)
+async def test_half_requests_of_many_are_given_up_while_others_are_served(
+    revision: str, server: HttpProcess
+) -> None:
+    fields = await opened(server, revision)
+    message = call(revision, "add", a=1, b=2)
+    whole = written("POST", encoded(message), {**fields, **fields_of(revision, message)})
+    of_head, of_body = (b"", whole[:40]), (whole[: whole.index(b"{")], whole[:-10])
+    async with client_of(server, revision) as client, anyio.create_task_group() as tasks:
+
+        async def begin(part: bytes) -> None:
+            async with await dialled(server) as stream:
+                await stream.send(part)
+                if part in of_head:
+                    assert await rest_of(stream) == b""
+                else:
+                    with anyio.fail_after(SECONDS):
+                        assert b" 408 " in await stream.receive()
+
+        for part in (*of_head, *of_body) * CROWD:
+            tasks.start_soon(begin, part)
+        for number in range(CROWD):
+            assert await called(client, "add", a=number, b=1) == str(number + 1)
+
+
+@pytest.mark.parametrize("revision", ONE_OF_EACH)
+async def test_one_who_does_not_read_is_cut_and_fills_no_memory(
+    revision: str, server: HttpProcess, key: str
+) -> None:
+    fields = await opened(server, revision)
+    message = call(revision, "flood", key=key, times=1500, width=100_000)
+    async with client_of(server, revision) as client, await dialled(server) as stream:
+        before = await peak(client)
+        posted = {**fields, **fields_of(revision, message)}
+        await stream.send(written("POST", encoded(message), posted))
+        await server.until(f"working {key}")
+        assert await called(client, "add", a=1, b=2) == "3"
+        await server.until(f"(cancelled|done) {key}")
+        assert server.said(f"done {key}") == (revision in HANDSHAKE)
+        allowed = 64 if revision in HANDSHAKE else 0  # what the store of events may take
+        assert await peak(client) - before < (allowed + 24) * MIB
+
+
+@pytest.mark.parametrize("revision", ONE_OF_EACH)
+async def test_a_client_whose_own_code_is_slow_goes_on_with_its_other_calls(
+    revision: str, server: HttpProcess, key: str
+) -> None:
+    outcome, gate = Outcome(), anyio.Event()
+    heard: list[float] = []
+
+    async def slow(value: float, *more: object) -> None:
+        heard.append(value)
+        await gate.wait()
+
+    async with client_of(server, revision) as client, anyio.create_task_group() as tasks:
+        arguments = {"key": key, "times": 3000, "width": 1000}
+        flood = partial(client.call_tool, "flood", arguments, on_progress=slow)
+        tasks.start_soon(outcome.run, flood)
+        await server.until(f"done {key}")
+        assert await called(client, "add", a=1, b=2) == "3"
+        gate.set()
+        assert await outcome.text() == key
+    assert heard[0] == 1
+    assert heard[-1] == 3000
+    assert heard == sorted(heard)

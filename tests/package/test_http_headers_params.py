@@ -1,0 +1,230 @@
+"""Arguments that header fields repeat: marked in the tool's schema, held against the body."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_protocol.toolkit.server import Server
+from package.asgi_client import asgi, fields_of
+from package.asgi_stream import Reply
+from package.rules import holding
+from package.test_http_headers import is_mismatch, sentinel
+from package.web import Web
+from package.wire import request
+
+REVISIONS = holding("headers.param-validated")
+
+pytestmark = pytest.mark.anyio
+each = pytest.mark.parametrize("revision", REVISIONS)
+
+
+async def call(
+    web: Web, revision: str, arguments: Any, fields: dict[str, str] | None = None
+) -> Reply:
+    """Call the tool with marks; fields are named by their marks."""
+    message = request(revision, "tools/call", {"name": "marked", "arguments": arguments})
+    given = {f"Mcp-Param-{mark}": value for mark, value in (fields or {}).items()}
+    async with asgi(web.server) as http:
+        return await http.post(message, **(fields_of(revision, message) | given))
+
+
+FITTING: list[tuple[dict[str, Any], dict[str, str]]] = [
+    ({"region": "us-west1"}, {"Region": "us-west1"}),
+    ({"region": "us-west1"}, {"REGION": "us-west1"}),
+    ({"region": ""}, {"Region": ""}),
+    ({"region": " padded "}, {"Region": sentinel(" padded ")}),
+    ({"region": "Hello, 世界"}, {"Region": "=?base64?SGVsbG8sIOS4lueVjA==?="}),
+    ({"region": "line1\nline2"}, {"Region": "=?base64?bGluZTEKbGluZTI=?="}),
+    ({"region": "Hello"}, {"Region": "=?base64?SGVsbG8=?="}),
+    ({"region": "SGVsbG8="}, {"Region": "SGVsbG8="}),
+    ({"region": "=?base64?SGVsbG8="}, {"Region": "=?base64?SGVsbG8="}),
+    ({"region": "=?BASE64?SGVsbG8=?="}, {"Region": "=?BASE64?SGVsbG8=?="}),
+    ({"region": "=?base64?literal?="}, {"Region": sentinel("=?base64?literal?=")}),
+    ({"region": "a"}, {"Region": "  a "}),
+    ({"count": 42}, {"Count": "42"}),
+    ({"count": 42}, {"Count": "42.0"}),
+    ({"count": 42.0}, {"Count": "42"}),
+    ({"count": -7}, {"Count": "-7"}),
+    ({"count": 9007199254740991}, {"Count": "9007199254740991"}),
+    ({"dry": True}, {"Dry": "true"}),
+    ({"dry": False}, {"Dry": "false"}),
+    ({"deep": {"inner": "here"}}, {"Inner": "here"}),
+    ({"region": None}, {}),
+    ({"deep": {}}, {}),
+    ({"deep": None}, {}),
+    ({"plain": "no mark"}, {"Plain": "something else"}),
+    ({}, {"Unknown": "us\x01west"}),
+    ({}, {}),
+]
+
+
+@pytest.mark.requirement(
+    "headers.param-not-expected",
+    "headers.integer-numeric-compare",
+    "headers.sentinel-exact",
+    "headers.reader-decodes",
+    "headers.body-is-truth",
+    "headers.param-statically-reachable",
+    "headers.param-integer-range",
+)
+@each
+@pytest.mark.parametrize(("arguments", "fields"), FITTING)
+async def test_a_call_whose_fields_say_what_its_arguments_are_is_served(
+    revision: str, arguments: dict[str, Any], fields: dict[str, str]
+) -> None:
+    web = Web()
+    reply = await call(web, revision, arguments, fields)
+    told = reply.result["content"][0]["text"]
+    if any(value is None for value in arguments.values()):
+        assert reply.status == 200  # the schema of this tool takes no null, whatever HTTP says
+    else:
+        assert (reply.status, told) == (200, "done")
+        assert web.called == [arguments]
+
+
+DIFFERING: list[tuple[dict[str, Any], dict[str, str]]] = [
+    ({"region": "us-west1"}, {}),
+    ({"region": ""}, {}),
+    ({"count": 0}, {}),
+    ({"dry": False}, {}),
+    ({"deep": {"inner": "here"}}, {}),
+    ({"region": "us-west1"}, {"Region": "eu"}),
+    ({"region": "us-west1"}, {"Region": "US-WEST1"}),
+    ({"region": "us-west1"}, {"Region": ""}),
+    ({"region": "Hello"}, {"Region": "=?base64?SGVsbG8?="}),
+    ({"region": "Hello"}, {"Region": "=?base64?SGVs!!!bG8=?="}),
+    ({"region": "Hello"}, {"Region": "=?BASE64?SGVsbG8=?="}),
+    ({"region": "us west"}, {"Region": "us\x01west"}),
+    ({"region": "ü"}, {"Region": "\u00fc"}),
+    ({"region": "a"}, {"Region": "a, a"}),
+    ({"count": 42}, {"Count": "43"}),
+    ({"count": 42}, {"Count": "4.2e1x"}),
+    ({"count": 9007199254740992}, {"Count": "9007199254740993"}),
+    ({"count": 1}, {"Count": "true"}),
+    ({"dry": True}, {"Dry": "True"}),
+    ({"dry": True}, {"Dry": "1"}),
+    ({"deep": {"inner": "here"}}, {"Inner": "there"}),
+    ({"region": None}, {"Region": "us-west1"}),
+    ({}, {"Region": "us-west1"}),
+    ({"deep": "flat"}, {"Inner": "flat"}),
+    ({"region": ["us"]}, {"Region": "us"}),
+]
+
+
+@pytest.mark.requirement(
+    "headers.param-validated",
+    "headers.param-omitted-reject",
+    "headers.param-invalid-characters",
+    "headers.undecodable-base64",
+    "headers.values-case-sensitive",
+    "headers.mismatch-status-400",
+)
+@each
+@pytest.mark.parametrize(("arguments", "fields"), DIFFERING)
+async def test_a_call_whose_fields_say_something_else_is_refused(
+    revision: str, arguments: dict[str, Any], fields: dict[str, str]
+) -> None:
+    web = Web()
+    assert is_mismatch(await call(web, revision, arguments, fields))
+    assert web.called == []
+
+
+@each
+@pytest.mark.parametrize("arguments", [None, [], "text", 7])
+async def test_arguments_that_are_no_object_are_refused_for_that(
+    revision: str, arguments: Any
+) -> None:
+    web = Web()
+    reply = await call(web, revision, arguments)
+    assert reply.status in (200, 400)
+    assert reply.status == 200 or reply.error["code"] == -32602
+
+
+@each
+async def test_a_tool_that_came_later_has_its_fields_checked_too(revision: str) -> None:
+    web = Web()
+    message = request(revision, "tools/call", {"name": "later", "arguments": {"at": "noon"}})
+    async with asgi(web.server) as http:
+
+        @web.server.tool(
+            input_schema={
+                "type": "object",
+                "properties": {"at": {"type": "string", "x-mcp-header": "At"}},
+            }
+        )
+        async def later(at: str = "") -> str:
+            return at
+
+        fields = fields_of(revision, message)
+        assert is_mismatch(await http.post(message, **fields))
+        assert (await http.post(message, **fields, **{"mcp-param-at": "noon"})).status == 200
+
+
+WRONG: list[dict[str, Any]] = [
+    {"type": "string", "x-mcp-header": ""},
+    {"type": "string", "x-mcp-header": "My Region"},
+    {"type": "string", "x-mcp-header": "Region:Primary"},
+    {"type": "string", "x-mcp-header": "Région"},
+    {"type": "string", "x-mcp-header": "a/b"},
+    {"type": "string", "x-mcp-header": "a(b)"},
+    {"type": "string", "x-mcp-header": "Region\r\nX-Evil: 1"},
+    {"type": "string", "x-mcp-header": "Region\x00"},
+    {"type": "string", "x-mcp-header": 7},
+    {"type": "number", "x-mcp-header": "Region"},
+    {"type": "array", "x-mcp-header": "Region"},
+    {"type": "object", "x-mcp-header": "Region"},
+    {"type": "null", "x-mcp-header": "Region"},
+    {"type": ["string", "null"], "x-mcp-header": "Region"},
+    {"type": "array", "items": {"type": "string", "x-mcp-header": "Region"}},
+    {"oneOf": [{"type": "string", "x-mcp-header": "Region"}]},
+    {"anyOf": [{"type": "string", "x-mcp-header": "Region"}]},
+    {"allOf": [{"type": "string", "x-mcp-header": "Region"}]},
+    {"not": {"type": "string", "x-mcp-header": "Region"}},
+    {"if": {"type": "string", "x-mcp-header": "Region"}},
+    {"then": {"type": "string", "x-mcp-header": "Region"}},
+    {"else": {"type": "string", "x-mcp-header": "Region"}},
+    {"$ref": "#/$defs/region"},
+]
+
+
+@pytest.mark.requirement(
+    "headers.param-name-not-empty",
+    "headers.param-name-token",
+    "headers.param-name-no-controls",
+    "headers.param-primitive-types",
+    "headers.param-no-indirect-paths",
+    "headers.param-name-unique",
+)
+@pytest.mark.parametrize(
+    "properties",
+    [
+        *({"region": schema} for schema in WRONG),
+        {
+            "a": {"type": "string", "x-mcp-header": "Region"},
+            "b": {"type": "string", "x-mcp-header": "REGION"},
+        },
+        {
+            "a": {"type": "string", "x-mcp-header": "Region"},
+            "b": {
+                "type": "object",
+                "properties": {"c": {"type": "string", "x-mcp-header": "region"}},
+            },
+        },
+    ],
+)
+async def test_a_tool_with_a_mark_that_breaks_a_rule_is_refused(properties: Any) -> None:
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "$defs": {"region": {"type": "string", "x-mcp-header": "Region"}},
+    }
+    if "$ref" not in str(properties):
+        del schema["$defs"]
+
+    async def tool(**arguments: Any) -> str:
+        return ""
+
+    with pytest.raises(ValueError, match="x-mcp-header"):
+        Server("s").tool(input_schema=schema)(tool)

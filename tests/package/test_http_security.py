@@ -1,0 +1,233 @@
+"""Whom a server answers: `Host` and `Origin` against what it knows itself by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_protocol.asgi.guard import Guard
+from package.asgi_client import SESSIONS, Http, asgi, fields_of
+from package.asgi_stream import Reply
+from package.rules import holding
+from package.web import Web
+from package.wire import INITIALIZED, PER_REQUEST, initialize, request
+
+pytestmark = pytest.mark.anyio
+
+EVIL = "http://evil.example"
+STATELESS = PER_REQUEST[-1]
+SESSION = SESSIONS[-1]
+
+
+async def list_tools(http: Http, **fields: str | None) -> Reply:
+    message = request(STATELESS, "tools/list")
+    return await http.post(message, **fields_of(STATELESS, message), **fields)
+
+
+def is_refused(reply: Reply, field: str, value: str) -> bool:
+    """Whether a refusal says which field, what was in it, and which setting it takes."""
+    text = reply.error["message"]
+    setting = {"Host": "'hosts'", "Origin": "'origins'"}[field]
+    assert "id" not in reply.json
+    assert reply.error["code"] == -32600
+    return reply.status == 403 and all(part in text for part in (field, value, setting))
+
+
+@pytest.mark.requirement(
+    "transport-security.validate-origin",
+    "transport-security.origin-403",
+    "transport-security.origin-403-body",
+)
+@pytest.mark.parametrize("revision", holding("transport-security.validate-origin"))
+async def test_a_foreign_origin_is_refused_whatever_it_asks_for(revision: str) -> None:
+    web = Web()
+    async with asgi(web.server, sse_path="/sse") as http:
+        if revision in SESSIONS:
+            await http.initialize(revision)
+        for method, path in (
+            ("POST", "/mcp"),
+            ("GET", "/mcp"),
+            ("DELETE", "/mcp"),
+            ("GET", "/sse"),
+            ("POST", "/messages?session_id=x"),
+            ("GET", "/nowhere"),
+        ):
+            message = request(revision, "tools/call", {"name": "echo", "arguments": {"text": ""}})
+            fields = fields_of(revision, message)
+            reply = await http.request(method, message, path, **fields, origin=EVIL)
+            assert is_refused(reply, "Origin", EVIL)
+            reply = await http.request(method, message, path, **fields, host="evil.example")
+            assert is_refused(reply, "Host", "evil.example")
+    assert web.called == []
+
+
+@pytest.mark.requirement("transport-security.validate-origin", "transport-security.origin-403")
+@pytest.mark.parametrize("origin", [None, "http://127.0.0.1:8000", "http://localhost:3000"])
+async def test_an_own_origin_or_none_is_served(origin: str | None) -> None:
+    async with asgi(Web().server) as http:
+        assert (await list_tools(http, origin=origin)).status == 200
+        session = http.another()
+        session.fields["origin"] = origin
+        await session.initialize(SESSION)
+        async with session.stream("GET") as stream:
+            assert stream.status == 200
+        assert (await session.delete()).status in (200, 204)
+
+
+async def test_a_handshake_from_elsewhere_opens_no_session() -> None:
+    async with asgi(Web().server) as http:
+        for fields in ({"host": "evil.example.com"}, {"origin": "http://evil.example.com"}):
+            reply = await http.post(initialize(SESSION), **fields)
+            assert reply.status == 403
+            assert "mcp-session-id" not in reply.fields
+
+
+@pytest.mark.requirement("transport-security.verify-every-request")
+async def test_each_request_of_a_session_is_checked_not_the_first_alone() -> None:
+    async with asgi(Web().server) as http:
+        await http.initialize(SESSION)
+        for origin, status in ((None, 202), (EVIL, 403), (None, 202), (EVIL, 403)):
+            assert (await http.post(INITIALIZED, origin=origin)).status == status
+
+
+LOOPBACK, LAN, SIX = "127.0.0.1", "192.168.1.5", "::1"
+
+
+@pytest.mark.parametrize(
+    ("bound", "host", "served"),
+    [
+        (LOOPBACK, "127.0.0.1:8000", True),
+        (LOOPBACK, "127.0.0.1", True),
+        (LOOPBACK, "localhost:8000", True),
+        (LOOPBACK, "LocalHost:9", True),
+        (LOOPBACK, "[::1]:8000", True),
+        (LOOPBACK, "127.0.0.1.evil.example:8000", False),
+        (LOOPBACK, "localhost.evil.example", False),
+        (LOOPBACK, "evil.example", False),
+        (LOOPBACK, "192.168.1.5:8000", False),
+        (LOOPBACK, "0.0.0.0:8000", False),
+        (LOOPBACK, "", False),
+        (LOOPBACK, None, False),
+        (LOOPBACK, "127.0.0.1:8000, evil.example", False),
+        (LOOPBACK, "127.0.0.1@evil.example", False),
+        (LAN, "192.168.1.5:8000", True),
+        (LAN, "localhost:8000", True),
+        (LAN, "192.168.1.6:8000", False),
+        (LAN, "my-machine.local:8000", False),
+        ("::ffff:192.168.1.5", "192.168.1.5:8000", True),
+        (SIX, "[::1]:8000", True),
+        (SIX, "[0:0:0:0:0:0:0:1]:8000", True),
+        ("fd00::5", "[fd00::5]:8000", True),
+        ("fd00::5", "[fd00::6]:8000", False),
+        ("0.0.0.0", "localhost:8000", True),
+        ("0.0.0.0", "0.0.0.0:8000", False),
+        ("::", "[::]:8000", False),
+        ("testserver", "testserver", True),
+        (None, "localhost", True),
+        (None, "evil.example", False),
+    ],
+)
+async def test_hosts_are_those_of_loopback_and_the_address_that_the_request_came_in_at(
+    bound: str | None, host: str | None, served: bool
+) -> None:
+    async with asgi(Web().server) as http:
+        http.scope["server"] = None if bound is None else (bound, 8000)
+        reply = await list_tools(http, host=host)
+        assert (reply.status == 200) is served
+        if not served:
+            assert is_refused(reply, "Host", host or "")
+        origin = await list_tools(http, host="localhost", origin=f"http://{host}")
+        assert (origin.status == 200) is served
+
+
+@pytest.mark.parametrize(
+    "origin", ["null", "", "file://", "ftp://localhost", "localhost", "http://", "*", f"{EVIL}:80"]
+)
+async def test_what_is_no_origin_of_this_machine_is_refused(origin: str) -> None:
+    async with asgi(Web().server) as http:
+        assert is_refused(await list_tools(http, origin=origin), "Origin", origin)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "host", "served"),
+    [
+        (["api.example"], "api.example", True),
+        (["api.example"], "API.example:8443", True),
+        (["api.example:8443"], "api.example:8443", True),
+        (["api.example:8443"], "api.example", False),
+        (["api.example"], "localhost", False),
+        (["[fd00::5]"], "[fd00::5]", True),
+        (["*"], "anything", True),
+        ([], "localhost", False),
+    ],
+)
+async def test_hosts_can_be_listed_and_are_no_others_then(
+    hosts: list[str], host: str, served: bool
+) -> None:
+    async with asgi(Web().server, hosts=hosts) as http:
+        assert ((await list_tools(http, host=host)).status == 200) is served
+        with_origin = await list_tools(http, host=host, origin=f"https://{host}")
+        assert (with_origin.status == 200) is served
+
+
+@pytest.mark.parametrize(
+    ("origins", "origin", "served"),
+    [
+        (["https://app.example"], "https://app.example", True),
+        (["https://app.example/"], "https://APP.example", True),
+        (["https://app.example"], "http://app.example", False),
+        (["https://app.example"], "https://app.example:8443", False),
+        (["https://app.example"], "http://localhost:8000", False),
+        (["vscode-webview://abc"], "vscode-webview://abc", True),
+        (["*"], EVIL, True),
+        (["null"], "null", True),
+    ],
+)
+async def test_origins_can_be_listed_and_are_no_others_then(
+    origins: list[str], origin: str, served: bool
+) -> None:
+    async with asgi(Web().server, origins=origins) as http:
+        assert ((await list_tools(http, origin=origin)).status == 200) is served
+        assert (await list_tools(http)).status == 200
+
+
+@pytest.mark.parametrize("option", ["hosts", "origins"])
+async def test_one_text_instead_of_a_list_is_a_mistake(option: str) -> None:
+    options: Any = {option: "localhost"}
+    with pytest.raises(TypeError, match=f"{option}: expected a list"):
+        Web().server.asgi(**options)
+
+
+async def test_a_request_that_passed_once_says_nothing_for_others() -> None:
+    """What is remembered is the three together."""
+    async with asgi(Web().server) as http:
+        assert (await list_tools(http, host="localhost", origin="http://localhost")).status == 200
+        assert (await list_tools(http, host="localhost", origin=EVIL)).status == 403
+        http.scope["server"] = (LAN, 8000)
+        assert (await list_tools(http, host=LAN)).status == 200
+        http.scope["server"] = (LOOPBACK, 8000)
+        assert (await list_tools(http, host=LAN)).status == 403
+
+
+async def test_a_long_value_is_shortened_in_the_refusal() -> None:
+    async with asgi(Web().server) as http:
+        reply = await list_tools(http, host="x" * 10_000)
+    assert reply.status == 403
+    assert len(reply.body) < 500
+
+
+def test_a_name_that_the_server_listens_at_is_known() -> None:
+    guard = Guard(None, None, 403)
+    guard.know(["My-Machine.local", "0.0.0.0", ""])
+    assert [guard.check(_incoming(host)) is None for host in KNOWN] == [True, True, False, False]
+
+
+KNOWN = ("my-machine.local:8000", "localhost", "0.0.0.0:8000", "")
+
+
+def _incoming(host: str) -> Any:
+    from mcp_protocol.asgi.incoming import Incoming
+
+    headers = [(b"host", host.encode())]
+    return Incoming({"method": "GET", "path": "/", "headers": headers, "server": ("0.0.0.0", 1)})

@@ -1,0 +1,392 @@
+"""Sessions over HTTP: how they begin, whom they serve, and how they end."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections import Counter
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol import Context, Server
+from mcp_protocol.asgi.settings import Limits
+from mcp_protocol.framing.fields import is_visible_ascii
+from package.asgi_client import SESSION, SESSIONS, asgi
+from package.rules import holding
+from package.wire import HANDSHAKE, INITIALIZED, cancelled, facts, initialize, request
+
+CALL = {"name": "echo", "arguments": {"text": "hei"}}
+
+sessions = pytest.mark.parametrize("revision", SESSIONS)
+
+
+def server_of(**how: Any) -> Server:
+    server = Server("tester", **how)
+
+    @server.tool()
+    def echo(text: str) -> str:
+        return text
+
+    return server
+
+
+def text_in(result: Any) -> str:
+    text: str = result["content"][0]["text"]
+    return text
+
+
+@pytest.mark.requirement("http.session-assign", "http.session-id-charset", "http.endpoint-post-get")
+@sessions
+async def test_initialize_opens_a_session_that_later_requests_name(revision: str) -> None:
+    async with asgi(server_of()) as http:
+        reply = await http.post(initialize(revision))
+        assert reply.status == 200
+        assert reply.json["result"]["protocolVersion"] == revision
+        assert is_visible_ascii(reply.fields[SESSION])
+        http.fields[SESSION] = reply.fields[SESSION]
+        assert (await http.post(INITIALIZED)).status == 202
+        answer = await http.ask(revision, "tools/call", CALL)
+        assert text_in(answer.result) == "hei"
+
+
+@sessions
+async def test_initialize_may_be_answered_by_a_stream_of_events(revision: str) -> None:
+    async with asgi(server_of()) as http:
+        reply = await http.post(initialize(revision), accept="text/event-stream")
+        assert reply.fields["content-type"] == "text/event-stream"
+        assert reply.messages[-1]["result"]["protocolVersion"] == revision
+        http.fields[SESSION] = reply.fields[SESSION]
+        assert text_in((await http.ask(revision, "tools/call", CALL)).result) == "hei"
+
+
+@pytest.mark.requirement(
+    "http.session-id-secure",
+    "transport-security.session-id-nondeterministic",
+    "transport-security.session-id-rng",
+)
+async def test_ids_are_long_differ_and_do_not_come_from_the_seedable_generator() -> None:
+    async with asgi(server_of()) as http:
+        ids: list[str] = []
+        for _ in range(300):
+            random.seed(7)
+            ids.append((await http.post(initialize(SESSIONS[-1]))).fields[SESSION])
+    assert len(set(ids)) == 300
+    assert min(map(len, ids)) >= 32
+    for place in range(8):  # no part of them counts or stays
+        assert max(Counter(each[place] for each in ids).values()) < 60
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE)
+async def test_any_revision_with_a_handshake_is_spoken_to_who_asks_for_it(revision: str) -> None:
+    async with asgi(server_of()) as http:
+        result = await http.initialize(revision)
+        assert result["protocolVersion"] == revision
+        http.fields["mcp-protocol-version"] = revision
+        assert text_in((await http.ask(revision, "tools/call", CALL)).result) == "hei"
+
+
+async def test_an_unknown_revision_is_answered_with_the_newest_that_has_sessions() -> None:
+    async with asgi(server_of()) as http:
+        result = (await http.post(initialize("2031-01-01"))).result
+        assert result["protocolVersion"] == max(HANDSHAKE)
+
+
+@pytest.mark.parametrize(
+    "params", [{}, {"protocolVersion": 5}, {"protocolVersion": "2025-06-18"}, None, []]
+)
+async def test_an_initialize_that_is_not_valid_leaves_nothing_behind(params: Any) -> None:
+    async with asgi(server_of(), limits=Limits(sessions=1)) as http:
+        kept = (await http.post(initialize("2025-06-18"))).fields[SESSION]
+        message = {"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": params}
+        if params is None:
+            del message["params"]
+        reply = await http.post(message)
+        assert reply.status == 400
+        assert SESSION not in reply.fields
+        assert reply.json["id"] == 7
+        http.fields[SESSION] = kept  # it would have had to make room
+        assert (await http.ask("2025-06-18", "ping")).result == {}
+
+
+@pytest.mark.requirement("http.session-id-missing-400")
+@sessions
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+async def test_a_request_without_a_session_id_is_refused(revision: str, method: str) -> None:
+    async with asgi(server_of()) as http:
+        named = facts(revision).headers.protocol_version
+        fields = {} if named is None else {named: revision}
+        message = request(revision, "tools/list") if method == "POST" else None
+        reply = await http.request(method, message, **fields)
+        assert reply.status == 400
+        assert "Mcp-Session-Id".lower() in reply.json["error"]["message"].lower()
+        assert "id" not in reply.json
+
+
+@pytest.mark.requirement("http.session-gone-404", "http.post-unacceptable-status")
+@sessions
+@pytest.mark.parametrize(
+    "message",
+    [
+        request("2025-06-18", "tools/list"),
+        INITIALIZED,
+        {"jsonrpc": "2.0", "id": 4, "result": {}},
+        initialize("2025-06-18"),
+    ],
+)
+async def test_a_session_that_was_ended_is_gone_for_every_request(
+    revision: str, message: Any
+) -> None:
+    async with asgi(server_of()) as http:
+        await http.initialize(revision)
+        assert (await http.delete()).status == 200
+        assert (await http.post(message)).status == 404
+        assert (await http.get()).status == 404
+        assert (await http.delete()).status == 404
+
+
+@pytest.mark.requirement("transport-security.session-id-untrusted-input")
+@pytest.mark.parametrize(
+    "identifier", ["", "x", "../../etc/passwd", "\u00e9", "a" * 10_000, "a, b"]
+)
+async def test_ids_that_were_never_given_open_nothing(identifier: str) -> None:
+    async with asgi(server_of()) as http:
+        for method in ("POST", "GET", "DELETE"):
+            message = request("2025-06-18", "tools/list") if method == "POST" else None
+            reply = await http.request(method, message, **{SESSION: identifier})
+            assert reply.status == 404
+            assert identifier not in reply.json["error"]["message"] or identifier in ("", "x")
+
+
+@sessions
+async def test_a_second_initialize_within_a_session_is_refused(revision: str) -> None:
+    async with asgi(server_of()) as http:
+        await http.initialize(revision)
+        reply = await http.post(initialize(revision, id=9))
+        assert reply.code == -32600
+        assert (await http.ask(revision, "ping")).result == {}
+
+
+@pytest.mark.requirement("http.independent-process", "http.utf8")
+@sessions
+async def test_clients_at_the_same_time_get_what_they_asked_for(revision: str) -> None:
+    async with asgi(server_of()) as http:
+        got: dict[int, str] = {}
+
+        async def talk(number: int) -> None:
+            client = http.another()
+            await client.initialize(revision)
+            arguments = {"name": "echo", "arguments": {"text": f"bl\u00e5b\u00e6r {number}"}}
+            reply = await client.ask(revision, "tools/call", arguments)
+            got[number] = text_in(reply.result)
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(20):
+                tasks.start_soon(talk, number)
+    assert got == {number: f"bl\u00e5b\u00e6r {number}" for number in range(20)}
+
+
+@pytest.mark.requirement("http.post-202", "http.post-202-batch")
+@sessions
+@pytest.mark.parametrize(
+    "message",
+    [
+        INITIALIZED,
+        {"jsonrpc": "2.0", "method": "notifications/no/such"},
+        {"jsonrpc": "2.0", "id": 99, "result": {}},
+        {"jsonrpc": "2.0", "id": 99, "error": {"code": 1, "message": "no"}},
+        cancelled(99),
+    ],
+)
+async def test_notifications_and_responses_are_accepted_without_a_body(
+    revision: str, message: Any
+) -> None:
+    async with asgi(server_of()) as http:
+        await http.initialize(revision)
+        reply = await http.post(message)
+        assert (reply.status, reply.body) == (202, b"")
+
+
+@pytest.mark.requirement("http.post-unacceptable-status", "http.post-unacceptable-body")
+@sessions
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"jsonrpc": "2.0", "params": {}},
+        {"jsonrpc": "2.0", "method": 5},
+        {"jsonrpc": "1.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 1, "result": 5},
+        b"{",
+        b"\xff",
+        b"",
+        b'"hello"',
+    ],
+)
+async def test_what_is_no_message_gets_an_error_and_no_effect(revision: str, message: Any) -> None:
+    async with asgi(server_of()) as http:
+        await http.initialize(revision)
+        reply = await http.post(message)
+        assert reply.status == 400
+        assert reply.code in (-32700, -32600)
+        assert reply.json.get("id") in (None, 1)
+        assert (await http.ask(revision, "ping")).result == {}
+
+
+async def test_what_is_no_json_is_told_so_before_it_is_asked_for_a_session() -> None:
+    async with asgi(server_of()) as http:
+        reply = await http.post(b"{")
+        assert (reply.status, reply.code) == (400, -32700)
+        assert "id" not in reply.json
+
+
+@pytest.mark.requirement("http.version-header-invalid-400")
+@pytest.mark.parametrize("revision", holding("http.version-header-invalid-400"))
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+@pytest.mark.parametrize("named", ["1900-01-01", "abc", ""])
+async def test_a_revision_that_is_not_spoken_is_refused(
+    revision: str, method: str, named: str
+) -> None:
+    async with asgi(server_of()) as http:
+        await http.initialize(revision)
+        http.fields["mcp-protocol-version"] = named
+        message = request(revision, "tools/list") if method == "POST" else None
+        assert (await http.request(method, message)).status == 400
+        http.fields["mcp-protocol-version"] = revision
+        assert (await http.ask(revision, "ping")).result == {}
+
+
+@pytest.mark.requirement("http.version-header-missing-default")
+@sessions
+async def test_without_the_version_header_a_session_speaks_what_was_agreed(revision: str) -> None:
+    async with asgi(server_of()) as http:
+        await http.initialize(revision)
+        http.fields["mcp-protocol-version"] = None
+        reply = await http.ask(revision, "tools/call", {"name": "echo", "arguments": {"text": 5}})
+        if facts(revision).bad_tool_arguments == "error":
+            assert reply.code == -32602
+        else:
+            assert reply.result["isError"]
+
+
+@pytest.mark.parametrize("field", ["MCP-SESSION-ID", "mcp-session-id", "Mcp-Session-Id"])
+async def test_the_case_of_header_names_means_nothing(field: str) -> None:
+    async with asgi(server_of()) as http:
+        identifier = (await http.post(initialize("2025-11-25"))).fields[SESSION]
+        reply = await http.post(request("2025-11-25", "ping"), **{field: identifier})
+        assert reply.result == {}
+
+
+@pytest.mark.requirement("http.session-terminate", "transport-security.session-id-rotate")
+@sessions
+async def test_a_session_that_nobody_uses_ends(revision: str, caplog: Any) -> None:
+    caplog.set_level(logging.DEBUG)
+    store = Discarding()
+    async with asgi(server_of(), limits=Limits(idle=0.01), events=store) as http:
+        reply = await http.post(initialize(revision), accept="text/event-stream")
+        with anyio.fail_after(5):
+            await store.discarded.wait()
+        assert (await http.post(INITIALIZED, **{SESSION: reply.fields[SESSION]})).status == 404
+    assert reply.fields[SESSION] not in caplog.text
+
+
+class Discarding:
+    """A store of events that tells when a stream is forgotten, as all of a session are."""
+
+    def __init__(self) -> None:
+        self.discarded = anyio.Event()
+
+    async def add(self, stream: str, message: bytes) -> str:
+        return f"{stream}-1"
+
+    async def after(self, event: str) -> None:
+        return None
+
+    async def discard(self, stream: str) -> None:
+        self.discarded.set()
+
+
+async def test_a_session_with_an_open_stream_is_in_use_however_long() -> None:
+    store = Discarding()
+    async with asgi(server_of(), limits=Limits(idle=0.01), events=store) as http:
+        one, other = http.another(), http.another()
+        reply = await one.post(initialize("2025-06-18"), accept="text/event-stream")
+        one.fields[SESSION] = reply.fields[SESSION]
+        async with one.stream("GET"):
+            await other.post(initialize("2025-06-18"), accept="text/event-stream")
+            with anyio.fail_after(5):
+                await store.discarded.wait()
+            assert (await one.ask("2025-06-18", "ping")).result == {}
+
+
+async def test_one_session_too_many_ends_the_one_that_was_idle_longest() -> None:
+    async with asgi(server_of(), limits=Limits(sessions=2)) as http:
+        ids = [(await http.post(initialize("2025-06-18"))).fields[SESSION] for _ in range(2)]
+
+        async def ping(identifier: str) -> int:
+            return (await http.post(request("2025-06-18", "ping"), **{SESSION: identifier})).status
+
+        assert await ping(ids[0]) == 200
+        ids.append((await http.post(initialize("2025-06-18"))).fields[SESSION])
+        assert [await ping(each) for each in ids] == [200, 404, 200]
+
+
+async def test_a_session_in_use_makes_no_room_for_another() -> None:
+    async with asgi(server_of(), limits=Limits(sessions=1)) as http:
+        await http.initialize("2025-06-18")
+        async with http.stream("GET"):
+            reply = await http.post(initialize("2025-06-18"), **{SESSION: None})
+            assert reply.status == 503
+            assert "retry-after" in reply.fields
+            assert (await http.ask("2025-06-18", "ping")).result == {}
+
+
+async def test_requests_over_the_limit_of_a_session_wait_outside_but_answers_come_in() -> None:
+    server = server_of()
+    asked = anyio.Event()
+
+    @server.tool()
+    async def ask(ctx: Context) -> str:
+        asked.set()
+        await ctx.request("ping")
+        return "answered"
+
+    async with asgi(server, limits=Limits(per_session=1)) as http:
+        await http.initialize("2025-06-18")
+        message = request("2025-06-18", "tools/call", {"name": "ask", "arguments": {}}, id=1)
+        async with http.stream("POST", message) as stream:
+            question = await stream.message()
+            full = await http.ask("2025-06-18", "ping", id=2)
+            assert (full.status, "Limits.per_session" in str(full.json)) == (503, True)
+            reply = await http.post({"jsonrpc": "2.0", "id": question["id"], "result": {}})
+            assert reply.status == 202
+            assert text_in((await stream.message())["result"]) == "answered"
+        assert (await http.ask("2025-06-18", "ping", id=3)).status == 200
+
+
+@pytest.mark.requirement("http.shutdown-by-close", "lifecycle.shutdown-http")
+@sessions
+async def test_the_end_of_the_server_ends_sessions_streams_and_what_is_being_served(
+    revision: str,
+) -> None:
+    server = server_of()
+    cancelled_too = anyio.Event()
+
+    @server.tool()
+    async def forever(ctx: Context) -> str:
+        await ctx.info("begun")
+        try:
+            await anyio.sleep_forever()
+        finally:
+            cancelled_too.set()
+        return ""
+
+    message = request(revision, "tools/call", {"name": "forever", "arguments": {}})
+    async with asgi(server) as http:
+        await http.initialize(revision)
+        async with http.stream("GET") as got, http.stream("POST", message) as post:
+            await post.message()
+            await http.shut_down()
+            assert cancelled_too.is_set()
+            assert await post.messages() == []
+            assert await got.messages() == []

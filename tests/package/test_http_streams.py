@@ -1,0 +1,281 @@
+"""How a POST in a session is answered: by JSON, or by a stream that says more before the result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol import Context, Server
+from package.asgi_client import SESSIONS, asgi
+from package.wire import request
+
+JSON, SSE = "application/json", "text/event-stream"
+sessions = pytest.mark.parametrize("revision", SESSIONS)
+
+
+def tools() -> Server:
+    server = Server("tester")
+
+    @server.tool()
+    def plain() -> str:
+        return "plain"
+
+    @server.tool()
+    async def steps(ctx: Context) -> str:
+        for number in range(3):
+            await ctx.progress(number, 2)
+        await ctx.info("done")
+        return "stepped"
+
+    @server.tool()
+    async def asks(ctx: Context) -> str:
+        result = await ctx.request("roots/list")
+        return str(len(result.roots))
+
+    @server.tool()
+    async def fails(ctx: Context) -> str:
+        await ctx.info("about to fail")
+        raise RuntimeError("secret")
+
+    return server
+
+
+def call(revision: str, name: str, id: int = 1, **more: Any) -> dict[str, Any]:
+    return request(revision, "tools/call", {"name": name, "arguments": {}}, id=id, **more)
+
+
+def methods(messages: list[Mapping[str, Any]]) -> list[str]:
+    """What messages are: their method, or `result` or `error`."""
+    return [each.get("method") or ("result" if "result" in each else "error") for each in messages]
+
+
+@pytest.mark.requirement("http.request-reply-type")
+@sessions
+async def test_a_result_that_nothing_precedes_is_json(revision: str) -> None:
+    async with asgi(tools()) as http:
+        await http.initialize(revision)
+        reply = await http.post(call(revision, "plain", 5))
+        assert reply.fields["content-type"] == JSON
+        assert reply.fields["content-length"] == str(len(reply.body))
+        assert b"\n" not in reply.body
+        assert reply.json["id"] == 5
+
+
+@pytest.mark.requirement(
+    "http.request-reply-type",
+    "http.stream-response",
+    "http.stream-server-messages",
+    "http.stream-end-after-response",
+    "http.stream-not-closed-early",
+    "http.event-id-unique",
+)
+@sessions
+async def test_what_precedes_a_result_comes_on_a_stream_that_ends_with_it(revision: str) -> None:
+    async with asgi(tools()) as http:
+        await http.initialize(revision)
+        reply = await http.post(call(revision, "steps", 5, meta={"progressToken": "t"}))
+        assert reply.fields["content-type"] == SSE
+        assert reply.fields["x-accel-buffering"] == "no"
+        assert "no-transform" in reply.fields["cache-control"]
+        said = methods(reply.messages)
+        assert said == ["notifications/progress"] * 3 + ["notifications/message", "result"]
+        assert reply.messages[-1]["id"] == 5
+        ids = [event.id for event in reply.events]
+        assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.requirement("http.stream-resumable", "http.event-id")
+@sessions
+async def test_without_a_store_events_carry_no_ids(revision: str) -> None:
+    async with asgi(tools(), events=None) as http:
+        await http.initialize(revision)
+        reply = await http.post(call(revision, "steps"))
+        assert methods(reply.messages) == ["notifications/message", "result"]
+        assert b"id:" not in reply.body.replace(b'"id":', b"")
+        assert b"retry:" not in reply.body
+
+
+@sessions
+@pytest.mark.parametrize(
+    ("answers", "accept", "kind"),
+    [
+        ("sse", f"{JSON}, {SSE}", SSE),
+        ("sse", "*/*", SSE),
+        ("sse", JSON, JSON),
+        ("json", f"{JSON}, {SSE}", JSON),
+        ("json", SSE, SSE),
+        ("auto", SSE, SSE),
+        ("auto", JSON, JSON),
+    ],
+)
+async def test_the_form_of_answers_can_be_chosen_but_only_among_what_a_client_takes(
+    revision: str, answers: str, accept: str, kind: str
+) -> None:
+    async with asgi(tools(), answers=answers) as http:
+        http.fields["accept"] = accept
+        await http.initialize(revision)
+        reply = await http.post(call(revision, "plain"))
+        assert reply.fields["content-type"] == kind
+        assert reply.result["content"][0]["text"] == "plain"
+
+
+@sessions
+@pytest.mark.parametrize(("answers", "accept"), [("json", f"{JSON}, {SSE}"), ("auto", JSON)])
+async def test_where_the_answer_is_json_what_would_precede_it_is_left_out(
+    revision: str, answers: str, accept: str
+) -> None:
+    async with asgi(tools(), answers=answers) as http:
+        await http.initialize(revision)
+        reply = await http.post(call(revision, "steps"), accept=accept)
+        assert reply.json["result"]["content"][0]["text"] == "stepped"
+
+
+@pytest.mark.requirement("http.stream-server-messages")
+@sessions
+async def test_a_request_to_the_client_comes_on_the_stream_and_is_answered_by_a_post(
+    revision: str,
+) -> None:
+    async with asgi(tools()) as http:
+        await http.initialize(revision, {"roots": {}})
+        async with http.stream("GET") as other, http.stream("POST", call(revision, "asks")) as mine:
+            question = await mine.message()
+            assert question["method"] == "roots/list"
+            answer = {"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}}
+            reply = await http.post(answer)
+            assert (reply.status, reply.body) == (202, b"")
+            assert (await mine.message())["result"]["content"][0]["text"] == "0"
+            await mine.end()
+        assert await other.messages() == []
+
+
+@sessions
+async def test_an_answer_that_is_malformed_fails_the_call_that_waits_for_it(revision: str) -> None:
+    async with asgi(tools()) as http:
+        await http.initialize(revision, {"roots": {}})
+        async with http.stream("POST", call(revision, "asks")) as mine:
+            question = await mine.message()
+            reply = await http.post({"jsonrpc": "2.0", "id": question["id"], "result": 5})
+            assert reply.status == 400
+            assert [each["id"] for each in await mine.messages()] == [1]
+
+
+@sessions
+async def test_where_answers_are_json_requests_to_the_client_take_the_stream_it_opened(
+    revision: str,
+) -> None:
+    async with asgi(tools(), answers="json") as http:
+        await http.initialize(revision, {"roots": {}})
+        async with http.stream("GET") as opened, anyio.create_task_group() as tasks:
+
+            async def answer() -> None:
+                question = await opened.message()
+                await http.post({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}})
+
+            tasks.start_soon(answer)
+            reply = await http.post(call(revision, "asks"))
+            assert reply.json["result"]["content"][0]["text"] == "0"
+
+
+@sessions
+@pytest.mark.parametrize("answers", ["json", "sse"])
+async def test_a_handler_that_fails_is_answered_and_tells_no_secret(
+    revision: str, answers: str
+) -> None:
+    async with asgi(tools(), answers=answers) as http:
+        await http.initialize(revision)
+        reply = await http.post(call(revision, "fails", 8))
+        assert reply.status == 200
+        assert reply.messages[-1]["id"] == 8
+        assert "secret" not in str(reply.messages)
+        wrong = await http.post(call(revision, "no such tool", 9))
+        assert (wrong.status, wrong.messages[-1]["error"]["code"]) == (200, -32602)
+
+
+@sessions
+async def test_an_unknown_method_is_an_error_in_an_ordinary_answer(revision: str) -> None:
+    async with asgi(tools()) as http:
+        await http.initialize(revision)
+        reply = await http.ask(revision, "no/such", id=3)
+        assert (reply.status, reply.code, reply.json["id"]) == (200, -32601, 3)
+
+
+@pytest.mark.requirement("ping.answered")
+@sessions
+async def test_a_ping_is_answered(revision: str) -> None:
+    async with asgi(tools()) as http:
+        await http.initialize(revision)
+        assert (await http.ask(revision, "ping", id="p")).json["result"] == {}
+
+
+@sessions
+async def test_an_id_that_is_in_use_is_refused_and_its_first_use_still_answered(
+    revision: str,
+) -> None:
+    async with asgi(tools()) as http:
+        await http.initialize(revision, {"roots": {}})
+        async with http.stream("POST", call(revision, "asks", 5)) as first:
+            question = await first.message()
+            again = await http.post(call(revision, "plain", 5))
+            assert (again.json["id"], again.code) == (5, -32600)
+            stranger = http.another()
+            await stranger.initialize(revision)
+            assert "result" in (await stranger.post(call(revision, "plain", 5))).json
+            await http.post({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}})
+            assert (await first.message())["result"]["content"][0]["text"] == "0"
+        assert "result" in (await http.post(call(revision, "plain", 5))).json
+
+
+@pytest.mark.requirement("http.multiple-streams")
+@sessions
+async def test_several_streams_are_open_at_once_and_each_gets_its_own_result(revision: str) -> None:
+    async with asgi(tools()) as http:
+        await http.initialize(revision, {"roots": {}})
+        async with (
+            http.stream("GET") as opened,
+            http.stream("POST", call(revision, "asks", 1)) as one,
+            http.stream("POST", call(revision, "asks", 2)) as two,
+            http.stream("POST", call(revision, "asks", 3)) as three,
+        ):
+            for stream, count in ((three, 3), (one, 1), (two, 2)):
+                question = await stream.message()
+                roots = [{"uri": f"file:///{number}"} for number in range(count)]
+                answer = {"jsonrpc": "2.0", "id": question["id"], "result": {"roots": roots}}
+                assert (await http.post(answer)).status == 202
+                result = await stream.message()
+                assert result["id"] == count
+                assert result["result"]["content"][0]["text"] == str(count)
+            assert not opened.ended
+
+
+@sessions
+async def test_many_tasks_of_one_handler_may_begin_its_stream(revision: str) -> None:
+    server = tools()
+
+    @server.tool()
+    async def crowd(ctx: Context) -> str:
+        async with anyio.create_task_group() as tasks:
+            for number in range(10):
+                tasks.start_soon(ctx.info, number)
+        return "crowded"
+
+    async with asgi(server) as http:
+        await http.initialize(revision)
+        reply = await http.post(call(revision, "crowd"))
+        said = [each["params"]["data"] for each in reply.messages[:-1]]
+        assert sorted(said) == list(range(10))
+        assert "result" in reply.messages[-1]
+
+
+@pytest.mark.requirement("http.keepalive-comments")
+@sessions
+async def test_a_quiet_stream_gets_comments(revision: str) -> None:
+    async with asgi(tools(), keep_alive=0.01) as http:
+        await http.initialize(revision, {"roots": {}})
+        async with http.stream("POST", call(revision, "asks")) as mine:
+            await mine.message()
+            await mine.bytes(b"\n\n:\n\n:\n\n")
+        async with http.stream("GET") as opened:
+            await opened.bytes(b":\n\n:\n\n")

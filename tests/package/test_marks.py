@@ -1,0 +1,341 @@
+"""Marks by which arguments of tools are repeated in HTTP headers: read, put to use, put right.
+
+Source: basic/transports/streamable-http#custom-headers-from-tool-parameters (2026-07-28).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from mcp_protocol.client import Client
+from mcp_protocol.client_side.base import ClientApplication, Identity
+from mcp_protocol.client_side.caching import Caching
+from mcp_protocol.client_side.connecting import open_client
+from mcp_protocol.errors import InvalidParamsError, RemoteError
+from mcp_protocol.marks import marks_of
+from mcp_protocol.revisions import REVISIONS
+from package.live import TEXT, text_of
+from package.rules import holding
+from package.scripted import ScriptedServer, scripted
+from package.wire import ALL, facts
+
+MARKED = holding("headers.param-name-token")
+marked = pytest.mark.parametrize("revision", MARKED)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def mark(name: Any = "Region", kind: Any = "string", **more: Any) -> dict[str, Any]:
+    """A marked schema."""
+    return {"type": kind, "x-mcp-header": name, **more}
+
+
+def schema(**properties: Any) -> dict[str, Any]:
+    """A schema of an object."""
+    return {"type": "object", "properties": properties}
+
+
+RIGHT = [
+    (schema(region=mark()), {("region",): "Region"}),
+    (schema(a=mark("A-b_1!"), n=mark("N", "integer"), b=mark("B", "boolean"), c={}), "A-b_1! N B"),
+    (schema(a=schema(b=mark("B")), b=mark("A")), {("a", "b"): "B", ("b",): "A"}),
+    (schema(**{"x-mcp-header": mark("H")}), {("x-mcp-header",): "H"}),
+    (schema(**{"x-mcp-header": {"type": "string"}}), {}),
+    (schema(a={"type": "object", "default": mark(""), "enum": [mark("")], "const": mark("")}), {}),
+    (schema(properties=schema(items=mark("P"))), {("properties", "items"): "P"}),
+    (schema(a=True), {}),
+    ({"type": "object"}, {}),
+]
+
+
+@pytest.mark.requirement("headers.param-statically-reachable", "headers.param-primitive-types")
+@pytest.mark.parametrize(("given", "found"), RIGHT)
+def test_marks_are_found_with_the_way_to_their_arguments(given: Any, found: Any) -> None:
+    marks = marks_of(given)
+    assert (" ".join(marks.values()) if isinstance(found, str) else marks) == found
+
+
+NAMES = [
+    "",
+    "a b",
+    "a:b",
+    "a(b",
+    "\u00e9",
+    "a\r\nX-Evil: 1",
+    "a\t",
+    "a\x7f",
+    "A\n",
+    None,
+    5,
+    True,
+    [],
+]
+KINDS = ["number", "object", "array", "null", None, ["string", "null"], "strnig"]
+PLACES: Mapping[str, Any] = {
+    "root": {**mark(), "properties": {}},
+    "items": schema(a={"type": "array", "items": mark()}),
+    "prefixItems": schema(a={"type": "array", "prefixItems": [mark()]}),
+    "oneOf": {**schema(), "oneOf": [schema(a=mark())]},
+    "anyOf": schema(a={"anyOf": [mark()]}),
+    "allOf": {**schema(), "allOf": [schema(a=mark())]},
+    "not": {**schema(), "not": schema(a=mark())},
+    "if": {**schema(), "if": schema(a=mark())},
+    "then": {**schema(), "then": schema(a=mark())},
+    "else": {**schema(), "else": schema(a=mark())},
+    "$ref": {**schema(a={"$ref": "#/$defs/a"}), "$defs": {"a": mark()}},
+    "definitions": {**schema(), "definitions": {"a": schema(a=mark())}},
+    "additionalProperties": {**schema(), "additionalProperties": mark()},
+    "patternProperties": {**schema(), "patternProperties": {"^a": mark()}},
+    "dependentSchemas": {**schema(), "dependentSchemas": {"a": schema(a=mark())}},
+    "a keyword of their own": {**schema(), "x-more": [{"deep": mark()}]},
+}
+WRONG = [
+    *[pytest.param(schema(a=mark(name)), id=repr(name)) for name in NAMES],
+    *[pytest.param(schema(a=mark(kind=kind)), id=repr(kind)) for kind in KINDS],
+    *[pytest.param(given, id=place) for place, given in PLACES.items()],
+    pytest.param(schema(a=mark("Region"), b=mark("Region")), id="twice"),
+    pytest.param(schema(a=mark("Region"), b=schema(c=mark("REGION"))), id="twice, nested"),
+]
+wrong = pytest.mark.parametrize("given", WRONG)
+
+
+@pytest.mark.requirement(
+    "headers.param-name-not-empty",
+    "headers.param-name-token",
+    "headers.param-name-no-controls",
+    "headers.param-name-unique",
+    "headers.param-primitive-types",
+    "headers.param-no-indirect-paths",
+)
+@wrong
+def test_a_mark_that_breaks_a_rule_is_refused(given: Any) -> None:
+    with pytest.raises(ValueError, match="x-mcp-header"):
+        marks_of(given)
+
+
+def test_a_schema_that_is_nested_without_end_is_read() -> None:
+    deep: dict[str, Any] = mark("Deep")
+    for _ in range(5000):
+        deep = schema(a=deep)
+    assert list(marks_of(deep).values()) == ["Deep"]
+
+
+def listing(**tools: Any) -> dict[str, Any]:
+    """A list of tools with these input schemas."""
+    listed = [{"name": name, "inputSchema": given} for name, given in tools.items()]
+    return {"tools": listed, "ttlMs": 60_000, "cacheScope": "private"}
+
+
+class Mirroring:
+    """A client whose transport has headers, and the server that it talks to."""
+
+    def __init__(self, client: Client, server: ScriptedServer, application: ClientApplication):
+        self.client = client
+        self.server = server
+        self.application = application
+
+    def headers(self, arguments: Mapping[str, Any], tool: str = "t") -> dict[str, str]:
+        """What a call of a tool would have."""
+        return self.application.marks.headers_for(tool, arguments)
+
+    def methods(self) -> list[str]:
+        """What the server was asked."""
+        return [request["method"] for request in self.server.heard]
+
+
+@asynccontextmanager
+async def mirroring(revision: str, *answers: Mapping[str, Any]) -> AsyncIterator[Mirroring]:
+    """A client whose transport has headers, of a server that gives these answers."""
+    server = ScriptedServer(revision, answers)
+    identity = Identity({"name": "tester", "version": "1"}, {})
+    application = ClientApplication(None, identity, Caching())
+    application.marks.mirrored = True
+    async with open_client(Client, server, REVISIONS.only(revision), application) as client:
+        yield Mirroring(client, server, application)
+
+
+CITY = schema(
+    region=mark("Region"),
+    n=mark("N", "integer"),
+    on=mark("On", "boolean"),
+    a=schema(b=mark("B")),
+    b={"type": "string"},
+)
+VALUES = [
+    ({"region": "us west 1"}, {"Region": "us west 1"}),
+    ({"region": ""}, {"Region": ""}),
+    ({"region": " padded "}, {"Region": "=?base64?IHBhZGRlZCA=?="}),
+    ({"region": "Hello, \u4e16\u754c"}, {"Region": "=?base64?SGVsbG8sIOS4lueVjA==?="}),
+    ({"region": "a\r\nX-Evil: 1"}, {"Region": "=?base64?YQ0KWC1FdmlsOiAx?="}),
+    ({"region": "=?base64?literal?="}, {"Region": "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="}),
+    ({"n": -7, "on": False}, {"N": "-7", "On": "false"}),
+    ({"n": 9007199254740991, "on": True}, {"N": "9007199254740991", "On": "true"}),
+    ({"n": 42.0}, {"N": "42"}),
+    ({"a": {"b": "x"}, "b": "y"}, {"B": "x"}),
+    ({"a": {"c": 1}, "b": "y"}, {}),
+    ({"a": "b"}, {}),
+    ({"region": None, "n": None, "a": None}, {}),
+    ({}, {}),
+]
+
+
+@pytest.mark.requirement(
+    "headers.param-extraction-path",
+    "headers.param-absent-omitted",
+    "headers.param-null-omitted",
+    "headers.value-encoding",
+    "headers.value-conversion",
+    "headers.value-base64",
+    "headers.sentinel-collision",
+    "headers.empty-string",
+    "headers.client-construction",
+    "tools.x-mcp-header-reachable",
+)
+@marked
+@pytest.mark.parametrize(("arguments", "expected"), VALUES)
+async def test_marked_arguments_become_headers(
+    revision: str, arguments: Any, expected: Mapping[str, str]
+) -> None:
+    prefix = facts(revision).headers.param_prefix
+    async with mirroring(revision, listing(t=CITY, plain=schema())) as end:
+        assert end.headers(arguments) == {}
+        await end.client.list_tools()
+        assert end.headers(arguments) == {f"{prefix}{name}": v for name, v in expected.items()}
+        assert end.headers(arguments, "plain") == end.headers(arguments, "unknown") == {}
+
+
+@pytest.mark.requirement("headers.param-integer-range", "tools.x-mcp-header-safe-integers")
+@marked
+@pytest.mark.parametrize(
+    "arguments", [{"n": 2**53}, {"n": -(2**53)}, {"n": 1.5}, {"region": ["a"]}, {"on": {}}]
+)
+async def test_an_argument_that_no_header_can_carry_is_refused(
+    revision: str, arguments: Any
+) -> None:
+    async with mirroring(revision, listing(t=CITY)) as end:
+        await end.client.list_tools()
+        with pytest.raises(InvalidParamsError, match=rf"tool 't': {next(iter(arguments))}: "):
+            end.headers(arguments)
+
+
+@pytest.mark.requirement(
+    "headers.invalid-tool-excluded",
+    "headers.invalid-tool-warning",
+    "tools.x-mcp-header-client-rejects",
+    "tools.x-mcp-header-warns",
+)
+@marked
+@wrong
+async def test_a_tool_with_a_wrong_mark_is_left_out_and_only_that_one(
+    revision: str, given: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = {**given, "type": "object"}
+    async with mirroring(revision, listing(bad=given, t=CITY), TEXT) as end:
+        with caplog.at_level(logging.WARNING):
+            for _ in range(2):  # the second time from memory
+                assert [tool.name for tool in await end.client.list_tools()] == ["t"]
+                assert [tool.name for tool in (await end.client.list_tools_page()).tools] == ["t"]
+        assert end.methods() == ["tools/list"]
+        assert end.headers({"a": "x"}, "bad") == {}
+        assert text_of(await end.client.call_tool("bad")) == "done"
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert "'bad'" in record.getMessage()
+    assert "x-mcp-header" in record.getMessage()
+
+
+@pytest.mark.requirement("headers.other-transports-ignore", "tools.x-mcp-header-ignored-elsewhere")
+@pytest.mark.parametrize("revision", ALL)
+async def test_where_there_are_no_headers_marks_mean_nothing(revision: str) -> None:
+    bad = schema(a=mark(""))
+    async with scripted(revision, listing(bad=bad)) as (client, _):
+        assert [tool.name for tool in await client.list_tools()] == ["bad"]
+
+
+@pytest.mark.parametrize("revision", [name for name in ALL if name not in MARKED])
+async def test_in_revisions_without_marks_they_mean_nothing_over_http_either(
+    revision: str,
+) -> None:
+    async with mirroring(revision, listing(bad=schema(a=mark("")), t=CITY)) as end:
+        assert [tool.name for tool in await end.client.list_tools()] == ["bad", "t"]
+        assert end.headers({"region": "x"}) == {}
+
+
+def refused(revision: str, code: int | None = None) -> dict[str, Any]:
+    """A refusal for wrong headers, or for something else."""
+    code = facts(revision).errors.header_mismatch if code is None else code
+    return {"error": {"code": code, "message": "headers"}}
+
+
+@pytest.mark.requirement("headers.mismatch-refresh")
+@marked
+@pytest.mark.parametrize("raw", [False, True])
+async def test_a_call_refused_for_its_headers_is_made_again_with_those_of_the_new_list(
+    revision: str, raw: bool
+) -> None:
+    older, newer = listing(t=schema(n={"type": "integer"})), listing(t=CITY)
+    async with mirroring(revision, older, refused(revision), newer, TEXT) as end:
+        await end.client.list_tools()
+        if raw:
+            params = {"name": "t", "arguments": {"n": 1}}
+            assert b"done" in bytes(await end.client.request_raw("tools/call", params))
+        else:
+            assert text_of(await end.client.call_tool("t", {"n": 1})) == "done"
+        assert set(end.headers({"n": 1}).values()) == {"1"}
+    call, listed = "tools/call", "tools/list"
+    assert end.methods() == [listed, call, listed, call]
+    first, second = (request for request in end.server.heard if request["method"] == call)
+    assert first["id"] != second["id"]
+    assert first["params"] == second["params"]
+
+
+@pytest.mark.requirement("headers.mismatch-refresh")
+@marked
+async def test_a_tool_that_was_never_listed_is_listed_once_its_call_is_refused(
+    revision: str,
+) -> None:
+    async with mirroring(revision, refused(revision), listing(t=CITY), TEXT) as end:
+        assert text_of(await end.client.call_tool("t", {"n": 1})) == "done"
+    assert end.methods() == ["tools/call", "tools/list", "tools/call"]
+
+
+@pytest.mark.requirement("headers.mismatch-refresh", "headers.mismatch-not-legacy-code")
+@marked
+async def test_a_call_that_stays_refused_is_an_error(revision: str) -> None:
+    twice = (refused(revision), listing(t=CITY), refused(revision))
+    no_list = (refused(revision), refused(revision, -32603))
+    other = (refused(revision, -32001),)
+    async with mirroring(revision, *twice, *no_list, *other) as end:
+        for _ in range(3):
+            with pytest.raises(RemoteError, match="tools/call: headers"):
+                await end.client.call_tool("t")
+    assert end.methods().count("tools/call") == 4
+
+
+@marked
+async def test_where_there_are_no_headers_a_refusal_for_them_is_just_an_error(
+    revision: str,
+) -> None:
+    async with scripted(revision, refused(revision)) as (client, server):
+        with pytest.raises(RemoteError):
+            await client.call_tool("t")
+    assert len(server.heard) == 1
+
+
+@marked
+async def test_marks_are_read_from_lists_that_are_asked_for_by_wire_name(revision: str) -> None:
+    changed = schema(region=mark("Area"))
+    async with mirroring(revision, listing(t=CITY), listing(t=changed)) as end:
+        await end.client.request("tools/list")
+        assert list(end.headers({"region": "x"})) == ["Mcp-Param-Region"]
+        await end.server.notify("notifications/tools/list_changed", {})
+        await end.client.request_raw("tools/list")
+        assert list(end.headers({"region": "x"})) == ["Mcp-Param-Area"]

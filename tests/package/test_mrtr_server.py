@@ -1,0 +1,360 @@
+"""Results that ask for input, as they leave a server, and retries, as they reach it.
+
+Source: basic/patterns/mrtr (2026-07-28).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from mcp_protocol import Accepted, Context, InputRequired, Server
+from mcp_protocol.revisions import REVISIONS
+from package.respondent import EVERYTHING, ROOTS, SAMPLED, accepted, responding, text_in
+from package.rules import holding
+from package.wire import HANDSHAKE, RawEnd, meta_of, speaking_to
+
+IN = holding("mrtr.result-type-present")
+modern = pytest.mark.parametrize("revision", IN)
+
+NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+KEY = b"a key that all workers of the server share"
+CALL: dict[str, Any] = {"name": "greet", "arguments": {"greeting": "Hello"}}
+
+
+def greeter(key: Any = None, **settings: Any) -> Server:
+    """A server whose tool needs two rounds for a greeting."""
+    server = Server("greeter", state_key=key, **settings)
+
+    @server.tool()
+    async def greet(greeting: str, ctx: Context) -> str:
+        first = await ctx.elicit("What is your name?", NAME, key="user_name")
+        if not isinstance(first, Accepted):
+            return first.action
+        second = await ctx.elicit("And your city?", NAME, key="city")
+        city = second.content["name"] if isinstance(second, Accepted) else second.action
+        return f"{greeting}, {first.content['name']} of {city}!"
+
+    @server.tool()
+    async def plain(text: str = "") -> str:
+        return text
+
+    @server.prompt()
+    async def greeting(ctx: Context) -> str:
+        return str((await ctx.elicit("What is your name?", NAME, key="user_name")).action)
+
+    return server
+
+
+async def call(end: RawEnd, params: Any = CALL, method: str = "tools/call", **more: Any) -> Any:
+    """Send a request that can be asked anything back, with more params."""
+    return await end.ask(method, {**params, **more}, capabilities=EVERYTHING)
+
+
+def answers(**named: str) -> dict[str, Any]:
+    """Answers under keys, each with a name filled in."""
+    return {key: accepted(name=name) for key, name in named.items()}
+
+
+@pytest.mark.requirement(
+    "mrtr.result-type-input-required", "mrtr.rounds-independent", "mrtr.repeatable"
+)
+@modern
+async def test_any_worker_takes_a_request_up_where_another_left_it(revision: str) -> None:
+    async with speaking_to(greeter(KEY), revision) as one:
+        first = (await call(one))["result"]
+        assert first["resultType"] == "input_required"
+        assert first["inputRequests"] == {
+            "user_name": {
+                "method": "elicitation/create",
+                "params": {"message": "What is your name?", "requestedSchema": NAME},
+            }
+        }
+        assert not {"content", "ttlMs", "cacheScope"} & first.keys()
+        state = {"requestState": first["requestState"]}
+        async with speaking_to(greeter(KEY), revision) as two:
+            more = {"inputResponses": answers(user_name="Ada"), **state}
+            second = (await call(two, **more))["result"]
+            assert list(second["inputRequests"]) == ["city"]
+            assert second["requestState"] != first["requestState"]
+        more = {
+            "inputResponses": answers(city="Oslo"),
+            "requestState": second["requestState"],
+        }
+        last = (await call(one, **more))["result"]
+        assert one.heard == []
+    assert last["resultType"] == "complete"
+    assert last["content"][0]["text"] == "Hello, Ada of Oslo!"
+
+
+@pytest.mark.requirement("mrtr.result-type-present", "mrtr.result-type-complete")
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_every_final_result_is_said_to_be_complete(revision: str) -> None:
+    server = greeter()
+    server.resource("x://a")(lambda: "a")
+    server.completion(prompt="greeting", argument="x")(lambda value: [])
+    requests: list[tuple[str, dict[str, Any]]] = [
+        ("tools/list", {}),
+        ("tools/call", {"name": "plain", "arguments": {}}),
+        ("prompts/list", {}),
+        ("resources/list", {}),
+        ("resources/templates/list", {}),
+        ("resources/read", {"uri": "x://a"}),
+    ]
+    if revision in IN:
+        requests.append(("server/discover", {}))
+    async with speaking_to(server, revision, {}) as end:
+        found = [(await end.ask(*each))["result"].get("resultType") for each in requests]
+    assert set(found) == {"complete" if revision in IN else None}
+
+
+@pytest.mark.requirement("mrtr.state-reject-invalid", "mrtr.state-untrusted")
+@modern
+@pytest.mark.parametrize("tool", ["greet", "plain"])
+@pytest.mark.parametrize("alter", [lambda s: s + "x", lambda s: s[1:], lambda s: "", str.swapcase])
+async def test_a_state_that_was_altered_is_refused(revision: str, tool: str, alter: Any) -> None:
+    params = {**CALL, "name": tool, "arguments": {} if tool == "plain" else CALL["arguments"]}
+    async with speaking_to(greeter(), revision) as end:
+        state = (await call(end))["result"]["requestState"]
+        answer = await call(
+            end, params, inputResponses=answers(user_name="Ada"), requestState=alter(state)
+        )
+        assert answer["error"]["code"] == -32602
+        assert "requestState" in answer["error"]["message"]
+
+
+@pytest.mark.requirement("mrtr.state-untrusted", "mrtr.protocol-errors")
+@modern
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"requestState": 5},
+        {"requestState": None},
+        {"requestState": "x" * 2**20},
+        {"inputResponses": []},
+        {"inputResponses": None},
+    ],
+)
+async def test_a_state_or_answers_of_another_type_are_refused(revision: str, more: Any) -> None:
+    async with speaking_to(greeter(), revision) as end:
+        assert (await call(end, **more))["error"]["code"] == -32602
+
+
+@pytest.mark.requirement("mrtr.state-bound-to-request")
+@modern
+async def test_a_state_is_of_no_use_to_another_request(revision: str) -> None:
+    async with speaking_to(greeter(), revision) as end:
+        state = {"requestState": (await call(end))["result"]["requestState"]}
+        more = {"inputResponses": answers(user_name="Ada"), **state}
+        others: list[tuple[dict[str, Any], str]] = [
+            ({**CALL, "arguments": {"greeting": "Bye"}}, "tools/call"),
+            ({"name": "plain", "arguments": {}}, "tools/call"),
+            ({"name": "greeting"}, "prompts/get"),
+        ]
+        for params, method in others:
+            answer = await call(end, params, method, **more)
+            assert "not of another" in answer["error"]["message"]
+        meta = {"_meta": {**meta_of(revision, EVERYTHING), "progressToken": 7}}
+        same = await call(end, {**CALL, **meta}, **more)
+        assert list(same["result"]["inputRequests"]) == ["city"]
+
+
+@pytest.mark.requirement("mrtr.state-expiry")
+@modern
+async def test_a_state_is_good_for_a_while(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with speaking_to(greeter(state_seconds=60), revision) as end:
+        more = {"requestState": (await call(end))["result"]["requestState"]}
+        now = time.time()
+        monkeypatch.setattr(time, "time", lambda: now + 61)
+        answer = await call(end, inputResponses=answers(user_name="Ada"), **more)
+    assert answer["error"]["code"] == -32602
+    assert "expired" in answer["error"]["message"]
+
+
+@modern
+async def test_without_a_key_of_their_own_workers_refuse_each_others_states(revision: str) -> None:
+    async with speaking_to(greeter(), revision) as one, speaking_to(greeter(), revision) as two:
+        more = {"requestState": (await call(one))["result"]["requestState"]}
+        assert (await call(two, **more))["error"]["code"] == -32602
+        assert list((await call(one, **more))["result"]["inputRequests"]) == ["user_name"]
+
+
+@modern
+async def test_keys_can_be_rotated(revision: str) -> None:
+    old, new = greeter(KEY), greeter([bytes(range(32)), KEY])
+    async with speaking_to(old, revision) as one, speaking_to(new, revision) as two:
+        more = {"requestState": (await call(one))["result"]["requestState"]}
+        again = (await call(two, **more, inputResponses=answers(user_name="Ada")))["result"]
+        assert list(again["inputRequests"]) == ["city"]
+        assert (await call(one, requestState=again["requestState"]))["error"]["code"] == -32602
+
+
+@pytest.mark.requirement("mrtr.missing-response-rerequested")
+@modern
+async def test_what_is_missing_is_asked_again(revision: str) -> None:
+    server = Server("both")
+
+    @server.tool()
+    async def both(ctx: Context) -> str:
+        one, two = await ctx.ask_all(
+            ctx.elicit("One?", NAME, key="one"), ctx.elicit("Two?", NAME, key="two")
+        )
+        return f"{one.content} {two.content}"
+
+    async with speaking_to(server, revision) as end:
+        params = {"name": "both"}
+        wrong = (await call(end, params, inputResponses=answers(other="x")))["result"]
+        assert list(wrong["inputRequests"]) == ["one", "two"]
+        more = {"inputResponses": answers(two="B"), "requestState": wrong["requestState"]}
+        part = (await call(end, params, **more))["result"]
+        assert list(part["inputRequests"]) == ["one"]
+        more = {"inputResponses": answers(one="A"), "requestState": part["requestState"]}
+        last = await call(end, params, **more)
+    assert text_in(last) == "{'name': 'A'} {'name': 'B'}"
+
+
+@pytest.mark.requirement("mrtr.extra-responses-ignored")
+@modern
+async def test_answers_that_nobody_asked_for_change_nothing(revision: str) -> None:
+    given = answers(user_name="Ada", city="Oslo", extra="x", more="y")
+    async with speaking_to(greeter(), revision) as end:
+        assert text_in(await call(end, inputResponses=given)) == "Hello, Ada of Oslo!"
+        state = {"requestState": (await call(end))["result"]["requestState"]}
+        second = (await call(end, inputResponses=given, **state))["result"]
+        assert list(second["inputRequests"]) == ["city"]  # it was not asked for yet
+
+
+@pytest.mark.requirement("mrtr.validate-responses")
+@modern
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        12345,
+        {},
+        ROOTS,
+        SAMPLED,
+        {"action": "reject"},
+        {"action": "accept"},
+        {"action": "accept", "content": {"name": 5}},
+        {"action": "accept", "content": {"other": "x"}},
+        {"action": "accept", "content": {"name": {"nested": 1}}},
+    ],
+)
+async def test_an_answer_that_is_none_is_refused(revision: str, wrong: Any) -> None:
+    async with speaking_to(greeter(), revision) as end:
+        state = {"requestState": (await call(end))["result"]["requestState"]}
+        for more in (state, {}):
+            answer = await call(end, inputResponses={"user_name": wrong}, **more)
+            assert answer["error"]["code"] == -32602
+
+
+@pytest.mark.requirement("mrtr.input-request-kinds", "mrtr.at-least-one-field")
+@modern
+@pytest.mark.parametrize(
+    ("made", "reason"),
+    [
+        (lambda: InputRequired({"a": {"method": "x/custom"}}), "no input request"),
+        (lambda: InputRequired({"a": {"method": "ping"}}), "no input request"),
+        (lambda: InputRequired({"a": {"method": "sampling/createMessage"}}), "result"),
+        (lambda: InputRequired({"a": {"method": "elicitation/create", "params": {}}}), "result"),
+    ],
+)
+async def test_only_what_a_client_can_be_asked_leaves(
+    revision: str, made: Any, reason: str
+) -> None:
+    server = Server("odd")
+    server.tool(name="odd")(lambda: made())
+    async with speaking_to(server, revision) as end:
+        answer = await call(end, {"name": "odd"})
+    assert answer["error"]["code"] == -32603
+    assert reason in answer["error"]["message"]
+
+
+@pytest.mark.requirement("mrtr.at-least-one-field", "mrtr.input-requests-optional")
+@modern
+async def test_a_result_asks_something_or_has_a_state(revision: str) -> None:
+    server = Server("busy")
+
+    @server.tool()
+    async def busy(ctx: Context) -> str | InputRequired:
+        return (
+            f"after {ctx.request_state}" if ctx.is_retry else InputRequired(state="a w\u00e9it\n")
+        )
+
+    @server.tool()
+    async def nothing() -> InputRequired:
+        return InputRequired()
+
+    async with responding(server, revision) as client:
+        assert text_in(await client.call("busy")) == "after a w\u00e9it\n"
+        assert [round.keys() - {"_meta"} for round in client.rounds] == [
+            {"resultType", "requestState"}
+        ]
+        assert (await client.call("nothing"))["result"]["isError"]
+
+
+@pytest.mark.requirement("mrtr.capability-gate")
+@modern
+async def test_only_what_the_client_declared_is_asked(revision: str) -> None:
+    server = Server("careful")
+
+    @server.tool()
+    async def ask(ctx: Context) -> str:
+        if "elicitation" in ctx.client_capabilities:
+            await ctx.elicit("Who?", NAME)
+        return (await ctx.sample("hi", max_tokens=1)).text
+
+    @server.tool()
+    async def insist(ctx: Context) -> str:
+        told = await ctx.ask_all(ctx.sample("hi", max_tokens=1), ctx.elicit("Who?", NAME))
+        return str(told)
+
+    can: dict[str, Any] = {"sampling": {}}
+    async with responding(server, revision, {"sampling/createMessage": SAMPLED}, can) as client:
+        assert text_in(await client.call("ask")) == "Paris"
+        assert [method for method, _ in client.asked] == ["sampling/createMessage"]
+        answer = await client.call("insist")
+    error = REVISIONS[revision].facts.errors.missing_capability
+    assert answer["error"]["code"] == error
+    assert answer["error"]["data"] == {"requiredCapabilities": {"elicitation": {}}}
+
+
+@pytest.mark.requirement("mrtr.state-integrity", "mrtr.request-state-format")
+@modern
+async def test_the_state_of_a_handler_is_sealed_and_comes_back_whole(revision: str) -> None:
+    server = Server("own")
+    own = '{"a": 1}\n \u00e9'
+
+    @server.tool()
+    async def ask(ctx: Context) -> str | InputRequired:
+        first = await ctx.elicit("Who?", NAME, key="who")
+        if ctx.request_state is None:
+            return InputRequired({"city": {"method": "roots/list"}}, state=own)
+        assert ctx.input_responses["city"] == ROOTS
+        second = await ctx.elicit("Sure?", NAME)
+        return f"{first.action} {second.action} {ctx.request_state == own}"
+
+    told = {"elicitation/create": accepted(name="Ada"), "roots/list": ROOTS}
+
+    async with responding(server, revision, told) as client:
+        params = {"name": "ask", "arguments": {}}
+        first = await call(client.end, params)
+        second = await call(client.end, params, **client.answered(first["result"]))
+        assert own not in second["result"]["requestState"]
+        third = await call(client.end, params, **client.answered(second["result"]))
+        (asked,) = third["result"]["inputRequests"].values()
+        assert asked["params"]["message"] == "Sure?"
+        forged = await call(client.end, params, requestState=own)
+    assert forged["error"]["code"] == -32602
+
+
+@pytest.mark.requirement("mrtr.unsupported-methods")
+@pytest.mark.parametrize("revision", HANDSHAKE)
+async def test_where_servers_send_requests_no_result_asks_for_input(revision: str) -> None:
+    server = Server("own")
+    server.tool(name="ask")(lambda: InputRequired(state="s"))
+    async with responding(server, revision) as client:
+        answer = await client.call("ask")
+    assert answer["error"]["code"] == -32603

@@ -1,0 +1,263 @@
+"""Server-sent events: the encoder that servers use and the decoder that clients use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_protocol.errors import LocalProtocolError
+from mcp_protocol.framing.lines import TooLong
+from mcp_protocol.framing.sse import (
+    EventDecoder,
+    ServerSentEvent,
+    encode_comment,
+    encode_event,
+)
+
+Cut = Callable[[bytes], Iterator[bytes]]
+
+
+def whole(data: bytes) -> Iterator[bytes]:
+    yield data
+
+
+def byte_by_byte(data: bytes) -> Iterator[bytes]:
+    for at in range(len(data)):
+        yield data[at : at + 1]
+
+
+def in_threes(data: bytes) -> Iterator[bytes]:
+    for at in range(0, len(data), 3):
+        yield data[at : at + 3]
+
+
+CUTS: dict[str, Cut] = {"whole": whole, "byte by byte": byte_by_byte, "in threes": in_threes}
+
+
+@pytest.fixture(params=CUTS)
+def cut(request: pytest.FixtureRequest) -> Cut:
+    return CUTS[request.param]
+
+
+def decode(
+    data: bytes, cut: Cut = whole, decoder: EventDecoder | None = None
+) -> list[ServerSentEvent | TooLong]:
+    decoder = EventDecoder() if decoder is None else decoder
+    return [event for chunk in cut(data) for event in decoder.feed(chunk)]
+
+
+def data_of(data: bytes, cut: Cut = whole) -> list[bytes]:
+    return [event.data for event in decode(data, cut) if isinstance(event, ServerSentEvent)]
+
+
+STREAM = """\
+: hello
+
+event: endpoint
+data: /messages?s=1
+
+data: {"a":
+data: "\u4e16\u754c"}
+id: 7
+
+data:no space
+data
+
+unknown: field
+data:  two spaces
+
+id
+data: last
+
+"""
+EVENTS = [
+    ServerSentEvent(b"/messages?s=1", "endpoint"),
+    ServerSentEvent('{"a":\n"\u4e16\u754c"}'.encode(), "message", "7"),
+    ServerSentEvent(b"no space\n", "message", "7"),
+    ServerSentEvent(b" two spaces", "message", "7"),
+    ServerSentEvent(b"last", "message", ""),
+]
+
+
+@pytest.mark.requirement("http.utf8")
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("bom", [b"", b"\xef\xbb\xbf"], ids=["plain", "BOM"])
+def test_events_come_out_whole_wherever_the_network_cuts_them(
+    cut: Cut, end: str, bom: bytes
+) -> None:
+    assert decode(bom + STREAM.replace("\n", end).encode(), cut) == EVENTS
+
+
+def test_ends_of_lines_may_be_mixed(cut: Cut) -> None:
+    assert data_of(b"data: a\r\rdata: b\n\r\ndata: c\r\n\ndata: d\r\n\r", cut) == [
+        b"a",
+        b"b",
+        b"c",
+        b"d",
+    ]
+
+
+def test_an_event_is_there_as_soon_as_its_blank_line_begins() -> None:
+    decoder = EventDecoder()
+    assert decode(b"data: a\r\n", decoder=decoder) == []
+    assert decode(b"\r", decoder=decoder) == [ServerSentEvent(b"a")]
+    assert decode(b"\n", decoder=decoder) == []
+    assert decode(b"data: b\n\n", decoder=decoder) == [ServerSentEvent(b"b")]
+
+
+@pytest.mark.requirement("http.comments-ignored")
+@pytest.mark.parametrize("comment", [b":", b": ping", b":\xff\xfe", b":data: no"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_comments_mean_nothing_wherever_they_stand(cut: Cut, comment: bytes, end: bytes) -> None:
+    stream = end.join(
+        [comment, b"data: a", comment, b"data: b", b"", comment, b"", b"data: c", b""]
+    )
+    assert data_of(stream + end, cut) == [b"a\nb", b"c"]
+
+
+def test_an_event_that_no_blank_line_closed_is_not_one(cut: Cut) -> None:
+    decoder = EventDecoder()
+    assert decode(b"id: 1\ndata: a\n\nid: 2\ndata: b\n", cut, decoder) == [
+        ServerSentEvent(b"a", "message", "1")
+    ]
+    assert decoder.last_id == "1"
+
+
+@pytest.mark.requirement("http.prime-event-not-a-message")
+def test_an_event_without_data_sets_the_id_only(cut: Cut) -> None:
+    decoder = EventDecoder()
+    assert decode(b"id: 7\n\n", cut, decoder) == []
+    assert decoder.last_id == "7"
+    assert decode(b"id: 8\ndata:\n\n", cut, decoder) == [ServerSentEvent(b"", "message", "8")]
+    assert decoder.last_id == "8"
+
+
+def test_an_id_with_nul_is_ignored(cut: Cut) -> None:
+    decoder = EventDecoder()
+    decode(b"id: 1\n\nid: 2\x003\ndata: a\n\n", cut, decoder)
+    assert decoder.last_id == "1"
+
+
+def test_no_id_is_not_the_empty_id() -> None:
+    decoder = EventDecoder()
+    decode(b"data: a\n\n", decoder=decoder)
+    assert decoder.last_id is None
+    decode(b"id:\ndata: a\n\n", decoder=decoder)
+    assert decoder.last_id == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (b"1500", 1500),
+        (b" 0", 0),
+        (b"-1", None),
+        (b"1.5", None),
+        (b"", None),
+        (b"1s", None),
+        ("\u0661".encode(), None),
+        (b"9" * 5000, None),
+    ],
+)
+def test_retry_is_a_number_of_digits_or_nothing(
+    cut: Cut, value: bytes, expected: int | None
+) -> None:
+    decoder = EventDecoder()
+    decode(b"retry:" + value + b"\n\n", cut, decoder)
+    assert decoder.retry == expected
+
+
+def test_an_event_of_just_the_limit_passes(cut: Cut) -> None:
+    stream = b"data: " + b"x" * 40 + b"\ndata: " + b"x" * 59 + b"\n\n"
+    (event,) = decode(stream, cut, EventDecoder(limit=100))
+    assert isinstance(event, ServerSentEvent)
+    assert len(event.data) == 100
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        b"data: " + b"x" * 101,
+        b"data: " + b"x" * 5000,
+        b"data: " + b"x" * 60 + b"\ndata: " + b"x" * 40,
+        b"data: x\n" * 50 + b"data: x",
+        b":" + b"x" * 200,
+        b"id: " + b"x" * 200,
+    ],
+    ids=["one more", "long", "lines", "many lines", "comment", "id"],
+)
+def test_an_event_over_the_limit_is_reported_once_and_the_stream_goes_on(
+    cut: Cut, event: bytes
+) -> None:
+    decoder = EventDecoder(limit=100)
+    stream = b"data: a\n\n" + event + b"\ndata: rest\nid: 1\n\ndata: b\n\n"
+    assert decode(stream, cut, decoder) == [
+        ServerSentEvent(b"a"),
+        TooLong(100),
+        ServerSentEvent(b"b"),
+    ]
+    assert decoder.last_id is None
+
+
+def test_a_line_without_end_does_not_fill_memory() -> None:
+    decoder = EventDecoder(limit=100)
+    found = [event for _ in range(1000) for event in decoder.feed(b"x" * 100)]
+    assert found == [TooLong(100)]
+    assert decode(b"\n\ndata: b\n\n", decoder=decoder) == [ServerSentEvent(b"b")]
+
+
+@pytest.mark.parametrize(
+    ("encoded", "expected"),
+    [
+        (encode_event(b"{}"), b"data: {}\n\n"),
+        (encode_event(b""), b"data: \n\n"),
+        (encode_event(b"", id="7", retry=500), b"id: 7\nretry: 500\ndata: \n\n"),
+        (encode_event(b"/m?s=1", type="endpoint"), b"event: endpoint\ndata: /m?s=1\n\n"),
+        (encode_event(b"a\nb\r\nc\rd"), b"data: a\ndata: b\ndata: c\ndata: d\n\n"),
+        (encode_comment(), b":\n\n"),
+        (encode_comment("ping"), b": ping\n\n"),
+    ],
+)
+def test_the_encoder_writes(encoded: bytes, expected: bytes) -> None:
+    assert encoded == expected
+
+
+@pytest.mark.parametrize("text", ["a\nb", "a\rb", "a\0b"])
+def test_the_encoder_refuses_what_would_be_read_as_something_else(text: str) -> None:
+    for build in (
+        lambda: encode_event(b"", type=text),
+        lambda: encode_event(b"", id=text),
+        lambda: encode_comment(text),
+    ):
+        with pytest.raises(LocalProtocolError, match="one line"):
+            build()
+
+
+lines = st.binary(max_size=30).map(lambda raw: raw.replace(b"\r", b"").replace(b"\n", b""))
+words = st.text(st.characters(blacklist_characters="\r\n\0", blacklist_categories=["Cs"]))
+
+
+@given(st.lists(st.tuples(st.lists(lines, min_size=1).map(b"\n".join), words, words)), st.data())
+def test_what_is_encoded_is_decoded(
+    events: list[tuple[bytes, str, str]], data: st.DataObject
+) -> None:
+    stream = b"".join(encode_event(raw, type=type, id=id) for raw, type, id in events)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=5)))
+    decoder = EventDecoder()
+    found = []
+    for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+        found += decoder.feed(stream[start:end])
+    assert found == [ServerSentEvent(raw, type or "message", id) for raw, type, id in events]
+
+
+@given(st.lists(st.binary(max_size=50)))
+def test_any_bytes_are_read_the_same_in_any_pieces_and_raise_nothing(pieces: list[bytes]) -> None:
+    inside = [piece + b"\ndata: x\n\r" for piece in pieces]
+    at_once, in_pieces = EventDecoder(limit=40), EventDecoder(limit=40)
+    assert at_once.feed(b"".join(inside)) == [
+        event for piece in inside for event in in_pieces.feed(piece)
+    ]
+    assert (at_once.last_id, at_once.retry) == (in_pieces.last_id, in_pieces.retry)

@@ -1,0 +1,301 @@
+"""HTTP+SSE: one endpoint for the stream, one for what is posted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol import Context, Server
+from mcp_protocol.asgi.settings import Limits
+from package.asgi_client import Http, Reply, asgi
+from package.asgi_stream import Stream
+from package.rules import holding
+from package.wire import HANDSHAKE, INITIALIZED, initialize, request
+
+OLD = holding("sse.two-endpoints")
+PATHS = {"sse_path": "/sse", "messages_path": "/messages"}
+old = pytest.mark.parametrize("revision", OLD)
+
+
+def tools() -> Server:
+    server = Server("tester", drain=0)
+
+    @server.tool()
+    def echo(text: str) -> str:
+        return text
+
+    @server.tool()
+    async def asks(ctx: Context) -> str:
+        await ctx.info("about to ask")
+        result = await ctx.request("roots/list")
+        return str(len(result.roots))
+
+    return server
+
+
+class Client:
+    """A client with its stream open.
+
+    Attributes:
+        endpoint: Where it posts.
+        stream: What it hears.
+    """
+
+    def __init__(self, http: Http, stream: Stream, endpoint: str) -> None:
+        self.http = http
+        self.stream = stream
+        self.endpoint = endpoint
+
+    async def post(self, message: Any, **fields: str | None) -> Reply:
+        return await self.http.post(message, self.endpoint, **fields)
+
+    async def ask(self, method: str, params: Any = None, *, id: int | str = 1) -> Any:
+        """The answer to a request."""
+        reply = await self.post(request(OLD[0], method, params, id=id))
+        assert (reply.status, reply.body) == (202, b"")
+        while True:
+            message = await self.stream.message()
+            if message.get("id") == id and "method" not in message:
+                return message
+
+    async def open(self, revision: str = OLD[0]) -> Any:
+        """Shake hands; the result."""
+        await self.post(initialize(revision, {"roots": {}}))
+        answer = await self.stream.message()
+        await self.post(INITIALIZED)
+        return answer["result"]
+
+
+@asynccontextmanager
+async def connected(http: Http) -> AsyncIterator[Client]:
+    async with http.stream("GET", None, "/sse") as stream:
+        event = await stream.event()
+        assert event.type == "endpoint"
+        yield Client(http, stream, event.data.decode())
+
+
+@pytest.mark.requirement("sse.two-endpoints", "sse.endpoint-event", "sse.endpoint-event-first")
+@old
+async def test_the_stream_begins_by_saying_where_to_post(revision: str) -> None:
+    async with asgi(tools(), **PATHS) as http, http.stream("GET", None, "/sse") as stream:
+        assert stream.status == 200
+        assert stream.fields["content-type"] == "text/event-stream"
+        assert stream.fields["x-accel-buffering"] == "no"
+        first = await stream.event()
+        assert first.type == "endpoint"
+        path, _, query = first.data.decode().partition("?")
+        assert path == "/messages"
+        assert len(query) > 32
+        reply = await http.post(initialize(revision), first.data.decode())
+        assert reply.status == 202
+
+
+@pytest.mark.requirement("sse.message-event", "sse.message-data-json")
+@pytest.mark.requirement("sse.post-status-unspecified")
+@old
+async def test_answers_come_as_message_events_and_not_in_the_reply(revision: str) -> None:
+    async with asgi(tools(), **PATHS) as http, connected(http) as client:
+        await client.post(initialize(revision))
+        event = await client.stream.event()
+        assert event.type == "message"
+        assert json.loads(event.data)["result"]["protocolVersion"] == revision
+        text = 'two\nlines, "bl\u00e5b\u00e6r" \r and \u2028'
+        answer = await client.ask("tools/call", {"name": "echo", "arguments": {"text": text}})
+        assert answer["result"]["content"][0]["text"] == text
+
+
+@pytest.mark.requirement("sse.independent-process")
+@old
+async def test_clients_at_the_same_time_hear_their_own_messages_only(revision: str) -> None:
+    async with asgi(tools(), **PATHS) as http, connected(http) as one, connected(http) as two:
+        assert one.endpoint != two.endpoint
+        for client in (one, two):
+            await client.open()
+        for client, text in ((one, "a"), (two, "b"), (one, "c")):
+            answer = await client.ask("tools/call", {"name": "echo", "arguments": {"text": text}})
+            assert answer["result"]["content"][0]["text"] == text
+        for client in (one, two):
+            client.stream.disconnect()
+            assert await client.stream.messages() == []
+
+
+@old
+async def test_a_server_asks_and_tells_on_the_stream(revision: str) -> None:
+    async with asgi(tools(), **PATHS) as http, connected(http) as client:
+        await client.open()
+        await client.post(request(revision, "tools/call", {"name": "asks", "arguments": {}}, id=7))
+        assert (await client.stream.message())["method"] == "notifications/message"
+        question = await client.stream.message()
+        assert question["method"] == "roots/list"
+        await client.post({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}})
+        answer = await client.stream.message()
+        assert (answer["id"], answer["result"]["content"][0]["text"]) == (7, "0")
+
+
+@old
+async def test_changes_are_announced_on_the_stream(revision: str) -> None:
+    server = tools()
+    async with asgi(server, **PATHS) as http, connected(http) as client:
+        await client.open()
+        await client.ask("ping")
+        server.remove_tool("echo")
+        assert (await client.stream.message())["method"] == "notifications/tools/list_changed"
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE)
+async def test_a_client_of_a_later_revision_that_fell_back_is_spoken_to_in_that(
+    revision: str,
+) -> None:
+    async with asgi(tools(), **PATHS) as http, connected(http) as client:
+        assert (await client.open(revision))["protocolVersion"] == revision
+
+
+@pytest.mark.requirement("sse.client-closes-stream", "sse.shutdown-by-close")
+@old
+async def test_when_the_stream_closes_its_endpoint_is_gone(revision: str) -> None:
+    async with asgi(tools(), **PATHS) as http:
+        async with connected(http) as client:
+            await client.open()
+            client.stream.disconnect()
+            with anyio.fail_after(5):
+                await client.stream.finished.wait()
+        reply = await client.post(request(revision, "ping"))
+        assert reply.status == 404
+
+
+@pytest.mark.requirement("sse.shutdown-by-close", "lifecycle.shutdown-http")
+@old
+async def test_the_end_of_the_server_closes_the_stream(revision: str) -> None:
+    async with asgi(tools(), **PATHS) as http, connected(http) as client:
+        await client.open()
+        await http.shut_down()
+        assert await client.stream.messages() == []
+
+
+@old
+async def test_what_is_being_served_when_the_client_leaves_may_end(revision: str) -> None:
+    server = Server("tester", drain=5)
+    begun, go, done = anyio.Event(), anyio.Event(), anyio.Event()
+
+    @server.tool()
+    async def slow() -> str:
+        begun.set()
+        await go.wait()
+        done.set()
+        return ""
+
+    async with asgi(server, **PATHS) as http, connected(http) as client:
+        await client.open()
+        await client.post(request(revision, "tools/call", {"name": "slow", "arguments": {}}))
+        await begun.wait()
+        client.stream.disconnect()
+        assert (await http.get()).status == 400  # others are served meanwhile
+        go.set()
+        with anyio.fail_after(5):
+            await client.stream.finished.wait()
+        assert done.is_set()
+
+
+@pytest.mark.parametrize(
+    "path", ["/messages", "/messages?session_id=", "/messages?session_id=x", "/messages?a=%FF;&"]
+)
+async def test_what_is_posted_to_no_stream_is_refused(path: str) -> None:
+    async with asgi(tools(), **PATHS) as http, connected(http):
+        assert (await http.post(initialize(OLD[0]), path)).status == 404
+
+
+@pytest.mark.parametrize(
+    ("message", "fields", "status"),
+    [
+        (b"{", {}, 400),
+        (b"[]", {}, 400),
+        (b'{"jsonrpc": "2.0"}', {}, 400),
+        (request(OLD[0], "ping"), {"content-type": "text/plain"}, 415),
+        (request(OLD[0], "ping"), {"accept": "text/plain"}, 202),
+        (b" " * 5000, {}, 413),
+    ],
+)
+async def test_what_can_not_be_taken_is_refused_at_once(
+    message: Any, fields: dict[str, str], status: int
+) -> None:
+    limits = Limits(body=4096)
+    async with asgi(tools(), limits=limits, **PATHS) as http, connected(http) as client:
+        await client.open()
+        assert (await client.post(message, **fields)).status == status
+        assert "result" in await client.ask("ping", id="still")
+
+
+async def test_requests_over_the_limit_of_a_stream_are_refused_but_answers_come_in() -> None:
+    limits = Limits(per_session=1)
+    async with asgi(tools(), limits=limits, **PATHS) as http, connected(http) as client:
+        await client.open()
+        await client.post(request(OLD[0], "tools/call", {"name": "asks", "arguments": {}}, id=7))
+        await client.stream.message()
+        question = await client.stream.message()
+        assert (await client.post(request(OLD[0], "ping", id=8))).status == 503
+        await client.post({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}})
+        assert (await client.stream.message())["id"] == 7
+        assert "result" in await client.ask("ping", id=9)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allow"),
+    [("POST", "/sse", "GET"), ("DELETE", "/sse", "GET"), ("GET", "/messages", "POST")],
+)
+async def test_each_endpoint_has_one_method(method: str, path: str, allow: str) -> None:
+    async with asgi(tools(), **PATHS) as http:
+        reply = await http.request(method, b"{}" if method == "POST" else None, path)
+        assert (reply.status, reply.fields["allow"]) == (405, allow)
+
+
+async def test_a_stream_is_not_opened_for_who_takes_no_events() -> None:
+    async with asgi(tools(), **PATHS) as http:
+        assert (await http.get("/sse", accept="application/json")).status == 406
+
+
+@pytest.mark.requirement("transport-security.validate-origin")
+@pytest.mark.parametrize(("method", "path"), [("GET", "/sse"), ("POST", "/messages")])
+async def test_a_foreign_origin_is_refused_at_both_endpoints(method: str, path: str) -> None:
+    async with asgi(tools(), **PATHS) as http:
+        reply = await http.request(method, b"{}", path, origin="http://evil.example")
+        assert reply.status == 403
+
+
+async def test_the_endpoint_is_named_from_where_the_application_is_mounted() -> None:
+    async with asgi(tools(), **PATHS) as http:
+        http.scope["root_path"] = "/t\u00f8ols"
+        async with http.stream("GET", None, "/t\u00f8ols/sse") as stream:
+            event = await stream.event()
+            assert event.data.startswith(b"/t%C3%B8ols/messages?")
+
+
+async def test_both_transports_are_served_side_by_side() -> None:
+    async with asgi(tools(), **PATHS) as http, connected(http) as client:
+        await client.open()
+        await http.initialize("2025-06-18")
+        assert (await http.ask("2025-06-18", "ping")).result == {}
+        assert (await http.get("/elsewhere")).status == 404
+
+
+@pytest.mark.parametrize("path", ["/sse", "/messages"])
+async def test_it_is_served_only_where_it_is_wanted(path: str) -> None:
+    async with asgi(tools()) as http:
+        assert (await http.get(path)).status == 404
+
+
+@pytest.mark.parametrize(
+    "paths", [{"sse_path": "/mcp"}, {"sse_path": "/messages"}, {"sse_path": "sse"}]
+)
+def test_paths_that_can_not_be_told_apart_are_refused(paths: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="sse_path"):
+        tools().asgi(**paths)
+
+
+async def test_a_quiet_stream_gets_comments() -> None:
+    async with asgi(tools(), keep_alive=0.01, **PATHS) as http, connected(http) as client:
+        await client.stream.bytes(b"\n\n:\n\n:\n\n")

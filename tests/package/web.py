@@ -1,0 +1,111 @@
+"""A server with a tool for everything that HTTP makes a difference to, and parts of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+
+from mcp_protocol.asgi.app import Application
+from mcp_protocol.asgi.settings import HttpOptions, HttpSettings
+from mcp_protocol.context import Context
+from mcp_protocol.errors import MissingCapabilityError
+from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.server import Service
+from mcp_protocol.toolkit.server import Server
+
+MARKED: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "region": {"type": "string", "x-mcp-header": "Region"},
+        "count": {"type": "integer", "x-mcp-header": "Count"},
+        "dry": {"type": "boolean", "x-mcp-header": "Dry"},
+        "deep": {
+            "type": "object",
+            "properties": {"inner": {"type": "string", "x-mcp-header": "Inner"}},
+        },
+        "plain": {"type": "string"},
+    },
+}
+"""Arguments of the tool `marked`: some are repeated in header fields."""
+
+
+class Web:
+    """A server, and what happened to it.
+
+    Attributes:
+        server: It.
+        called: The arguments of each call of `marked` and `echo`.
+        begun: Set once `wait` runs.
+        released: What `wait` and `threaded` wait for.
+        cancelled: Set once `wait` was cancelled.
+        threads: What `threaded` waits for, in its thread.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self.server = Server("web", "1", **options)
+        self.called: list[Any] = []
+        self.begun = anyio.Event()
+        self.released = anyio.Event()
+        self.cancelled = anyio.Event()
+        self.threads = threading.Event()
+        for tool in (self.echo, self.wait, self.threaded, self.counts, self.logs, self.needs):
+            self.server.tool()(tool)
+        self.server.tool(input_schema=MARKED)(self.marked)
+        self.server.resource("memo://one")(self.memo)
+        self.server.resource("memo://ünïcode")(self.memo)
+        self.server.prompt()(self.greeting)
+
+    async def echo(self, text: str) -> str:
+        self.called.append(text)
+        return text
+
+    async def wait(self, ctx: Context) -> str:
+        self.begun.set()
+        try:
+            await self.released.wait()
+        except BaseException:
+            self.cancelled.set()
+            raise
+        await ctx.progress(99)
+        return "waited"
+
+    def threaded(self, ctx: Context) -> str:
+        anyio.from_thread.run_sync(self.begun.set)
+        self.threads.wait(10)
+        anyio.from_thread.run(ctx.progress, 99)
+        return "late"
+
+    async def counts(self, ctx: Context, to: int, wait: bool = False) -> str:
+        for value in range(1, to + 1):
+            await ctx.progress(value, to)
+        if wait:
+            self.begun.set()
+            await self.released.wait()
+        return f"counted to {to}"
+
+    async def logs(self, ctx: Context) -> str:
+        await ctx.debug("quiet")
+        await ctx.error("loud")
+        return "logged"
+
+    async def needs(self) -> str:
+        raise MissingCapabilityError(("sampling",), "the tool")
+
+    async def marked(self, **arguments: Any) -> str:
+        self.called.append(arguments)
+        return "done"
+
+    async def memo(self) -> str:
+        return "a memo"
+
+    async def greeting(self, who: str) -> str:
+        return f"Hello, {who}!"
+
+    def only(self, *revisions: str, **options: Any) -> Application:
+        """The application of a package that has these revisions alone."""
+        service = Service(self.server, REVISIONS.among(revisions), self.server.describe)
+        given: HttpOptions = options  # type: ignore[assignment]  # what is no option, it refuses
+        return Application(service, HttpSettings(**given))

@@ -1,0 +1,65 @@
+"""A client without an event loop, as users write it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import assert_type
+
+from mcp_protocol import (
+    Caching,
+    Change,
+    Exchange,
+    NotificationFilter,
+    RemoteError,
+    ResourceUpdated,
+    SyncClient,
+    SyncClientHandlers,
+    connect_sync,
+    models,
+)
+from mcp_protocol.r2026_07_28 import models as newest
+
+
+class Handlers(SyncClientHandlers):
+    def list_roots(
+        self, params: models.RequestParams | models.ListRootsRequestParams | None, ctx: Exchange
+    ) -> models.ListRootsResult:
+        return newest.ListRootsResult(roots=[newest.Root(uri="file:///home")])
+
+    async def elicit(
+        self, params: models.ElicitRequestParams, ctx: Exchange
+    ) -> models.ElicitResult:
+        return newest.ElicitResult(action="decline")
+
+    def tool_list_changed(
+        self, params: models.NotificationParams | None, ctx: Exchange
+    ) -> Awaitable[None] | None:
+        return None
+
+
+def main() -> list[str]:
+    with connect_sync(["python", "weather.py"], handlers=Handlers(), cache=Caching(16)) as client:
+        assert_type(client, SyncClient)
+        names = [tool.name for tool in client.list_tools()]
+        try:
+            result = client.call_tool("forecast", {"city": "Oslo"}, timeout=10)
+        except RemoteError as error:
+            return [f"{error.code}: {error.message}"]
+        return names + [block.text for block in result.content if block.type == "text"]
+
+
+def told(progress: float, total: float | None, message: str | None) -> None:
+    print(progress, total, message)
+
+
+def listening() -> None:
+    client = connect_sync("http://127.0.0.1:8000/mcp", headers={"X": "y"}, cache=False)
+    client.call_tool("forecast", on_progress=told)
+    with client.listen(tools=True, uris=["memo://one"]) as changes:
+        assert_type(changes.agreed, NotificationFilter)
+        for change in changes:
+            assert_type(change, Change)
+            if isinstance(change, ResourceUpdated):
+                assert_type(change.uri, str)
+                break
+    client.close()
