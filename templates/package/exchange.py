@@ -13,6 +13,8 @@ from .core.lifecycle import Session
 from .facts import Method, Revision
 from .waiting import OnProgress
 
+_NOTHING: Mapping[str, Any] = {}
+
 
 class Messenger(Protocol):
     """What a handler may have sent on behalf of what it handles; a `Peer` is one."""
@@ -184,7 +186,7 @@ def exchange_of(peer: Messenger, event: RequestReceived | NotificationReceived) 
         session = peer.session
         identifier = None
         info = session.peer_info if session is not None else None
-        capabilities = session.peer_capabilities if session is not None else {}
+        capabilities = session.peer_capabilities if session is not None else _NOTHING
     return Exchange(
         peer,
         event.method,

@@ -208,22 +208,19 @@ class Peer:
         self, identifier: RequestId, progress: float, total: float | None, message: str | None
     ) -> None:
         """Send progress of a request that is being served, if it is wanted."""
-        report = self.connection.progress(identifier, progress, total, message)
-        if report is not None:
+        if (report := self.connection.progress(identifier, progress, total, message)) is not None:
             await self._send(report, identifier)
 
     async def log(
         self, identifier: RequestId | None, level: str, data: Any, logger: str | None
     ) -> None:
         """Send a log message, if it is wanted."""
-        message = self.connection.log(identifier, level, data, logger)
-        if message is not None:
+        if (message := self.connection.log(identifier, level, data, logger)) is not None:
             await self._send(message, identifier)
 
     async def release(self, identifier: RequestId) -> None:
         """Close the connection that a request is answered on, where the other side comes back."""
-        release = release_of(self._channel)
-        if release is not None:
+        if (release := release_of(self._channel)) is not None:
             await release(identifier)
 
     def stop_serving(self) -> None:

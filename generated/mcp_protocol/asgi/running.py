@@ -134,5 +134,5 @@ def _listener(host: str, port: int) -> socket.socket:
 
 def _shown(bound: tuple[Any, ...]) -> str:
     """Where a listener is reached."""
-    host = _REACHED_AT.get(bound[0], bound[0])
+    host = str(_REACHED_AT.get(bound[0], bound[0]))
     return f"[{host}]:{bound[1]}" if ":" in host else f"{host}:{bound[1]}"

@@ -1,7 +1,7 @@
 """The receiving half of a connection: a message in, events out.
 
 Every kind of message has one function, and so has every request and notification that the
-connection handles itself; both are found in tables. Whatever a peer sends, nothing raises: it is
+connection handles itself. Whatever a peer sends, nothing raises: it is
 answered with an error, ignored, or fails the one call it belongs to.
 
 Source: basic/index, basic/lifecycle, basic/versioning.
@@ -10,7 +10,7 @@ Source: basic/index, basic/lifecycle, basic/versioning.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -26,7 +26,7 @@ from ..errors import (
     RemoteProtocolError,
     RequestCancelledError,
 )
-from ..facts import Lifecycle, Method, Revision, Role
+from ..facts import Lifecycle, Method, Revision
 from . import jsonrpc
 from .decoding import check_result_type, decode_params
 from .events import (
@@ -48,6 +48,9 @@ from .shared import Shared
 from .state import ConnectionState
 from .subscriptions import ACKNOWLEDGED, honoured
 from .terms import read_meta
+
+_E = TypeVar("_E")
+_Own: TypeAlias = Callable[[_E], list[Event]]
 
 _EMPTY: Mapping[str, Any] = {}
 
@@ -121,7 +124,7 @@ class Receiver:
             event = self._typed(message, meta, terms)
         except ProtocolError as error:
             return [self._refuse(message.id, error, revision)]
-        own = _REQUESTS[self._state.role].get(message.method)
+        own = self._own_request(message.method)
         self._state.serving[message.id] = Serving(
             event.method,
             revision,
@@ -130,7 +133,7 @@ class Receiver:
             terms.log_level,
             terms.peer_capabilities,
         )
-        return [event] if own is None else own(self, event)
+        return [event] if own is None else own(event)
 
     def _session_terms(self, method: str) -> RequestTerms:
         """What a request that states nothing itself is judged by."""
@@ -209,8 +212,8 @@ class Receiver:
         event = NotificationReceived(method, params, message.params, meta, revision, stream)
         if message.method == "notifications/progress":
             return self._progressed(event, now)
-        own = _NOTICES.get(message.method)
-        return [event] if own is None else own(self, event)
+        own = self._own_notification(message.method)
+        return [event] if own is None else own(event)
 
     def _in_turn(self, name: str) -> bool:
         """Whether a client's notification may come now; it may move the handshake on."""
@@ -365,18 +368,30 @@ class Receiver:
         message = None if text is UNSET else text
         return [ProgressReceived(params.progress_token, params.progress, total, message)]
 
+    def _own_request(self, name: str) -> _Own[RequestReceived] | None:
+        """What handles a request that no user has to; nothing if a user has."""
+        match name:
+            case "ping":
+                return self._ping
+            case _ if self._state.role == "client":
+                return None
+            case "initialize":
+                return self._initialize
+            case "server/discover":
+                return self._discover
+            case "logging/setLevel":
+                return self._set_level
+            case "subscriptions/listen":
+                return self._listen
+            case _:
+                return None
 
-_REQUESTS: Mapping[Role, Mapping[str, Callable[[Receiver, RequestReceived], list[Event]]]] = {
-    "client": {"ping": Receiver._ping},
-    "server": {
-        "ping": Receiver._ping,
-        "initialize": Receiver._initialize,
-        "server/discover": Receiver._discover,
-        "logging/setLevel": Receiver._set_level,
-        "subscriptions/listen": Receiver._listen,
-    },
-}
-_NOTICES: Mapping[str, Callable[[Receiver, NotificationReceived], list[Event]]] = {
-    "notifications/cancelled": Receiver._cancelled,
-    "notifications/initialized": Receiver._initialized,
-}
+    def _own_notification(self, name: str) -> _Own[NotificationReceived] | None:
+        """The same for a notification."""
+        match name:
+            case "notifications/cancelled":
+                return self._cancelled
+            case "notifications/initialized":
+                return self._initialized
+            case _:
+                return None

@@ -56,9 +56,8 @@ class Application:
         self.settings = _usable(settings, service.revisions)
         self._rules = PerRequestRules(service.revisions, service.marks_of)
         self._guard = Guard(settings.hosts, settings.origins, _forbidden(service.revisions))
-        self._paths = (
-            _both(settings.path) if has_streamable_http(service.revisions) else frozenset()
-        )
+        streamable = has_streamable_http(service.revisions)
+        self._paths: frozenset[str] = _both(settings.path) if streamable else frozenset()
         if self.settings.sse_path is not None:
             from .http_sse import check_paths  # of use to few
 

@@ -7,7 +7,7 @@ was written has been read. So these two are seen by the protocol class alone, wh
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import ClassVar, Protocol
 
 from .settings import Limits
 
@@ -15,60 +15,79 @@ HEAD_BYTES = 64 * 1024
 """Bytes that the head of a request may have."""
 
 
-def impatient(base: Any, limits: Limits) -> Any:
+class _Cycle(Protocol):
+    """A request that was handed over."""
+
+    response_complete: bool
+
+
+class Impatient(asyncio.Protocol):
+    """What makes a protocol class of uvicorn's close connections that keep it waiting.
+
+    It stands before that class: `cycle` is the request that was handed over last.
+    """
+
+    limits: ClassVar[Limits]
+    cycle: _Cycle | None
+    loop: asyncio.AbstractEventLoop
+    transport: asyncio.Transport
+
+    _timer: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
+    _size = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by the loop."""
+        super().connection_made(transport)
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by the loop."""
+        self._head_is_whole()
+        self.resume_writing()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Called by the loop."""
+        before = self.cycle
+        super().data_received(data)
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            self._head_is_whole()
+            return
+        self._size = len(data) if cycle is not before else self._size + len(data)
+        if self._size > HEAD_BYTES:
+            self.transport.abort()
+        elif self._timer is None and not self.transport.is_closing():
+            self._await_head()
+
+    def pause_writing(self) -> None:
+        """Called by the loop."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(self.limits.send_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Called by the loop."""
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+        super().resume_writing()
+
+    def _await_head(self) -> None:
+        self._timer = self.loop.call_later(self.limits.head_seconds, self.transport.abort)
+
+    def _head_is_whole(self) -> None:
+        self._size = 0
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def impatient(base: type[asyncio.Protocol], limits: Limits) -> type[asyncio.Protocol]:
     """A protocol class of uvicorn's that closes connections which keep it waiting.
 
     Args:
-        base: The class; its `cycle` is the request that was handed over last.
+        base: The class.
         limits: For how long it waits.
     """
-
-    class Impatient(base):  # type: ignore[misc]  # which class it is, an installed package says
-        """One connection."""
-
-        _timer: asyncio.TimerHandle | None = None
-        _unread: asyncio.TimerHandle | None = None
-        _size = 0
-
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self._await_head()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._head_is_whole()
-            self.resume_writing()
-            super().connection_lost(exc)
-
-        def data_received(self, data: bytes) -> None:
-            before = self.cycle
-            super().data_received(data)
-            cycle = self.cycle
-            if cycle is not None and not cycle.response_complete:
-                self._head_is_whole()
-                return
-            self._size = len(data) if cycle is not before else self._size + len(data)
-            if self._size > HEAD_BYTES:
-                self.transport.abort()
-            elif self._timer is None and not self.transport.is_closing():
-                self._await_head()
-
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            self._unread = self.loop.call_later(limits.send_seconds, self.transport.abort)
-
-        def resume_writing(self) -> None:
-            if self._unread is not None:
-                self._unread.cancel()
-                self._unread = None
-            super().resume_writing()
-
-        def _await_head(self) -> None:
-            self._timer = self.loop.call_later(limits.head_seconds, self.transport.abort)
-
-        def _head_is_whole(self) -> None:
-            self._size = 0
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-
-    return Impatient
+    return type("ImpatientProtocol", (Impatient, base), {"limits": limits})
