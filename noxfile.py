@@ -70,21 +70,27 @@ def check(session: nox.Session) -> None:
 def package_single(session: nox.Session) -> None:
     """The README as a user meets it: the tool generates, another environment runs the result."""
     work = Path(session.create_tmp()).resolve()
-    wheels = work / "wheels"
-    tool = work / "tool"
-    session.run("python", "-m", "pip", "wheel", "-q", "--no-deps", "-w", f"{wheels}", ".")
-    session.run("python", "-m", "venv", "--clear", f"{tool}")
-    scripts = tool / ("Scripts" if os.name == "nt" else "bin")
-    wheel = max(wheels.glob("mcpgen-*.whl"), key=lambda path: path.stat().st_mtime)
-    session.run(f"{scripts / 'python'}", "-m", "pip", "install", "-q", f"{wheel}", external=True)
-    session.install("anyio", "msgspec")
+    session.run("python", "-m", "pip", "wheel", "-q", "--no-deps", "-w", f"{work / 'wheels'}", ".")
+    wheel = max((work / "wheels").glob("mcpgen-*.whl"), key=lambda path: path.stat().st_mtime)
+    tool = fresh(session, work / "tool", f"{wheel}")
+    user = fresh(session, work / "user", "anyio", "msgspec")
     session.run(
-        "python",
+        f"{user / 'python'}",
         "tests/package_single.py",
-        f"{scripts / 'mcpgen'}",
+        f"{tool / 'mcpgen'}",
         f"{work}",
         *(session.posargs or ["2024-11-05", "2025-06-18", "2026-07-28"]),
+        external=True,
     )
+
+
+def fresh(session: nox.Session, folder: Path, *packages: str) -> Path:
+    """The scripts of a new environment with some packages and what these need."""
+    session.run("python", "-m", "venv", "--clear", f"{folder}")
+    scripts = folder / ("Scripts" if os.name == "nt" else "bin")
+    install = ("-m", "pip", "install", "-q", *packages)
+    session.run(f"{scripts / 'python'}", *install, external=True)
+    return scripts
 
 
 @nox.session

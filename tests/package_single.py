@@ -1,21 +1,32 @@
-"""Does what the README says, as a user would: generate, write the two files, run the client.
+"""Does what the README says, as a user would: generate, write its files, run and serve them.
 
     python tests/package_single.py MCPGEN FOLDER REVISION...
 
 MCPGEN is an installed tool of another environment; the interpreter that runs this has only what
-the generated package needs.
+the generated package needs. What HTTP needs is missing at first, then installed.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 EXAMPLE = re.compile(r"^<!-- example: (\S+) -->\n```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+INSTALL = re.compile(r"^\$ pip install (uvicorn .*)$", re.MULTILINE)
+SERVING = re.compile(r"serving at (http://\S+)\n")
+SECONDS = 120
+SERVE = [sys.executable, "-m", "pkg", "serve"]
+NOWHERE = "http://127.0.0.1:9/mcp"
+BOOKED = "SK 4035: row 12, aisle"
+NO_FORMS = "needs the capability elicitation"
 
 
 def examples() -> dict[str, str]:
@@ -25,27 +36,100 @@ def examples() -> dict[str, str]:
 
 def run(command: list[str], folder: Path) -> str:
     """What a command prints; its failure ends this run."""
-    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, timeout=120)
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, timeout=SECONDS)
     if done.returncode:
         sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}")
     return done.stdout
 
 
+def complaint(command: list[str], folder: Path) -> str:
+    """The last line that a command says on standard error; that it fails is expected."""
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS)
+    if not done.returncode:
+        sys.exit(f"{' '.join(command)}: expected it to fail, got\n{done.stdout}")
+    return done.stderr.strip().rpartition("\n")[2]
+
+
+def expect(what: str, wanted: str, got: str) -> None:
+    """End this run unless a text is part of another."""
+    if wanted not in got:
+        sys.exit(f"{what}: expected {wanted!r}, got {got!r}")
+
+
+@contextmanager
+def serving(target: str, folder: Path) -> Iterator[str]:
+    """The URL at which a module's server is served over HTTP meanwhile, at a free port."""
+    command = [*SERVE, target, "--http", "127.0.0.1:0"]
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+        patience = threading.Timer(SECONDS, process.kill)
+        patience.start()
+        try:
+            assert process.stderr is not None
+            told = process.stderr.readline()
+            found = SERVING.fullmatch(told)
+            if found is None:
+                sys.exit(f"{' '.join(command)}: expected 'serving at URL', got {told!r}")
+            yield found[1]
+            process.terminate()
+            expect(f"{target}, told to end", "0", str(process.wait(SECONDS)))
+        finally:
+            patience.cancel()
+            process.kill()
+
+
+def written(mcpgen: str, folder: Path, revision: str) -> None:
+    """Generate a package, and write the README's files beside it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    run([mcpgen, "--revision", revision, "-o", "pkg"], folder)
+    for name, text in examples().items():
+        (folder / name).write_text(text, "utf-8")
+
+
+def go_without_extras(mcpgen: str, folder: Path, revision: str) -> None:
+    """The README up to HTTP, and what is said when HTTP is tried too early."""
+    printed = run([sys.executable, "client.py"], folder)
+    expect("client.py", "Oslo: sun for 3 days", printed)
+    run([mcpgen, "check", "pkg"], folder)
+    told = complaint([*SERVE, "booking:server", "--http", "127.0.0.1:0"], folder)
+    expect("serving without uvicorn", "pip install uvicorn", told)
+    told = complaint([sys.executable, "remote.py", NOWHERE], folder)
+    expect("connecting without httpx2", "pip install httpx2", told)
+    print(f"{revision}: {printed.strip()}")
+
+
+def go_over_http(folder: Path, revision: str) -> None:
+    """The README's part on HTTP, over real sockets."""
+    with serving("city:server", folder) as url:
+        printed = run([sys.executable, "remote.py", url], folder).strip()
+    expect("remote.py", f"{revision} 400000", printed)
+    with serving("booking:server", folder) as url:
+        command = [sys.executable, "guest.py", url]
+        if "elicit(" in (folder / "pkg" / "client.py").read_text("utf-8"):
+            expect("guest.py", BOOKED, run(command, folder))
+        else:
+            expect("guest.py", NO_FORMS, complaint(command, folder))
+    told = complaint([sys.executable, "guest.py", url], folder)
+    expect("guest.py without a server", f"no connection to {url}", told)
+    print(f"{revision} over HTTP: {printed}")
+
+
 def main(mcpgen: str, target: str, revisions: list[str]) -> None:
     """Go through the README once per revision, each in a package of its own."""
-    if importlib.util.find_spec("mcpgen"):
-        sys.exit("expected an environment without mcpgen: the package has to run without it")
-    for revision in revisions:
-        folder = Path(target) / revision
-        folder.mkdir(parents=True, exist_ok=True)
-        run([mcpgen, "--revision", revision, "-o", "pkg"], folder)
-        for name, text in examples().items():
-            (folder / name).write_text(text, "utf-8")
-        printed = run([sys.executable, "client.py"], folder).strip()
-        if not printed:
-            sys.exit(f"{revision}: expected the README's client to print something")
-        run([mcpgen, "check", "pkg"], folder)
-        print(f"{revision}: {printed.splitlines()[-1]}")
+    for module in ("mcpgen", "uvicorn", "httpx2"):
+        if importlib.util.find_spec(module):
+            sys.exit(f"expected an environment without {module}")
+    scripts = Path(sys.executable).parent
+    os.environ["PATH"] = f"{scripts}{os.pathsep}{os.environ['PATH']}"  # as `activate` does
+    folders = {revision: Path(target) / revision for revision in revisions}
+    for revision, folder in folders.items():
+        written(mcpgen, folder, revision)
+        go_without_extras(mcpgen, folder, revision)
+    extras = INSTALL.findall(README.read_text("utf-8"))[0].split()
+    # The resource template of city.py needs it, and the tool's own environment would bring it.
+    extras.append("uritemplate")
+    run([sys.executable, "-m", "pip", "install", "-q", *extras], Path(target))
+    for revision, folder in folders.items():
+        go_over_http(folder, revision)
 
 
 if __name__ == "__main__":

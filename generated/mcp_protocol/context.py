@@ -163,5 +163,6 @@ class Context(Questions):
             MissingCapabilityError: The client did not declare what it needs; nothing was sent.
             LocalProtocolError: The revision does not let a server ask; see `InputRequired`.
             RemoteError: The client refused.
+            RequestTimeoutError: No answer in time.
         """
         return await self.exchange.request(method, params, timeout=timeout)

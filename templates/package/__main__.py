@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from .errors import ListenFailedError, MissingExtraError
-from .toolkit.server import Server
+from .toolkit.server import RunWhileImportedError, Server, importing
 
 if TYPE_CHECKING:
     from .asgi.settings import HttpOptions
@@ -98,7 +98,7 @@ def load(target: str) -> Server:
     What the module prints while it is imported goes to standard error.
 
     Raises:
-        SystemExit: No such module, no such name, or no server.
+        SystemExit: No such module, no such name, no server, or one that the module runs itself.
     """
     module_name, _, name = target.partition(":")
     name = name or _DEFAULT_NAME
@@ -109,13 +109,18 @@ def load(target: str) -> Server:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
+    running = importing.set(True)
     try:
         with _prints_to_stderr():
             module = importlib.import_module(module_name)
+    except RunWhileImportedError as error:
+        _fail(f"{target!r}: {module_name} runs its server while it is imported; {error}")
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise
         _fail(f"{target!r}: there is no module {error.name!r} in {here} or on sys.path")
+    finally:
+        importing.reset(running)
     found: object = module
     for part in name.split("."):
         found = getattr(found, part, None)

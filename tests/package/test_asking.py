@@ -272,31 +272,6 @@ async def test_a_question_that_always_changes_is_warned_of(
     assert "is never answered" in caplog.text
 
 
-@with_forms
-async def test_what_differs_from_run_to_run_can_be_kept(revision: str) -> None:
-    server = Server("keeping")
-    made = itertools.count()
-
-    async def make() -> list[int]:
-        return [next(made)]
-
-    @server.tool()
-    async def ask(ctx: Context) -> str:
-        token = await ctx.once("token", make)
-        other = await ctx.once("other", lambda: "plain")
-        await ctx.elicit(f"Number {token[0]}?", City)
-        return f"{token} {other} {await ctx.once('token', make)}"
-
-    @server.tool()
-    async def odd(ctx: Context) -> str:
-        return str(await ctx.once("odd", lambda: {1, 2}))
-
-    async with responding(server, revision, ANSWERS) as client:
-        assert text_in(await client.call("ask")) == "[0] plain [0]"
-        assert text_in(await client.call("ask")) == "[1] plain [1]"
-        assert (await client.call("odd"))["result"]["isError"]
-
-
 @pytest.mark.requirement("mrtr.supported-methods")
 @with_forms
 async def test_a_prompt_and_a_resource_ask_like_a_tool(revision: str) -> None:

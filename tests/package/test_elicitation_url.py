@@ -241,6 +241,44 @@ async def test_where_results_ask_for_pages_the_error_becomes_one(revision: str) 
         assert text_in(await end.ask("tools/call", again, capabilities=can)) == "worked"
 
 
+COMPLETION: tuple[str, dict[str, Any]] = (
+    "completion/complete",
+    {
+        "ref": {"type": "ref/prompt", "name": "travel"},
+        "argument": {"name": "city", "value": ""},
+    },
+)
+
+
+@pytest.mark.requirement("elicitation.required-error", "elicitation.no-required-error-2026")
+@with_urls
+@pytest.mark.parametrize(("method", "params"), [COMPLETION, ("x/own", {})])
+@pytest.mark.parametrize("declared", [{"url": {}}, {"form": {}}])
+async def test_what_has_no_result_that_asks_can_still_be_refused(
+    revision: str, method: str, params: dict[str, Any], declared: dict[str, Any]
+) -> None:
+    server = Server("others")
+
+    async def refuse() -> None:
+        raise URLElicitationRequiredError(URLElicitation("Go", URL, "mine"))
+
+    @server.completion(prompt="travel", argument="city")
+    async def complete(value: str) -> list[str]:
+        await refuse()
+        return []
+
+    server.prompt(name="travel")(lambda city: city)
+    server.method("x/own")(refuse)
+    async with responding(server, revision, {}, {"elicitation": declared}) as client:
+        error = (await client.ask(method, params))["error"]
+        begun = await server.elicitation_complete("mine")
+    if "form" in declared:
+        assert error["code"] == refusal_code(revision)
+    else:
+        assert error["code"] == (-32603 if revision in PER_REQUEST else -32042)
+    assert begun is (revision not in PER_REQUEST and "url" in declared)
+
+
 @pytest.mark.requirement("elicitation.url-accept-is-consent", "elicitation.url-outcome-by-retry")
 @with_urls
 async def test_a_page_is_asked_for_until_all_is_done_there(revision: str) -> None:

@@ -61,6 +61,13 @@ def test_a_state_is_for_one_request_of_one_server() -> None:
         sealer(name="other").open(sealed, b"request")
 
 
+@pytest.mark.requirement("mrtr.state-integrity")
+def test_no_name_of_a_server_runs_into_what_it_signs() -> None:
+    sealed = sealer(name="s\nABCD").seal(PAYLOAD, b"request")
+    with pytest.raises(InvalidParamsError, match="unaltered"):
+        sealer(name="s").open(f"ABCD\n{sealed}", b"request")
+
+
 @pytest.mark.requirement("mrtr.state-expiry")
 def test_a_state_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time()
@@ -96,9 +103,12 @@ def test_a_state_has_a_size_that_it_does_not_pass() -> None:
         (KEY, 0.0, ValueError),
         (KEY, float("nan"), ValueError),
         ("0123456789abcdef", 60.0, TypeError),
+        (5, 60.0, TypeError),
+        (KEY, None, TypeError),
+        (KEY, "60", TypeError),
         ([KEY, 5], 60.0, TypeError),
     ],
 )
-def test_unusable_settings_are_refused(key: Any, seconds: float, kind: type[Exception]) -> None:
+def test_unusable_settings_are_refused(key: Any, seconds: Any, kind: type[Exception]) -> None:
     with pytest.raises(kind, match="expected"):
         Server("s", state_key=key, state_seconds=seconds)

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from mcp_protocol._wire import convert
 from mcp_protocol.exchange import Exchange
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.toolkit.server import Server
-from package.wire import ALL, HANDSHAKE, speaking_to
+from package.respondent import refusal_code
+from package.wire import ALL, HANDSHAKE, PER_REQUEST, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
 
@@ -73,3 +75,41 @@ async def test_notifications_reach_their_handler(revision: str) -> None:
         await end.send({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"})
         await end.ask("ping")
     assert heard == ["notifications/roots/list_changed"]
+
+
+ROOTS: dict[str, Any] = {"method": "roots/list"}
+
+
+def asking(revision: str, as_type: bool) -> Server:
+    """A server whose handler of calls asks for roots, until it gets its own state back."""
+    module = importlib.import_module(f"mcp_protocol.r{revision.replace('-', '_')}.server")
+    row = REVISIONS[revision].client_requests["tools/call"]
+
+    class Handlers(module.ServerHandlers):  # type: ignore[name-defined,misc] # known at run time
+        async def call_tool(self, params: Any, ctx: Exchange) -> Any:
+            made: dict[str, Any] = {"content": [], "resultType": "complete"}
+            if params.request_state != "mine":
+                asked = {"inputRequests": {"where": ROOTS}, "requestState": "mine"}
+                made = {**asked, "resultType": "input_required"}
+            return convert(made, row.result) if as_type else made
+
+    return Server("low", handlers=[Handlers()])
+
+
+@pytest.mark.requirement("mrtr.capability-gate")
+@pytest.mark.parametrize("revision", PER_REQUEST)
+@pytest.mark.parametrize("as_type", [True, False])
+async def test_a_handler_asks_for_what_the_client_declared_and_keeps_its_own_state(
+    revision: str, as_type: bool
+) -> None:
+    call: dict[str, Any] = {"name": "low"}
+    roots: dict[str, Any] = {"roots": {}}
+    async with speaking_to(asking(revision, as_type), revision) as end:
+        refused = await end.ask("tools/call", call, capabilities={"sampling": {}})
+        asked = (await end.ask("tools/call", call, capabilities=roots))["result"]
+        state = {"requestState": asked["requestState"]}
+        last = (await end.ask("tools/call", {**call, **state}, capabilities=roots))["result"]
+    assert (asked["inputRequests"], state["requestState"]) == ({"where": ROOTS}, "mine")
+    assert last["resultType"] == "complete"
+    assert refused["error"]["code"] == refusal_code(revision)
+    assert refused["error"]["data"] == {"requiredCapabilities": {"roots": {}}}

@@ -14,11 +14,10 @@ from typing import Any
 
 import pytest
 
-import mcp_protocol
 from mcp_protocol.facts import Lifecycle
 from mcp_protocol.revisions import REVISIONS
+from package.processes import PACKAGE_ROOT
 
-PACKAGE_ROOT = Path(mcp_protocol.__file__).parent.parent
 REVISION = max(REVISIONS.of(Lifecycle.HANDSHAKE))
 
 WEATHER = """
@@ -50,12 +49,19 @@ WEATHER = """
         server.run()
 """
 
+RUNNING = """
+    from mcp_protocol import Server
+    server = Server("running")
+    server.run()
+"""
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with a server in it."""
     (tmp_path / "weather.py").write_text(textwrap.dedent(WEATHER))
     (tmp_path / "failing.py").write_text("raise RuntimeError('while importing')\n")
+    (tmp_path / "running.py").write_text(textwrap.dedent(RUNNING))
     (tmp_path / "needy.py").write_text("import not_installed_at_all\n")
     return tmp_path
 
@@ -181,6 +187,7 @@ def test_the_end_of_input_ends_it_whatever_still_runs(
         ("weather.py", "did you mean weather:server?"),
         ("./deep/weather.py:mine", "did you mean deep.weather:mine?"),
         ("wea-ther", "expected MODULE:NAME"),
+        ("running", "put run() under `if __name__ == '__main__':`"),
     ],
 )
 def test_what_cannot_be_served_is_one_line_and_exit_code_2(

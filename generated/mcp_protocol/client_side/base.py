@@ -153,8 +153,13 @@ class ClientBase:
 
         Raises:
             ConnectionClosedError: The connection has ended.
+            LocalProtocolError: It tells of what this client did not declare; nothing was sent.
+            MethodNotFoundError: The revision has no such notification.
         """
         self._peer.callers.check_open()
+        method = self.session.revision.client_notifications.get(name)
+        if method is not None and method.capability:
+            _check_announced(method, self.session.own_capabilities)
         await self._peer.notify(name, params)
 
     def listen(
@@ -335,6 +340,15 @@ def _announceable(capabilities: Mapping[str, Any], revision: Revision) -> dict[s
             if (name, "listChanged") not in known:
                 flags.pop("listChanged", None)
     return made
+
+
+def _check_announced(method: Method, capabilities: Mapping[str, Any]) -> None:
+    """Refuse to tell of what the server was not told to expect: it need not listen."""
+    if not declared(capabilities, method.capability):
+        path = ".".join(method.capability)
+        raise LocalProtocolError(
+            f"{method.name}: this client did not declare {path}; `capabilities` of connect() does"
+        )
 
 
 def _declare(capabilities: dict[str, Any], path: tuple[str, ...]) -> None:

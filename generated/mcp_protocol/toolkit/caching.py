@@ -10,6 +10,9 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from .._wire import is_object
+from .content import expect
+
 CacheScope: TypeAlias = Literal["public", "private"]
 Listed: TypeAlias = Literal["tools", "prompts", "resources", "templates", "discover"]
 """What a server lists: each list, and its own account of itself."""
@@ -57,12 +60,19 @@ def hints_of(given: CacheHint | Mapping[Listed, CacheHint] | None) -> Mapping[Li
     """A hint for each list, from one for all or from those that are given.
 
     Raises:
+        TypeError: A hint is none.
         ValueError: There is no such list.
     """
     if isinstance(given, CacheHint):
         return dict.fromkeys(_LISTED, given)
-    if unknown := set(given or ()) - set(_LISTED):
+    hints = given or {}
+    unchecked: object = hints
+    if not is_object(unchecked):
+        raise TypeError(f"cache: expected a CacheHint, or one for each list, got {given!r}")
+    if unknown := hints.keys() - set(_LISTED):
         raise ValueError(
             f"cache: expected {', '.join(_LISTED)}, got {', '.join(sorted(map(repr, unknown)))}"
         )
-    return dict.fromkeys(_LISTED, NO_PROMISE) | dict(given or {})
+    for name, hint in hints.items():
+        expect(hint, CacheHint, f"cache[{name!r}]")
+    return dict.fromkeys(_LISTED, NO_PROMISE) | dict(hints)

@@ -1,7 +1,8 @@
 """Handlers of the low-level kind, mounted beside or instead of the toolkit's functions.
 
 A rendered `ServerHandlers` answers for its own revision. Where it has a method for a request, it
-wins over the toolkit.
+wins over the toolkit. The state of an `InputRequiredResult` of its own it has to sign and to check
+by itself: the toolkit passes it on as it is.
 """
 
 from __future__ import annotations

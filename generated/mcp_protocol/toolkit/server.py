@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
@@ -31,6 +32,13 @@ if TYPE_CHECKING:
 
 Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
 
+importing: ContextVar[bool] = ContextVar("importing", default=False)
+"""Whether a module is only imported for its server, which others will run."""
+
+
+class RunWhileImportedError(RuntimeError):
+    """A module runs its server while it is only imported for it."""
+
 
 class Server(Registrations):
     """An MCP server.
@@ -51,7 +59,8 @@ class Server(Registrations):
             default it goes to the log alone. A `ToolError`'s always does.
         lifespan: Makes a context manager that is entered for each client served, over HTTP once
             for all of them; what it yields is `Context.state`.
-        handlers: Rendered `ServerHandlers`, one per revision; what they have wins.
+        handlers: Rendered `ServerHandlers`, one per revision; what they have wins. States that they
+            give to clients are not signed by `state_key`.
         capabilities: More to declare, such as `{"experimental": {...}}`.
         cache: How long clients may keep lists and the account of the server: one hint for all, or
             one for each of `tools`, `prompts`, `resources`, `templates` and `discover`.
@@ -216,7 +225,10 @@ class Server(Registrations):
             MissingExtraError: uvicorn is not installed, which HTTP needs.
             ValueError: `http` is no address, or there is no such backend for it.
             ListenFailedError: The address can't be listened at.
+            RunWhileImportedError: The module is being imported by `python -m <package> serve`.
         """
+        if importing.get():
+            raise RunWhileImportedError("put run() under `if __name__ == '__main__':`")
         if http is None:
             server.run_stdio(self.serve, backend)
         elif backend != "asyncio":

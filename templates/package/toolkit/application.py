@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -174,7 +175,7 @@ class Toolkit:
             raise ValueError(f"method {name!r} is registered already")
         self.custom[name] = method.row
         self._descriptions.clear()
-        self._table[name] = lambda exchange: method.call(self._context(exchange))
+        self._table[name] = partial(self._call_own, method)
 
     def marks_of(self, tool: str) -> Mapping[tuple[str, ...], str]:
         """Arguments of a tool that HTTP header fields repeat: path and name of the field."""
@@ -304,9 +305,13 @@ class Toolkit:
             return {"completion": {"values": []}}
         context: Any = getattr(params, "context", None)
         settled: Any = getattr(context, "arguments", None)
-        return await completer.complete(
-            params.argument.value, settled or None, self._context(exchange)
-        )
+        context = self._context(exchange)
+        value: str = params.argument.value
+        return await _with_input(context, completer.complete(value, settled or None, context))
+
+    async def _call_own(self, method: CustomMethod, exchange: Exchange) -> Any:
+        context = self._context(exchange)
+        return await _with_input(context, method.call(context))
 
     def _context(self, exchange: Exchange) -> Context:
         return Context(exchange, self.state.get(), self.settings.means)

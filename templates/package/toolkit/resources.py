@@ -16,7 +16,7 @@ from ..errors import InvalidParamsError
 from . import calls, docstrings, signatures, uris
 from .asking.inputs import InputRequired, without_input_required
 from .caching import NO_PROMISE, CacheHint
-from .content import Annotations, Contents, Icon, check_mime_type
+from .content import Annotations, Contents, Icon, check_mime_type, expect
 
 _JSON, _TEXT, _BINARY = "application/json", "text/plain", "application/octet-stream"
 
@@ -74,6 +74,7 @@ class Resource:
         if self.template is None and not is_uri(uri):
             raise ValueError(f"{self.label}: expected an absolute URI (RFC 3986)")
         self._check_parameters()
+        expect(cache, CacheHint, "cache")
         self._cache = cache
         self._mime_type = check_mime_type(mime_type) if mime_type is not None else None
         self._call = calls.caller(function)

@@ -32,11 +32,13 @@ class Sealer:
         name: The server's name: a state of one server is none of another with the same key.
         keys: The first signs, all verify.
         seconds: How long a state is good for.
+        advice: What to say more when a state turns out not to be of these keys.
     """
 
-    def __init__(self, name: str, keys: Sequence[bytes], seconds: float) -> None:
+    def __init__(self, name: str, keys: Sequence[bytes], seconds: float, advice: str = "") -> None:
         self._keys = keys
-        self._name = name.encode() + b"\n"
+        self._advice = advice
+        self._whose = _digest(name.encode())  # of one length, whatever the name
         self._seconds = seconds
 
     def seal(self, payload: bytes, binding: bytes) -> str:
@@ -68,7 +70,9 @@ class Sealer:
         """
         body, _, signature = sealed.partition(".")
         if len(sealed) > STATE_LIMIT or not self._verifies(body, signature):
-            raise InvalidParamsError("requestState: expected one that this server gave, unaltered")
+            raise InvalidParamsError(
+                f"requestState: expected one that this server gave, unaltered{self._advice}"
+            )
         raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
         expires, belongs_to = _HEAD.unpack_from(raw)
         if not hmac.compare_digest(belongs_to, _digest(binding)):
@@ -85,7 +89,7 @@ class Sealer:
         return any(found)
 
     def _signature(self, key: bytes, body: str) -> str:
-        signed = _PURPOSE + self._name + body.encode("utf-8", "surrogatepass")
+        signed = _PURPOSE + self._whose + body.encode("utf-8", "surrogatepass")
         return _text(hmac.digest(key, signed, "sha256"))
 
 

@@ -81,7 +81,7 @@ class _State(msgspec.Struct, omit_defaults=True):
 
     answers: dict[str, tuple[str, Any]] = {}
     asked: dict[str, str] = {}
-    kept: dict[str, Any] = {}
+    kept: dict[str, msgspec.Raw] = {}
     own: str | None = None
 
 
@@ -168,10 +168,11 @@ class Dialogue:
         if key not in self._kept:
             made = function()
             value = await made if inspect.isawaitable(made) else made
-            if msgspec.json.decode(encode(value)) != value:
+            encoded = encode(value)
+            if msgspec.json.decode(encoded) != value:
                 raise TypeError(f"{key}: expected a JSON value, got {value!r}")
-            self._kept[key] = value
-        return self._kept[key]
+            self._kept.setdefault(key, msgspec.Raw(encoded))  # another task may have been first
+        return msgspec.json.decode(self._kept[key])  # a fresh one: no handler changes what is kept
 
     def result(self) -> dict[str, Any]:
         """The result that asks the open questions, as wire object.

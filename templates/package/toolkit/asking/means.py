@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from ..._wire import is_many
 from ...exchange import Exchange
 from ..content import expect
 from .out_of_band import Elicitations
@@ -19,6 +20,8 @@ StateKey: TypeAlias = bytes | Sequence[bytes]
 
 KEY_BYTES = 16
 """Least length of a key."""
+
+_OWN_KEY = "; processes that serve together need the same setting 'state_key'"
 
 
 class Means:
@@ -34,15 +37,18 @@ class Means:
         elicitations: URL mode elicitations under way.
 
     Raises:
-        TypeError: A key is not bytes.
+        TypeError: A key is not bytes, or the time no number.
         ValueError: No key, a short one, or no time at all.
     """
 
     def __init__(self, name: str, key: StateKey | None, seconds: float) -> None:
+        if type(seconds) not in (float, int):
+            raise TypeError(f"state_seconds: expected a number, got {seconds!r}")
         if not seconds > 0:
             raise ValueError(f"state_seconds: expected more than 0, got {seconds!r}")
         self._name = name
         self._keys = _keys(key)
+        self._advice = _OWN_KEY if key is None else ""
         self._seconds = seconds
         self._sealer: Sealer | None = None
         self.elicitations = Elicitations()
@@ -57,14 +63,17 @@ class Means:
         from .sealing import Sealer
 
         if self._sealer is None:
-            self._sealer = Sealer(self._name, self._keys, self._seconds)
+            self._sealer = Sealer(self._name, self._keys, self._seconds, self._advice)
         return Dialogue(exchange, self._sealer)
 
 
 def _keys(key: StateKey | None) -> tuple[bytes, ...]:
     if key is None:
         return (os.urandom(32),)
-    keys = (key,) if isinstance(key, bytes) else tuple(key)
+    unchecked: object = (key,) if isinstance(key, bytes) else key
+    if not is_many(unchecked):
+        raise TypeError(f"state_key: expected bytes, got {type(key).__name__}")
+    keys: tuple[bytes, ...] = tuple(unchecked)
     for each in keys:
         expect(each, bytes, "state_key")
         if len(each) < KEY_BYTES:

@@ -123,7 +123,9 @@ class Questions:
             TypeError: The type can be no form.
             MissingCapabilityError: The client did not declare forms; nothing was sent.
             LocalProtocolError: The revision has no such form, or nobody can be asked here.
+            RemoteError: The client refused.
             RemoteProtocolError: The content does not fit the form.
+            RequestTimeoutError: No answer in time.
 
         Source: client/elicitation.
         """
@@ -159,6 +161,9 @@ class Questions:
         Raises:
             ValueError: Not a URL, or the id is in use.
             MissingCapabilityError: The client did not declare URLs; nothing was sent.
+            LocalProtocolError: Nobody can be asked here.
+            RemoteError: The client refused.
+            RequestTimeoutError: No answer in time.
 
         Source: client/elicitation#url-mode-elicitation-requests.
         """
@@ -208,6 +213,7 @@ class Questions:
                 nothing was sent.
             LocalProtocolError: The revision can't carry it, or the messages break its rules.
             RemoteError: The client refused.
+            RequestTimeoutError: No answer in time.
 
         Source: client/sampling.
         """
@@ -238,7 +244,9 @@ class Questions:
 
         Raises:
             MissingCapabilityError: The client did not declare roots; nothing was sent.
+            LocalProtocolError: Nobody can be asked here.
             RemoteError: The client refused.
+            RequestTimeoutError: No answer in time.
 
         Source: client/roots.
         """

@@ -1,0 +1,68 @@
+"""A handler asks a client that never answers, and gives up."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from mcp_protocol import Context, Server
+from mcp_protocol.errors import RequestTimeoutError
+from package.respondent import EVERYTHING, text_in
+from package.rules import holding
+from package.wire import HANDSHAKE, speaking_to
+
+FORM: dict[str, Any] = {"type": "object", "properties": {}}
+SECONDS = 0.01
+
+Ask = Callable[[Context], Awaitable[Any]]
+ASKS: list[tuple[str, str, Ask]] = [
+    ("roots.list-request", "roots/list", lambda ctx: ctx.list_roots(timeout=SECONDS)),
+    (
+        "sampling.standalone-request",
+        "sampling/createMessage",
+        lambda ctx: ctx.sample("hi", max_tokens=1, timeout=SECONDS),
+    ),
+    (
+        "elicitation.standalone-request",
+        "elicitation/create",
+        lambda ctx: ctx.elicit("Who?", FORM, timeout=SECONDS),
+    ),
+    (
+        "elicitation.url-params-2025-11",
+        "elicitation/create",
+        lambda ctx: ctx.elicit_url("Go", "https://x.example/", timeout=SECONDS),
+    ),
+]
+CASES = [
+    pytest.param(revision, method, ask, id=f"{revision}-{rule}")
+    for rule, method, ask in ASKS
+    for revision in holding(rule)
+    if revision in HANDSHAKE
+]
+
+
+@pytest.mark.parametrize(("revision", "method", "ask"), CASES)
+async def test_a_question_that_nobody_answers_is_taken_back_after_its_time(
+    revision: str, method: str, ask: Ask
+) -> None:
+    server = Server("patient")
+
+    @server.tool()
+    async def wonder(ctx: Context) -> str:
+        try:
+            return str(await ask(ctx))
+        except RequestTimeoutError:
+            return "nobody answers"
+
+    async with speaking_to(server, revision, EVERYTHING) as end:
+        call = {"name": "wonder", "arguments": {}}
+        await end.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+        question = await end.receive()
+        taken_back = await end.receive()
+        answer = await end.receive()
+    assert question["method"] == method
+    assert taken_back["method"] == "notifications/cancelled"
+    assert taken_back["params"]["requestId"] == question["id"]
+    assert text_in(answer) == "nobody answers"

@@ -1,0 +1,79 @@
+"""What a handler keeps for as long as its request is open, however often it runs."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol import Context, Server
+from package.respondent import accepted, responding, text_in
+from package.rules import holding
+
+with_forms = pytest.mark.parametrize("revision", holding("elicitation.message-required"))
+
+FORM: dict[str, Any] = {"type": "object", "properties": {}}
+ANSWERS = {"elicitation/create": accepted()}
+
+
+@with_forms
+async def test_what_differs_from_run_to_run_can_be_kept(revision: str) -> None:
+    server = Server("keeping")
+    made = itertools.count()
+
+    async def make() -> list[int]:
+        return [next(made)]
+
+    @server.tool()
+    async def ask(ctx: Context) -> str:
+        token = await ctx.once("token", make)
+        other = await ctx.once("other", lambda: "plain")
+        await ctx.elicit(f"Number {token[0]}?", FORM)
+        return f"{token} {other} {await ctx.once('token', make)}"
+
+    @server.tool()
+    async def odd(ctx: Context) -> str:
+        return str(await ctx.once("odd", lambda: {1, 2}))
+
+    async with responding(server, revision, ANSWERS) as client:
+        assert text_in(await client.call("ask")) == "[0] plain [0]"
+        assert text_in(await client.call("ask")) == "[1] plain [1]"
+        assert (await client.call("odd"))["result"]["isError"]
+
+
+@with_forms
+async def test_what_is_kept_stays_as_it_was_whatever_a_handler_does_to_it(revision: str) -> None:
+    server = Server("keeping")
+
+    @server.tool()
+    async def ask(ctx: Context) -> str:
+        places: list[str] = await ctx.once("places", lambda: ["Oslo"])
+        places.append("Moss")
+        await ctx.elicit("Go on?", FORM)
+        return " ".join(await ctx.once("places", lambda: ["never"]))
+
+    async with responding(server, revision, ANSWERS) as client:
+        assert text_in(await client.call("ask")) == "Oslo"
+
+
+@with_forms
+async def test_two_tasks_that_ask_for_a_value_at_once_get_the_same(revision: str) -> None:
+    server = Server("keeping")
+    made = itertools.count()
+
+    async def make() -> int:
+        value = next(made)
+        for _ in range(5):  # so that the other begins meanwhile
+            await anyio.sleep(0)
+        return value
+
+    @server.tool()
+    async def ask(ctx: Context) -> str:
+        one, two = await ctx.ask_all(ctx.once("n", make), ctx.once("n", make))
+        await ctx.elicit("Go on?", FORM)
+        return str(one == two == await ctx.once("n", make))
+
+    async with responding(server, revision, ANSWERS) as client:
+        assert text_in(await client.call("ask")) == "True"
