@@ -1105,7 +1105,9 @@ def connect(
         http_client: A client of httpx2's to make them; it is not closed.
         timeouts: How long the opening may take, and parts of it.
         cache: How many results are kept while the server says that they are fresh; `False` for
-            none. A client acts for one user: open one for each.
+            none. Private ones are dropped once `headers` gives other fields than before. What
+            `auth` and `http_client` send is not seen: open a client for each user, or call
+            `client.cache.forget_private()`.
 
     Raises:
         ServerStartError: (on entry) The process ended before it answered.

@@ -1,7 +1,7 @@
 """Results that a client keeps while they are fresh, and gives in place of asking again.
 
 A result says itself for how long it may be used. It is kept as JSON, so that whoever gets it owns
-it. A client acts for one user, so what is private to that user may be kept as well; nothing is
+it. What is private to a user is kept for as long as the client acts for that user; nothing is
 fetched before it is asked for.
 
 Source: server/utilities/caching (2026-07-28).
@@ -9,8 +9,9 @@ Source: server/utilities/caching (2026-07-28).
 
 from __future__ import annotations
 
+import inspect
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -33,6 +34,9 @@ STALE_AFTER_FAILURE: Mapping[str, str] = {
 """Request to the list that is likely to be stale if the server refuses the request's params."""
 
 READ = "resources/read"
+
+TRACE_FIELDS = frozenset({"traceparent", "tracestate", "baggage"})
+"""Header fields that differ from request to request, and say nothing of who asks."""
 
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 
@@ -80,12 +84,17 @@ class ResponseCache:
 
     Args:
         settings: How many; `None` to keep none.
+
+    Attributes:
+        before_private: Awaited before something private is given: it forgets what is private if
+            the client acts for another user by now. `None` where nothing tells.
     """
 
     def __init__(self, settings: Caching | None) -> None:
         self._settings = settings or Caching(0, 0)
         self._kept: dict[Key, _Kept] = {}
         self._size = 0
+        self.before_private: Callable[[], Awaitable[object]] | None = None
         self.drops = 0
         """How often something was dropped as out of date: what was asked before may be so, too."""
 
@@ -136,6 +145,14 @@ class ResponseCache:
         more = {name: value for name, value in (meta or {}).items() if name not in unmeant}
         return Key(method, _canonical([wire, more] if more else [wire]))
 
+    async def recall(self, key: Key) -> bytes | None:
+        """The result under a key as JSON, if it is still fresh and meant for who asks now."""
+        found = self.find(key)
+        if found is None or self.before_private is None or not self._kept[key].private:
+            return found
+        await self.before_private()
+        return self.find(key)
+
     def find(self, key: Key) -> bytes | None:
         """The result under a key as JSON, if it is still fresh."""
         kept = self._kept.get(key)
@@ -175,6 +192,34 @@ class ResponseCache:
         kept = self._kept.pop(key, None)
         if kept is not None:
             self._size -= len(kept.json)
+
+
+class WatchedFields:
+    """Makes the header fields of HTTP requests, and notices when they are those of another user.
+
+    Args:
+        make: Makes them, at once or when awaited.
+        changed: Called when they are not what they were, but for those of a trace.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Mapping[str, str] | Awaitable[Mapping[str, str]]],
+        changed: Callable[[], None],
+    ) -> None:
+        self._make = make
+        self._changed = changed
+        self._last: dict[str, str] | None = None
+
+    async def __call__(self) -> Mapping[str, str]:
+        """The fields of the next request."""
+        made = self._make()
+        fields = await made if inspect.isawaitable(made) else made
+        now = {name: fields[name] for name in fields or () if name.lower() not in TRACE_FIELDS}
+        if self._last is not None and now != self._last:
+            self._changed()
+        self._last = now
+        return fields
 
 
 def is_part(uri: str, whole: str) -> bool:

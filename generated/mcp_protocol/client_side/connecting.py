@@ -19,17 +19,19 @@ from typing import (
     TypeVar,
     runtime_checkable,
 )
+from urllib.parse import urlsplit
 
 import anyio
 
 from ..channel import Channel
 from ..core.connection import Connection
-from ..errors import ConnectionClosedError, RevisionError
+from ..errors import ConnectionClosedError, RequestTimeoutError, RevisionError
 from ..facts import Lifecycle, Revisions, has_streamable_http
 from ..peer import Peer
 from ..trace import traced
 from ..transports.memory import memory_pair
 from .base import ClientApplication, ClientBase
+from .caching import WatchedFields
 
 if TYPE_CHECKING:  # few clients speak HTTP, and httpx2 is an extra
     import httpx2
@@ -140,7 +142,10 @@ async def open_client(
         connection = Connection("client", revisions, application.describe)
         peer = Peer(connection, traced(channel, "client"), application)
         async with _beside(peer.run, peer.close):
-            await peer.open(timeouts.probe, timeouts.opening)
+            try:
+                await peer.open(timeouts.probe, timeouts.opening)
+            except RequestTimeoutError as error:
+                raise RequestTimeoutError(f"{error.method}{_with(target)}", error.seconds) from None
             yield face(peer, application, timeouts.limit)
 
 
@@ -166,6 +171,14 @@ async def _beside(
             raise failure
         finally:
             del failure  # a frame that holds the exception that holds the frame
+
+
+def _with(target: Target) -> str:
+    """Whom a session was to be opened with, for errors: a URL is told without what may be secret."""
+    if isinstance(target, str):
+        url = urlsplit(target)
+        return f" with {url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
+    return f" with {' '.join(target)!r}" if isinstance(target, Sequence) else ""
 
 
 def _over_http(target: str | bytes, revisions: Revisions, http: HttpOptions) -> Revisions:
@@ -201,9 +214,12 @@ async def _at_url(
     from ..transports.http.channel import HttpChannel
     from ..transports.http.requests import HttpSettings
 
-    settings = HttpSettings(
-        http.headers, http.auth, http.client, timeouts.connect, timeouts.silence
-    )
+    headers = given = http.headers
+    if given is not None:
+        cache = application.known.cache
+        make = given if callable(given) else lambda: given
+        headers = cache.before_private = WatchedFields(make, cache.forget_private)
+    settings = HttpSettings(headers, http.auth, http.client, timeouts.connect, timeouts.silence)
     application.marks.mirrored = True
     marked = application.marks.headers_for
     renewed = application.known.session_lost

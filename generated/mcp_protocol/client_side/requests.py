@@ -272,7 +272,7 @@ class Requests:
     async def _recall(self, method: Method, key: Key) -> Any:
         """A result that is known and fresh; `None` if there is none. A closed client has none."""
         self._peer.callers.check_open()
-        found = self.known.cache.find(key)
+        found = await self.known.cache.recall(key)
         if found is None:
             return None
         await anyio.lowlevel.checkpoint()
