@@ -62,7 +62,7 @@ PACKAGE_LAYERS: Layers = (
     ("client_side.base", "client_side.blocking", "client_side.connecting", "server"),
     ("asgi",),
     ("revision.client", "client", "client_sync", "revision.server", "sessions"),
-    ("context", "toolkit"),
+    ("toolkit",),
     ("testing",),
     ("__init__",),
     ("__main__",),
@@ -84,7 +84,7 @@ CLIENT_SIDE = {
     "client_sync",
     "revision.client",
 }
-SERVER_SIDE = {"server", "asgi", "sessions", "context", "revision.server", "toolkit"}
+SERVER_SIDE = {"server", "asgi", "sessions", "revision.server", "toolkit"}
 JOINS_ANY_CHANNEL = {"peer", "waiting", "agreement"}
 
 APART = {

@@ -12,8 +12,8 @@ import anyio
 import pytest
 
 from mcp_protocol.client import connect
-from mcp_protocol.context import Context
 from mcp_protocol.errors import RemoteError
+from mcp_protocol.toolkit.context import Context
 from mcp_protocol.toolkit.server import Server
 from package.live import TEXT, FakeServer, live, text_of
 from package.wire import ALL, CANCELLED, HANDSHAKE, cancelled, facts, request, speaking_to

@@ -10,11 +10,11 @@ import pytest
 
 from mcp_protocol.client import ClientHandlers, connect
 from mcp_protocol.client_side.requests import INPUT_ROUNDS
-from mcp_protocol.context import Context
 from mcp_protocol.errors import RemoteProtocolError
 from mcp_protocol.exchange import Exchange
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.toolkit.asking.inputs import InputRequired
+from mcp_protocol.toolkit.context import Context
 from mcp_protocol.toolkit.server import Server
 from package.live import TEXT, App, FakeServer, live, text_of
 from package.samples import PARAMS

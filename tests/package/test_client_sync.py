@@ -20,7 +20,6 @@ from mcp_protocol.client import Client, ClientHandlers, connect
 from mcp_protocol.client_side.blocking import Backend
 from mcp_protocol.client_side.changes import NotificationFilter, ToolsChanged
 from mcp_protocol.client_sync import SyncClient, SyncClientHandlers, connect_sync
-from mcp_protocol.context import Context
 from mcp_protocol.errors import (
     ConnectionClosedError,
     MethodNotFoundError,
@@ -29,6 +28,7 @@ from mcp_protocol.errors import (
     RevisionError,
     ServerStartError,
 )
+from mcp_protocol.toolkit.context import Context
 from mcp_protocol.toolkit.server import Server
 from package.live import text_of
 from package.stdio_process import PATHS, SERVER
@@ -43,7 +43,7 @@ TOOLS = ["add", "count", "hang", "change", "where"]
 
 def desk() -> Server:
     """A server with something to ask for."""
-    server = Server("desk", "3", instructions="be kind", subscribe=True)
+    server = Server("desk", "3", instructions="be kind", subscribe=True, drain=0.1)
 
     @server.tool()
     def add(a: int, b: int) -> int:
@@ -67,7 +67,7 @@ def desk() -> Server:
 
     @server.tool()
     async def where(ctx: Context) -> str:
-        return ", ".join(root.name for root in await ctx.list_roots())
+        return ", ".join(root.name or root.uri for root in await ctx.list_roots())
 
     @server.resource("memo://one", name="one")
     def one() -> str:
@@ -126,8 +126,8 @@ def test_it_has_every_method_of_the_client_with_an_event_loop() -> None:
             expected = inspect.signature(other[name]).parameters
             assert inspect.signature(blocking[name]).parameters == expected, name
     assert not any(map(inspect.iscoroutinefunction, blocking.values()))
-    opening, other_opening = map(inspect.signature, (connect_sync, connect))
-    assert opening.parameters.keys() - {"backend"} == other_opening.parameters.keys()
+    opening = inspect.signature(connect_sync).parameters.keys()
+    assert opening - {"backend"} == inspect.signature(connect).parameters.keys()
 
 
 @every
@@ -214,19 +214,55 @@ def test_changes_are_iterated_over(revision: str) -> None:
         ending.join()
 
 
-def test_what_the_sessions_own_thread_may_not_do_is_an_error_there() -> None:
+@both
+def test_what_the_sessions_own_thread_may_not_do_is_an_error_there(backend: Backend) -> None:
     class Waits(ClientHandlers):
         client: SyncClient
 
         async def list_roots(self, params: Any, ctx: Any) -> Any:
-            with pytest.raises(RuntimeError, match="event loop thread"):
-                self.client.list_tools()
+            for call in (self.client.list_tools, self.client.close):
+                with pytest.raises(RuntimeError, match="the session's own thread"):
+                    call()
             return HOME
 
     handlers = Waits()
-    with sync(handlers=handlers) as client:
+    with sync(handlers=handlers, backend=backend) as client:
         handlers.client = client
         assert text_of(client.call_tool("where")) == "home"
+        assert client.list_tools()
+    assert session_threads() == []
+
+
+@both
+@pytest.mark.parametrize("around", ["asyncio", "trio"])
+def test_a_coroutine_may_wait_for_it_or_is_told_that_it_can_not(
+    backend: Backend, around: Backend
+) -> None:
+    """A notebook runs its cells in an event loop; trio's does not wait for another of its kind."""
+    with sync(backend=backend) as client:
+
+        async def use() -> list[str]:
+            with sync(backend=backend) as other:
+                assert other.list_tools()
+            listed = [tool.name for tool in client.list_tools()]
+            client.close()
+            return listed
+
+        async def try_in_vain() -> None:
+            for call in (
+                lambda: connect_sync(desk(), backend=backend),
+                client.list_tools,
+                client.close,
+            ):
+                with pytest.raises(RuntimeError, match="in a thread that runs trio"):
+                    call()
+
+        if backend == around == "trio":
+            anyio.run(try_in_vain, backend=around)
+            assert client.list_tools()
+        else:
+            assert anyio.run(use, backend=around) == TOOLS
+    assert session_threads() == []
 
 
 @both

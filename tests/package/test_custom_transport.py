@@ -16,7 +16,6 @@ import pytest
 
 from mcp_protocol.channel import Channel, RequestId
 from mcp_protocol.client import ClientHandlers, connect
-from mcp_protocol.context import Context
 from mcp_protocol.core.events import Ignored
 from mcp_protocol.errors import (
     ConnectionClosedError,
@@ -26,6 +25,7 @@ from mcp_protocol.errors import (
     RequestTimeoutError,
 )
 from mcp_protocol.exchange import Exchange
+from mcp_protocol.toolkit.context import Context
 from mcp_protocol.toolkit.server import Server
 from mcp_protocol.transports.lines import stream_channel
 from mcp_protocol.transports.memory import memory_pair

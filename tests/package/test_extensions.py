@@ -6,15 +6,15 @@ Source: basic/versioning#extension-negotiation (2026-07-28).
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import pytest
 
 from mcp_protocol.client import connect
-from mcp_protocol.context import Context
 from mcp_protocol.errors import MissingCapabilityError, RemoteError, RemoteProtocolError
 from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.toolkit.context import Context
 from mcp_protocol.toolkit.server import Server
 from package.live import FakeServer, live, text_of
 from package.rules import holding
@@ -23,6 +23,8 @@ from package.wire import ALL, HANDSHAKE, facts, meta_of, speaking_to
 
 HAVING = holding("extensions.capability-map")
 having = pytest.mark.parametrize("revision", HAVING)
+
+Capabilities: TypeAlias = dict[str, Any]
 
 X = "com.example/x"
 DECLARED = {"extensions": {X: {"level": 2}, "com.example/y": {}}}
@@ -88,7 +90,7 @@ RESERVED = ["com.mcp.tools/x", "dev.modelcontextprotocol/x", "io.mcp/x"]
 async def test_an_identifier_of_another_form_is_refused_on_either_side(
     revision: str, identifier: str
 ) -> None:
-    capabilities = {"extensions": {identifier: {}}}
+    capabilities: Capabilities = {"extensions": {identifier: {}}}
     refused = pytest.raises(ValueError, match=f"extension {identifier!r}")
     with refused:
         Server("bad", capabilities=capabilities)
@@ -107,7 +109,7 @@ async def test_an_identifier_of_another_form_is_refused_on_either_side(
 async def test_an_identifier_of_the_prescribed_form_is_declared(
     revision: str, identifier: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    capabilities = {"extensions": {identifier: {}}}
+    capabilities: Capabilities = {"extensions": {identifier: {}}}
     server = Server("good", capabilities=capabilities)
     async with live(server, revision, capabilities=capabilities) as (client, _):
         assert client.extension(identifier) == {}
@@ -136,7 +138,7 @@ async def test_settings_that_are_no_object_are_refused_here_and_mean_no_support_
         async with connect(FakeServer(revision), revision=revision, capabilities=wrong):
             pytest.fail("it was to be refused")
     both = {"extensions": {X: settings, "com.example/y": {}}}
-    right = {"extensions": {X: {}, "com.example/y": {}}}
+    right: Capabilities = {"extensions": {X: {}, "com.example/y": {}}}
     peer = FakeServer(revision, {"tools": {}, **both})
     async with connect(peer, revision=revision, capabilities=right) as client:
         assert client.extension(X) is None
@@ -158,7 +160,7 @@ async def test_without_the_other_side_one_does_what_the_core_has_or_says_what_is
             await client.call_tool("needs_it")
         assert refused.value.code == facts(revision).errors.missing_capability
         assert refused.value.data == {"requiredCapabilities": {"extensions": {X: {}}}}
-    declaring = {"extensions": {X: {"level": 3}}}
+    declaring: Capabilities = {"extensions": {X: {"level": 3}}}
     async with live(server, revision, capabilities=declaring) as (client, _):
         assert text_of(await client.call_tool("level")) == "level 3"
         assert text_of(await client.call_tool("needs_it")) == "extended"
@@ -174,7 +176,7 @@ async def test_an_extension_is_in_force_only_where_both_sides_opt_in(revision: s
         key = facts(revision).meta.client_capabilities
         assert "extensions" not in record.sent[0]["params"]["_meta"][key]
     method, params = "com.example/double", {"n": 2}
-    declaring = {"extensions": {X: {}}}
+    declaring: Capabilities = {"extensions": {X: {}}}
     async with speaking_to(extended(), revision) as end:
         without = await end.ask(method, params)
         other = await end.ask(method, params, capabilities={"extensions": {"com.example/y": {}}})
@@ -195,7 +197,7 @@ TASKS = "io.modelcontextprotocol/tasks"
 async def test_without_their_extension_there_are_no_tasks(revision: str) -> None:
     revision_of_tasks = REVISIONS[revision]
     assert not [name for name in revision_of_tasks.client_requests if name.startswith("tasks/")]
-    capabilities = {"extensions": {TASKS: {}}}
+    capabilities: Capabilities = {"extensions": {TASKS: {}}}
     async with speaking_to(extended(), revision) as end:
         for method in ("tasks/get", "tasks/update", "tasks/cancel", "tasks/result", "tasks/list"):
             answer = await end.ask(method, {"taskId": "t"}, capabilities=capabilities)
@@ -213,7 +215,7 @@ async def test_without_their_extension_there_are_no_tasks(revision: str) -> None
 async def test_in_a_session_an_extension_is_an_unknown_capability_and_not_acted_on(
     revision: str,
 ) -> None:
-    client = {"extensions": {X: {}}, "experimental": {X: {}}}
+    client: Capabilities = {"extensions": {X: {}}, "experimental": {X: {}}}
     async with speaking_to(extended(), revision, client) as end:
         answer = await end.ask("tools/call", {"name": "level"})
         assert answer["result"]["content"][0]["text"] == "core"

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from mcp_protocol.asgi.settings import HttpSettings, Limits
-from mcp_protocol.context import Context
+from mcp_protocol.toolkit.context import Context
 from package.asgi_client import SESSIONS, asgi, fields_of
 from package.web import Web
 from package.wire import PER_REQUEST, encoded, request
@@ -50,7 +50,7 @@ async def test_a_body_may_come_in_any_pieces(revision: str, size: int) -> None:
     fields = fields_of(revision, echo(revision, size))
     pieces = [body[at : at + 1] for at in range(size)]
     async with asgi(Web().server, limits=Limits(body=1000)) as http:
-        async with http.stream("POST", parts=pieces, **fields) as stream:
+        async with http.stream("POST", parts=pieces, fields=fields) as stream:
             await stream.end()
         assert stream.status == (200 if size == 1000 else 413)
 
@@ -130,7 +130,7 @@ async def test_a_body_that_does_not_come_gets_408(revision: str, parts: list[byt
     web = Web()
     async with asgi(web.server, limits=Limits(body_seconds=0.02)) as http:
         fields = fields_of(revision, request(revision, "tools/list"))
-        async with http.stream("POST", parts=parts, unfinished=True, **fields) as stream:
+        async with http.stream("POST", parts=parts, unfinished=True, fields=fields) as stream:
             await stream.end()
             assert stream.status == 408
             assert b"Limits.body_seconds" in stream.raw
@@ -208,6 +208,7 @@ async def test_a_limit_has_to_be_above_zero(revision: str, name: str) -> None:
         ({"messages_path": ""}, "messages_path: expected"),
         ({"answers": "xml"}, "answers: expected one of auto, json, sse"),
         ({"keep_alive": 0}, "keep_alive: expected more than 0"),
+        ({"retry": 0}, "retry: expected more than 0"),
         ({"sse_path": "/mcp"}, "differ"),
     ],
 )

@@ -14,14 +14,13 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pytest
+from fastapi import FastAPI
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
 from mcp_protocol.asgi.app import Application
-from mcp_protocol.context import Context
+from mcp_protocol.toolkit.context import Context
 from mcp_protocol.toolkit.server import Server
 from package.asgi_client import SESSION, SESSIONS, Http, asgi, fields_of
 from package.processes import PACKAGE_ROOT
@@ -259,6 +258,12 @@ def app_in(*routes: Any, **more: Any) -> Starlette:
     return Starlette(routes=list(routes), **more)
 
 
+def fastapi_with(path: str, app: Application, **more: Any) -> FastAPI:
+    made = FastAPI(**more)
+    made.mount(path, app)
+    return made
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("make", "path"),
@@ -269,6 +274,8 @@ def app_in(*routes: Any, **more: Any) -> Starlette:
         (lambda server: app_in(Mount("/mcp", server.asgi("/"))), "/mcp/"),
         (lambda server: app_in(Route("/mcp", server.asgi())), "/mcp"),
         (lambda server: app_in(Mount("/a", app_in(Mount("/b", server.asgi())))), "/a/b/mcp"),
+        (lambda server: fastapi_with("/api", server.asgi()), "/api/mcp"),
+        (lambda server: fastapi_with("/", server.asgi()), "/mcp"),
     ],
 )
 async def test_it_works_mounted_in_another_application_which_runs_no_lifespan_of_it(
@@ -316,24 +323,6 @@ async def test_a_package_that_knows_the_older_transport_alone_has_its_endpoints(
 async def test_what_no_revision_has_cannot_be_asked_for(revision: str) -> None:
     with pytest.raises(ValueError, match="none of the revisions that are served has HTTP"):
         Web().only(revision, sse_path="/sse")
-
-
-@pytest.mark.anyio
-async def test_leaving_is_noticed_through_middleware() -> None:
-    web = Web()
-
-    async def passing(request: Any, call_next: Any) -> Any:
-        return await call_next(request)
-
-    middleware = [Middleware(BaseHTTPMiddleware, dispatch=passing)]
-    app = app_in(Mount("/", web.server.asgi()), middleware=middleware)
-    async with asgi(app) as http:
-        params = {"name": "counts", "arguments": {"to": 1, "wait": True}}
-        async with http.asking(REVISION, "tools/call", params, meta={"progressToken": 1}) as stream:
-            await stream.message()
-        with anyio.fail_after(SECONDS):
-            await stream.finished.wait()
-        assert (await http.ask(REVISION, "tools/list")).status == 200
 
 
 @pytest.mark.parametrize("within", [True, False], ids=["as a context", "request by request"])

@@ -15,9 +15,9 @@ import pytest
 import uvicorn
 
 from mcp_protocol.client import ClientHandlers, connect
-from mcp_protocol.context import Context
 from mcp_protocol.errors import RemoteError, RequestTimeoutError
 from mcp_protocol.exchange import Exchange
+from mcp_protocol.toolkit.context import Context
 from mcp_protocol.toolkit.server import Server
 from package.asgi_client import asgi
 from package.live import text_of

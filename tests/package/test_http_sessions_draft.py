@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.toolkit.context import Context
 from package.asgi_client import SESSION, SESSIONS, asgi
 from package.web import Web
 from package.wire import INITIALIZED, PER_REQUEST, facts, initialize, request
@@ -47,6 +48,40 @@ async def test_a_client_of_the_draft_is_served_in_a_session(revision: str, asked
         again = await http.get(**{"last-event-id": reply.events[0].id})
         assert [each.data for each in again.events] == [each.data for each in reply.events[1:]]
         assert (await http.delete()).status == 200
+
+
+@pytest.mark.requirement("http.interim-base")
+@draft
+async def test_a_client_of_the_draft_has_what_a_session_has(revision: str) -> None:
+    web = Web()
+
+    @web.server.tool()
+    async def asks(ctx: Context) -> str:
+        return str(len((await ctx.request("roots/list")).roots))
+
+    async with asgi(web.server) as http:
+        await http.initialize(revision, {"roots": {}})
+        fields: dict[str, Any] = {METHOD: "tools/call", NAME: "asks"}
+        message = request(revision, "tools/call", {"name": "asks", "arguments": {}})
+        async with http.stream("POST", message, **fields) as stream:
+            question = await stream.message()
+            assert question["method"] == "roots/list"
+            answer: Any = {"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}}
+            assert (await http.post(answer)).status == 202  # it has no method to be repeated
+            assert (await stream.message())["result"]["content"][0]["text"] == "0"
+        params = {"name": "counts", "arguments": {"to": 1, "wait": True}}
+        message = request(revision, "tools/call", params, meta={"progressToken": "t"})
+        fields = {METHOD: "tools/call", NAME: "counts"}
+        async with http.stream("POST", message, **fields) as stream:
+            assert (await stream.message())["method"] == "notifications/progress"
+            last = stream.decoder.last_id
+        web.released.set()  # a client that left is waited for: it may come back
+        again = await http.get(**{"last-event-id": last})
+        assert again.result["content"][0]["text"] == "counted to 1"
+        ping = request(revision, "ping")
+        for named, status in (("1900-01-01", 400), (None, 200), (revision, 200)):
+            http.fields["mcp-protocol-version"] = named
+            assert (await http.post(ping, **{METHOD: "ping"})).status == status
 
 
 @pytest.mark.requirement("headers.interim-code", "headers.interim-param-code")

@@ -9,7 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.context import Context
+from mcp_protocol.asgi.settings import Answers
+from mcp_protocol.toolkit.context import Context
 from package.asgi_client import BOTH, SESSION, asgi
 from package.rules import holding
 from package.web import Web
@@ -126,9 +127,21 @@ async def test_a_trace_has_messages_in_both_directions(
     assert told[4][1]["result"]["content"][0]["text"] == "counted to 3"
 
 
-@pytest.mark.parametrize(("answers", "type"), [("json", JSON), ("sse", EVENTS)])
-async def test_the_form_of_answers_can_be_set(revision: str, answers: Any, type: str) -> None:
+@pytest.mark.parametrize(
+    ("answers", "accept", "type"),
+    [
+        ("json", BOTH, JSON),
+        ("sse", BOTH, EVENTS),
+        ("sse", "*/*", EVENTS),
+        ("json", EVENTS, EVENTS),
+        ("sse", JSON, JSON),
+    ],
+)
+async def test_the_form_of_answers_can_be_chosen_but_only_among_what_a_client_takes(
+    revision: str, answers: Answers, accept: str, type: str
+) -> None:
     async with asgi(Web().server, answers=answers) as http:
+        http.fields["accept"] = accept
         for params in (COUNTS, {"name": "logs"}):
             reply = await http.ask(revision, "tools/call", params, meta=progressing())
             assert reply.fields["content-type"] == type
@@ -203,7 +216,7 @@ async def test_a_silent_stream_gets_comments(revision: str) -> None:
         http.asking(revision, "tools/call", params, meta=progressing()) as stream,
     ):
         await stream.message()
-        await stream.bytes(b":\n\n:\n\n")
+        await stream.until(b":\n\n:\n\n")
         web.released.set()
         assert "result" in await stream.message()
 

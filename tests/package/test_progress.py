@@ -13,10 +13,10 @@ import anyio
 import pytest
 
 from mcp_protocol.client import ClientHandlers, connect
-from mcp_protocol.context import Context
 from mcp_protocol.core.events import Ignored, ProgressReceived
 from mcp_protocol.errors import LocalProtocolError, MethodNotFoundError
 from mcp_protocol.facts import Role
+from mcp_protocol.toolkit.context import Context
 from mcp_protocol.toolkit.server import Server
 from mcp_protocol.waiting import NEWS
 from package.ends import ASKED, answering, ask, asking, end_of

@@ -18,9 +18,9 @@ from mcp_protocol.client_side.changes import (
     ResourceUpdated,
     ToolsChanged,
 )
-from mcp_protocol.context import Context
 from mcp_protocol.core.events import Ignored, NotificationReceived
 from mcp_protocol.errors import ConnectionClosedError, RemoteError, RequestTimeoutError
+from mcp_protocol.toolkit.context import Context
 from mcp_protocol.toolkit.server import Server
 from package.live import FakeServer, live
 from package.streams import ACKNOWLEDGED, ALL_LISTS, CHANGED, LISTEN, UPDATED, tag, told

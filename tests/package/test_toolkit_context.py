@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from mcp_protocol.context import Context
 from mcp_protocol.errors import MissingCapabilityError
+from mcp_protocol.toolkit.context import Context
 from mcp_protocol.toolkit.server import Server
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, request, speaking_to
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.context import Context
 from mcp_protocol.toolkit.asking.inputs import InputRequired
 from mcp_protocol.toolkit.content import Contents, Text
+from mcp_protocol.toolkit.context import Context
 from mcp_protocol.toolkit.server import Server
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, speaking_to
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.context import Context
 from mcp_protocol.toolkit.completion import Completion
 from mcp_protocol.toolkit.content import (
     Audio,
@@ -20,6 +19,7 @@ from mcp_protocol.toolkit.content import (
     ResourceLink,
     Text,
 )
+from mcp_protocol.toolkit.context import Context
 from mcp_protocol.toolkit.server import Server
 from package.wire import ALL, PER_REQUEST, facts, speaking_to
 

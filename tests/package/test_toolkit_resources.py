@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.context import Context
 from mcp_protocol.errors import ResourceNotFoundError
 from mcp_protocol.toolkit.content import Annotations, Contents, Icon
+from mcp_protocol.toolkit.context import Context
 from mcp_protocol.toolkit.server import Server
+from package.streams import UPDATED
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, RawEnd, facts, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -186,9 +187,6 @@ async def test_a_failing_function_is_an_internal_error_without_its_reason(
         error = (await read(revision, uri))["error"]
     assert error["code"] == -32603
     assert "hunter2" not in str(error)
-
-
-UPDATED = "notifications/resources/updated"
 
 
 async def updates(end: RawEnd, change: Any) -> list[Any]:

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, TypedDict
 import msgspec
 import pytest
 
-from mcp_protocol.context import Context
 from mcp_protocol.toolkit import docstrings
+from mcp_protocol.toolkit.context import Context
 from mcp_protocol.toolkit.signatures import read
 
 

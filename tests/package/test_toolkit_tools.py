@@ -12,7 +12,6 @@ from typing import Any, TypedDict
 import msgspec
 import pytest
 
-from mcp_protocol.context import Context
 from mcp_protocol.toolkit.content import (
     Annotations,
     Audio,
@@ -26,6 +25,7 @@ from mcp_protocol.toolkit.content import (
     ToolAnnotations,
     ToolResult,
 )
+from mcp_protocol.toolkit.context import Context
 from mcp_protocol.toolkit.server import Server
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, speaking_to
 

@@ -10,11 +10,14 @@ import anyio
 
 from mcp_protocol.asgi.app import Application
 from mcp_protocol.asgi.settings import HttpOptions, HttpSettings
-from mcp_protocol.context import Context
 from mcp_protocol.errors import MissingCapabilityError
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server import Service
+from mcp_protocol.toolkit.context import Context
 from mcp_protocol.toolkit.server import Server
+
+UNICODE = "memo://\u00fcn\u00efcode"
+"""A resource whose name is beyond ASCII."""
 
 MARKED: Mapping[str, Any] = {
     "type": "object",
@@ -42,6 +45,7 @@ class Web:
         released: What `wait` and `threaded` wait for.
         cancelled: Set once `wait` was cancelled.
         threads: What `threaded` waits for, in its thread.
+        spoken: Set once it has said something after that, heard or not.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -51,11 +55,12 @@ class Web:
         self.released = anyio.Event()
         self.cancelled = anyio.Event()
         self.threads = threading.Event()
+        self.spoken = threading.Event()
         for tool in (self.echo, self.wait, self.threaded, self.counts, self.logs, self.needs):
             self.server.tool()(tool)
         self.server.tool(input_schema=MARKED)(self.marked)
         self.server.resource("memo://one")(self.memo)
-        self.server.resource("memo://ünïcode")(self.memo)
+        self.server.resource(UNICODE)(self.memo)
         self.server.prompt()(self.greeting)
 
     async def echo(self, text: str) -> str:
@@ -75,7 +80,10 @@ class Web:
     def threaded(self, ctx: Context) -> str:
         anyio.from_thread.run_sync(self.begun.set)
         self.threads.wait(10)
-        anyio.from_thread.run(ctx.progress, 99)
+        try:
+            anyio.from_thread.run(ctx.progress, 99)
+        finally:
+            self.spoken.set()
         return "late"
 
     async def counts(self, ctx: Context, to: int, wait: bool = False) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .._wire import to_builtins
-from ..context import Context
 from ..errors import MethodNotFoundError
 from ..extensions import CAPABILITY
 from ..facts import Method
 from . import calls, signatures
+from .context import Context
 
 
 class CustomMethod:

@@ -18,8 +18,8 @@ from typing import Annotated, Any, Optional, Union
 
 import msgspec
 
-from ..context import Context
 from . import docstrings, schemas
+from .context import Context
 
 _MISSING = inspect.Parameter.empty
 _COPIED: tuple[type, ...] = (list, dict, set, bytearray)

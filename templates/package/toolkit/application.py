@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from .._wire import convert, is_object, to_builtins
-from ..context import Context
 from ..core.lifecycle import Description
 from ..errors import InvalidParamsError, MethodNotFoundError, ResourceNotFoundError
 from ..exchange import Exchange
@@ -27,6 +26,7 @@ from .asking.inputs import InputRequired
 from .asking.means import Means
 from .asking.out_of_band import URLElicitationRequiredError
 from .caching import CacheHint, Listed
+from .context import Context
 from .listings import Listing
 from .mounts import Mounts
 from .shapes import PromptShape, ToolShape

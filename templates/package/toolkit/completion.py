@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from ..context import Context
 from . import calls, signatures
 from .content import expect
+from .context import Context
 
 MOST_VALUES = 100
 """Most values that one result may hold."""

@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 
 from .._wire import is_many, is_object, to_builtins
-from ..context import Context
 from ..errors import InvalidParamsError
 from . import calls, docstrings, shapes, signatures
 from .asking.inputs import InputRequired
 from .content import Icon, Message
+from .context import Context
 
 _NO_ARGUMENTS: Mapping[str, str] = {}
 _ROLES = ("user", "assistant")

@@ -11,12 +11,12 @@ from typing import Any
 
 from .._wire import encode, is_many, to_builtins
 from ..addresses import is_uri
-from ..context import Context
 from ..errors import InvalidParamsError
 from . import calls, docstrings, signatures, uris
 from .asking.inputs import InputRequired, without_input_required
 from .caching import NO_PROMISE, CacheHint
 from .content import Annotations, Contents, Icon, check_mime_type, expect
+from .context import Context
 
 _JSON, _TEXT, _BINARY = "application/json", "text/plain", "application/octet-stream"
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from .._wire import to_builtins
-from ..context import Context
 from ..errors import InvalidParamsError, ProtocolError, ToolError
 from ..exchange import Exchange
 from ..json_schema import Complaint, validator
@@ -20,6 +19,7 @@ from ..marks import marks_of
 from . import calls, docstrings, outputs, schemas, signatures
 from .asking.inputs import InputRequired
 from .content import Icon, ToolAnnotations
+from .context import Context
 from .shapes import ToolShape
 
 FromSignature: TypeAlias = Literal["from signature"]

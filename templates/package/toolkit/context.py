@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import Raw
 
-from ._wire import members_of
-from .channel import RequestId
-from .exchange import Exchange
-from .extensions import CAPABILITY, settings_of
-from .toolkit.asking.means import Means
-from .toolkit.asking.questions import Questions
+from .._wire import members_of
+from ..channel import RequestId
+from ..exchange import Exchange
+from ..extensions import CAPABILITY, settings_of
+from .asking.means import Means
+from .asking.questions import Questions
 
 if TYPE_CHECKING:
-    from .sessions import ServerSession
+    from ..sessions import ServerSession
 
 LogLevel: TypeAlias = Literal[
     "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
@@ -142,7 +142,7 @@ class Context(Questions):
 
         Each coroutine raises what `request` does.
         """
-        from .sessions import ServerSession  # of use to few tools, and not small
+        from ..sessions import ServerSession  # of use to few tools, and not small
 
         return ServerSession(self.exchange)
 
