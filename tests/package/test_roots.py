@@ -201,7 +201,7 @@ async def test_who_did_not_say_so_is_told_that_changes_go_unheard(revision: str)
     server = FakeServer(revision)
     async with connect(server, revision=revision, handlers=Provider("file:///a")) as client:
         for tell in (client.roots_list_changed, lambda: client.notify(CHANGED)):
-            with pytest.raises(LocalProtocolError, match="did not declare roots.listChanged"):
+            with pytest.raises(LocalProtocolError, match=r"did not declare roots\.listChanged"):
                 await tell()
     assert server.heard == []
 

@@ -12,10 +12,18 @@ from typing import Any
 import anyio
 import pytest
 
+from mcp_protocol.core.subscriptions import RESOURCES, URI_CHARACTERS
 from mcp_protocol.toolkit.server import Server
 from mcp_protocol.transports.memory import memory_pair
 from package.streams import ACKNOWLEDGED, ALL_LISTS, CHANGED, LISTEN, UPDATED, tag
-from package.wire import CANCELLED, EVERY_SERVER_CAPABILITY, PER_REQUEST, ServerEnd, request
+from package.wire import (
+    CANCELLED,
+    EVERY_SERVER_CAPABILITY,
+    HANDSHAKE,
+    PER_REQUEST,
+    ServerEnd,
+    request,
+)
 
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
 
@@ -209,3 +217,37 @@ async def test_a_server_that_is_stopped_ends_its_subscriptions_before_the_channe
         tasks.cancel_scope.cancel()
     said = [json.loads(await near.receive()) for _ in range(2)]
     assert [said[0]["id"], said[1]["method"]] == [1, CANCELLED]
+
+
+TOO_MUCH = [
+    [f"memo://{number}" for number in range(RESOURCES + 1)],
+    [f"memo://{number}/{'a' * (URI_CHARACTERS // 4)}" for number in range(4)],
+]
+
+
+@modern
+@pytest.mark.parametrize("uris", TOO_MUCH, ids=["many", "long"])
+def test_a_stream_follows_only_so_many_resources(revision: str, uris: list[str]) -> None:
+    server, said = listening(revision, {"resourceSubscriptions": uris})
+    assert said[0]["error"]["code"] == -32602
+    assert str(RESOURCES) in said[0]["error"]["message"]
+    assert server.connection.being_served == ()
+    _, said = listening(revision, {"resourceSubscriptions": uris[:-1] * 2})
+    assert said[0]["method"] == ACKNOWLEDGED
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE)
+@pytest.mark.parametrize("uris", TOO_MUCH, ids=["many", "long"])
+def test_a_session_follows_only_so_many_resources(revision: str, uris: list[str]) -> None:
+    server = ServerEnd(revision)
+    for identifier, uri in enumerate(uris[:-1], 1):
+        assert server.ask("resources/subscribe", {"uri": uri}, id=identifier) == []
+        server.connection.respond(identifier, None)
+    (refused,) = server.ask("resources/subscribe", {"uri": uris[-1]}, id="one more")
+    assert refused["error"]["code"] == -32602
+    assert str(URI_CHARACTERS) in refused["error"]["message"]
+    assert server.ask("resources/subscribe", {"uri": uris[0]}, id="again") == []
+    assert server.ask("resources/unsubscribe", {"uri": uris[0]}, id="less") == []
+    server.connection.respond("again", None)
+    server.connection.respond("less", None)
+    assert server.ask("resources/subscribe", {"uri": "memo://short"}, id="another") == []

@@ -46,7 +46,7 @@ from .notifying import Notifier
 from .sending import Sender, refusal
 from .shared import Shared
 from .state import ConnectionState
-from .subscriptions import ACKNOWLEDGED, honoured
+from .subscriptions import ACKNOWLEDGED, check_room, honoured
 from .terms import read_meta
 
 _E = TypeVar("_E")
@@ -183,6 +183,7 @@ class Receiver:
             if not declared(own, method.capability):
                 raise MethodNotFoundError(message.method)
         params = decode_params(method, message.params)
+        check_room(method, params, self._state.session)
         return RequestReceived(
             message.id,
             method,

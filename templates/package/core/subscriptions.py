@@ -11,8 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from msgspec import UNSET
+
 from ..channel import RequestId
-from .lifecycle import declared
+from ..errors import InvalidParamsError
+from ..facts import Method
+from .lifecycle import Session, declared
 
 LIST_CHANGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "notifications/tools/list_changed": ("toolsListChanged", ("tools", "listChanged")),
@@ -23,6 +27,12 @@ LIST_CHANGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 RESOURCE_UPDATED = "notifications/resources/updated"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+RESOURCES = 1000
+"""Resources that one session, or one stream, may follow."""
+
+URI_CHARACTERS = 256 * 1024
+"""Characters of their URIs in all: a server keeps them for as long as it is asked to."""
+
 _RESOURCES = "resourceSubscriptions"
 
 
@@ -36,6 +46,27 @@ def honoured(wanted: Mapping[str, Any], capabilities: Mapping[str, Any]) -> dict
     if wanted.get(_RESOURCES) and declared(capabilities, ("resources", "subscribe")):
         agreed[_RESOURCES] = wanted[_RESOURCES]
     return agreed
+
+
+def check_room(method: Method, params: Any, session: Session | None) -> None:
+    """See that what a request asks to follow is not more than a server will keep.
+
+    Raises:
+        InvalidParamsError: It is.
+    """
+    uris: set[str]
+    if method.name == "resources/subscribe" and session is not None:
+        uris = session.subscriptions | {params.uri}
+    elif method.name == "subscriptions/listen":
+        wanted = params.notifications.resource_subscriptions
+        uris = set[str]() if wanted is UNSET else set(wanted)
+    else:
+        return
+    if len(uris) > RESOURCES or sum(map(len, uris)) > URI_CHARACTERS:
+        raise InvalidParamsError(
+            f"expected at most {RESOURCES} resources to follow, "
+            f"with {URI_CHARACTERS} characters in all"
+        )
 
 
 class Streams:
