@@ -331,24 +331,41 @@ class ConnectFailedError(TransportError):
 class HttpStatusError(TransportError):
     """The server refused a message by an HTTP status.
 
+    Args:
+        more: What else there is to say of it.
+
     Attributes:
         url: Where it was sent, without credentials and query.
         status: The status, such as 503.
+        reason: What the status is called.
         body: What came with it; cut if it was long.
     """
 
-    def __init__(self, url: str, status: int, reason: str, body: bytes = b"") -> None:
+    def __init__(
+        self, url: str, status: int, reason: str, body: bytes = b"", more: str = ""
+    ) -> None:
         text = " ".join(body[:1000].decode(errors="replace").split())
         excerpt = f": {text[:300]}" if text else ""
-        super().__init__(f"{url} answered HTTP {status} {reason}".rstrip() + excerpt)
+        told = f"; {more}" if more else ""
+        super().__init__(f"{url} answered HTTP {status} {reason}".rstrip() + excerpt + told)
         self.url = url
         self.status = status
+        self.reason = reason
         self.body = body
+
+    def with_more(self, more: str) -> HttpStatusError:
+        """The same, with more to say of it."""
+        return HttpStatusError(self.url, self.status, self.reason, self.body, more)
 
     @property
     def wants_credentials(self) -> bool:
         """Whether other credentials are what it takes. Source: RFC 9110 (401, 407)."""
         return self.status in (401, 407)
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the server blames itself and may answer later. Source: RFC 9110 (5xx)."""
+        return self.status >= 500
 
 
 class AnswerLostError(TransportError):

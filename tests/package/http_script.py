@@ -40,6 +40,27 @@ def result(asked: Asked, **members: Any) -> dict[str, Any]:
     }
 
 
+def tool(name: str, **properties: Any) -> dict[str, Any]:
+    """A tool whose arguments have these schemas."""
+    return {"name": name, "inputSchema": {"type": "object", "properties": properties}}
+
+
+def says(body: bytes, status: int = 200, kind: str = "application/json") -> Handler:
+    """A handler with always the same answer."""
+
+    async def handler(asked: Asked, reply: Reply) -> None:
+        await reply.whole(status, body, Content_Type=kind)
+
+    return handler
+
+
+async def streamed(asked: Asked, reply: Reply) -> None:
+    """The usual answer, on a stream of events."""
+    await reply.stream()
+    await reply.event(result(asked))
+    await reply.end()
+
+
 def error(asked: Asked | None, code: int, message: str = "no", **data: Any) -> dict[str, Any]:
     """A refusal of a request, or of none that could be read."""
     failure: dict[str, Any] = {"code": code, "message": message}
@@ -101,6 +122,20 @@ class Script:
 
     async def _delete(self, asked: Asked, reply: Reply) -> None:
         await reply.whole(200)
+
+
+class Forgetful(Script):
+    """Forgets its sessions: those that are named in `forgotten` get 404."""
+
+    def __init__(self, revision: str, session: str | None = "s") -> None:
+        super().__init__(revision, session)
+        self.forgotten: set[str] = set()
+
+    async def __call__(self, asked: Asked, reply: Reply) -> None:
+        if asked.fields.get("mcp-session-id") in self.forgotten:
+            await reply.whole(404)
+        else:
+            await super().__call__(asked, reply)
 
 
 _NAMES = {

@@ -15,7 +15,7 @@ from mcp_protocol.errors import InvalidParamsError
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.transports.http.channel import HttpChannel
 from mcp_protocol.transports.http.requests import HttpSettings
-from package.http_script import Script, error, result, scripted
+from package.http_script import Script, error, result, scripted, tool
 from package.http_server import Asked, HttpServer, Reply
 from package.rules import holding
 from package.wire import encoded, facts, request
@@ -27,10 +27,6 @@ pytestmark = pytest.mark.anyio
 def revision(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name
-
-
-def tool(name: str, **properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {"name": name, "inputSchema": {"type": "object", "properties": properties}}
 
 
 MARKED = tool(
@@ -181,13 +177,25 @@ async def test_an_integer_that_others_would_round_is_not_sent(revision: str) -> 
         await called(revision, {"count": 2**53})
 
 
-@pytest.mark.requirement("headers.invalid-tool-excluded", "headers.invalid-tool-warning")
+@pytest.mark.requirement(
+    "headers.invalid-tool-excluded",
+    "headers.invalid-tool-warning",
+    "tools.x-mcp-header-client-rejects",
+    "tools.x-mcp-header-not-empty",
+    "tools.x-mcp-header-token",
+    "tools.x-mcp-header-no-controls",
+    "tools.x-mcp-header-unique",
+    "tools.x-mcp-header-primitive-types",
+    "tools.x-mcp-header-reachable",
+)
 @pytest.mark.parametrize(
     "bad",
     [
-        tool("bad", a={"type": "string", "x-mcp-header": ""}),
-        tool("bad", a={"type": "string", "x-mcp-header": "a b"}),
-        tool("bad", a={"type": "string", "x-mcp-header": "A:"}),
+        *(
+            tool("bad", a={"type": "string", "x-mcp-header": mark})
+            for mark in ("", "a b", "A:", "a(b", "\u00e9", "a\r\nX: 1")
+        ),
+        tool("bad", a={"oneOf": [{"type": "string", "x-mcp-header": "A"}]}),
         tool("bad", a={"type": "number", "x-mcp-header": "A"}),
         tool("bad", a={"type": "object", "x-mcp-header": "A"}),
         tool("bad", a={"type": "array", "items": {"type": "string", "x-mcp-header": "A"}}),

@@ -20,7 +20,9 @@ from package.http_script import (
     error,
     opened,
     result,
+    says,
     scripted,
+    streamed,
 )
 from package.http_server import Asked, Handler, Reply
 from package.rules import holding
@@ -32,22 +34,6 @@ pytestmark = pytest.mark.anyio
 def revision(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name
-
-
-def says(body: bytes, status: int = 200, kind: str = "application/json") -> Handler:
-    """A handler with always the same answer."""
-
-    async def handler(asked: Asked, reply: Reply) -> None:
-        await reply.whole(status, body, Content_Type=kind)
-
-    return handler
-
-
-async def streamed(asked: Asked, reply: Reply) -> None:
-    """The usual answer, on a stream of events."""
-    await reply.stream()
-    await reply.event(result(asked))
-    await reply.end()
 
 
 @pytest.mark.requirement(

@@ -13,7 +13,16 @@ import pytest
 from mcp_protocol.client_side.connecting import Timeouts
 from mcp_protocol.errors import AnswerLostError, ConnectFailedError, McpError, RequestTimeoutError
 from mcp_protocol.transports.http import streams
-from package.http_script import SESSION, SSE_ONLY, STREAMABLE, Script, SseScript, result, scripted
+from package.http_script import (
+    SESSION,
+    SSE_ONLY,
+    STREAMABLE,
+    Script,
+    SseScript,
+    result,
+    scripted,
+    streamed,
+)
 from package.http_server import Asked, Handler, Reply
 from package.test_http_client_faults import half_a_body, half_a_head, half_an_event, noisy
 
@@ -48,11 +57,6 @@ async def breaking(asked: Asked, reply: Reply) -> None:
 
 
 async def test_answers_come_as_json_and_on_streams(revision: str, own: httpx2.AsyncClient) -> None:
-    async def streamed(asked: Asked, reply: Reply) -> None:
-        await reply.stream()
-        await reply.event(result(asked))
-        await reply.end()
-
     script = Script(revision)
     script.once["tools/call"] = [streamed]
     async with scripted(script, http_client=own) as (client, _):
@@ -100,7 +104,7 @@ async def test_half_an_answer_ends_with_the_timeout_and_the_connection_closed(
     script.once["tools/call"] = [half]
     async with scripted(script, http_client=own) as (client, server):
         with pytest.raises(RequestTimeoutError):
-            await client.call_tool("echo", {}, timeout=0.2)
+            await client.call_tool("echo", {}, timeout=0.1)
         await server.until_left()
         assert (await client.call_tool("echo", {})).content[0].text == "done"
 

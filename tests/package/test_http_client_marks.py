@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mcp_protocol.errors import InvalidParamsError
-from package.http_script import STREAMABLE, Script, error, result, scripted
+from package.http_script import STREAMABLE, Script, error, result, scripted, tool
 from package.http_server import Asked, Reply
 from package.rules import holding
 from package.wire import facts
@@ -22,11 +22,6 @@ marked = pytest.mark.parametrize("revision", MARKED)
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
-
-
-def tool(name: str, **properties: Any) -> dict[str, Any]:
-    """A tool with these properties."""
-    return {"name": name, "inputSchema": {"type": "object", "properties": properties}}
 
 
 REGION = {"type": "string", "x-mcp-header": "Region"}

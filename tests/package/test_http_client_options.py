@@ -14,6 +14,7 @@ import pytest
 from mcp_protocol.client import connect
 from mcp_protocol.client_side.connecting import Timeouts
 from mcp_protocol.errors import (
+    AnswerLostError,
     ConnectFailedError,
     HttpStatusError,
     LocalProtocolError,
@@ -25,7 +26,6 @@ from package.http_script import (
     STATELESS,
     STREAMABLE,
     Script,
-    SseScript,
     discovered,
     opened,
     scripted,
@@ -261,17 +261,18 @@ async def test_httpx2_is_missed_by_name(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.requirement("http.session-id-sent")
-@pytest.mark.parametrize("target", [Script(SESSION[-1], "s"), SseScript(SESSION[-1])])
-async def test_fields_of_the_user_are_no_place_for_those_of_the_session(target: Script) -> None:
-    target.sessions = 0
-    headers = {"Mcp-Session-Id": "forged"} if type(target) is Script else {}
-    async with scripted(target, headers=headers, revision=None) as (client, server):
+@pytest.mark.parametrize("revision", SESSION)
+async def test_fields_of_the_user_are_no_place_for_those_of_the_session(revision: str) -> None:
+    headers = {"Mcp-Session-Id": "forged"}
+    async with scripted(Script(revision, "s"), headers=headers) as (client, server):
         await client.list_tools()
-    if headers:
-        assert server.of("tools/list")[0].fields["mcp-session-id"] == "s"
+        await server.until("GET")
+    later = [asked for asked in server.asked if asked.what != "initialize"]
+    assert {asked.fields["mcp-session-id"] for asked in later} == {"s"}
+    assert {"notifications/initialized", "tools/list", "GET", "DELETE"} <= {a.what for a in later}
 
 
-async def test_a_server_that_accepts_no_notification_does_not_hold_up_the_opening(
+async def test_a_server_that_is_not_told_that_the_client_is_ready_fails_the_opening(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("mcp_protocol.transports.http.streamable.TAKING_SECONDS", 0.2)
@@ -281,8 +282,9 @@ async def test_a_server_that_accepts_no_notification_does_not_hold_up_the_openin
 
     script = Script(SESSION[-1])
     script.on["notifications/initialized"] = silent
-    async with scripted(script, timeouts=Timeouts(opening=5)) as (client, _):
-        assert await client.list_tools()
+    with pytest.raises(AnswerLostError, match=r"/initialized was not accepted within 0\.2 s"):
+        async with scripted(script, timeouts=Timeouts(opening=5)):
+            raise AssertionError("it was opened")
 
 
 async def test_every_error_is_one_of_the_package(revision: str) -> None:

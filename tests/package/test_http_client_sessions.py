@@ -11,13 +11,15 @@ import pytest
 
 from mcp_protocol.errors import (
     AnswerLostError,
+    ConnectionClosedError,
     HttpStatusError,
     RemoteProtocolError,
+    RequestTimeoutError,
     RevisionError,
     SessionLostError,
 )
 from mcp_protocol.transports.http import streams
-from package.http_script import SESSION, SSE_ONLY, Script, opened, result, scripted
+from package.http_script import SESSION, SSE_ONLY, Forgetful, Script, opened, result, scripted
 from package.http_server import Asked, Reply
 from package.rules import holding
 
@@ -32,20 +34,6 @@ def revision(request: pytest.FixtureRequest) -> str:
     return name
 
 
-class Forgetful(Script):
-    """Forgets its sessions: those that are named here get 404."""
-
-    def __init__(self, revision: str, session: str | None = "s") -> None:
-        super().__init__(revision, session)
-        self.forgotten: set[str] = set()
-
-    async def __call__(self, asked: Asked, reply: Reply) -> None:
-        if asked.fields.get("mcp-session-id") in self.forgotten:
-            await reply.whole(404)
-        else:
-            await super().__call__(asked, reply)
-
-
 @pytest.mark.requirement("http.session-id-sent", "http.session-delete", "http.shutdown-by-close")
 async def test_every_request_after_the_opening_names_the_session(revision: str) -> None:
     async with scripted(Script(revision, "a!~9")) as (client, server):
@@ -58,6 +46,19 @@ async def test_every_request_after_the_opening_names_the_session(revision: str) 
     assert server.order()[-1] == "DELETE"
     assert {"notifications/initialized", "GET", "tools/list"} <= {asked.what for asked in later}
     assert later[-1].body == b""
+
+
+@pytest.mark.requirement("http.session-delete")
+async def test_a_session_is_ended_even_if_the_one_who_closes_it_is_cancelled(
+    revision: str,
+) -> None:
+    async with scripted(Script(revision, "s")) as (client, server):
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await client.close()
+        with pytest.raises(ConnectionClosedError, match=r"closed(: this side closed it)?$"):
+            await client.list_tools()
+    assert [asked.fields["mcp-session-id"] for asked in server.of("DELETE")] == ["s"]
 
 
 @pytest.mark.requirement("http.session-delete", "http-compat.handle-removals")
@@ -165,6 +166,39 @@ async def test_a_session_that_is_lost_before_it_is_confirmed_is_opened_again(
         await client.list_tools()
     confirmed = server.of("notifications/initialized")
     assert [asked.fields["mcp-session-id"] for asked in confirmed] == ["s", "s2"]
+
+
+async def silent(asked: Asked, reply: Reply) -> None:
+    await reply.gone()
+
+
+@pytest.mark.parametrize("step", ["initialize", "notifications/initialized"])
+async def test_a_session_that_nobody_waited_for_long_enough_is_opened_anew(
+    revision: str, step: str
+) -> None:
+    script = Forgetful(revision)
+    async with scripted(script) as (client, server):
+        script.forgotten.add("s")
+        script.once[step] = [silent]
+        with pytest.raises(RequestTimeoutError):
+            await client.call_tool("echo", {}, timeout=0.2)
+        assert (await client.call_tool("echo", {})).content[0].text == "done"
+    last = server.of("tools/call")[-1].fields["mcp-session-id"]
+    assert server.of("notifications/initialized")[-1].fields["mcp-session-id"] == last
+    assert len(server.of("initialize")) == 3
+
+
+async def test_a_server_that_does_not_answer_when_asked_for_another_session_fails_the_call(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_protocol.transports.http.sessions.RENEWING_SECONDS", 0.2)
+    script = Forgetful(revision)
+    async with scripted(script) as (client, _):
+        script.forgotten.add("s")
+        script.once["initialize"] = [silent]
+        with pytest.raises(SessionLostError, match=r"opened no other one within 0\.2 s"):
+            await client.call_tool("echo", {})
+        assert (await client.call_tool("echo", {})).content[0].text == "done"
 
 
 async def test_sessions_may_be_lost_one_after_another(revision: str) -> None:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
 import pytest
+from msgspec import Raw
 
 from mcp_protocol.client_side.caching import Caching
 from mcp_protocol.client_side.changes import ListeningAgain, ToolsChanged
-from package.http_script import SESSION, Script, error, scripted
+from package.http_script import SESSION, Forgetful, error, scripted
 from package.http_server import Asked, HttpServer, Reply
 
 pytestmark = pytest.mark.parametrize("revision", SESSION)
@@ -22,20 +24,13 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-class Forgetful(Script):
-    """Forgets its first session when it is told to, and has a stream for each."""
+class Standing(Forgetful):
+    """Has a stream for each session."""
 
     def __init__(self, revision: str) -> None:
-        super().__init__(revision, "s")
-        self.forgotten: set[str] = set()
+        super().__init__(revision)
         self.streams: list[Reply] = []
         self.on["GET"] = self.keep_open
-
-    async def __call__(self, asked: Asked, reply: Reply) -> None:
-        if asked.fields.get("mcp-session-id") in self.forgotten:
-            await reply.whole(404)
-        else:
-            await super().__call__(asked, reply)
 
     async def keep_open(self, asked: Asked, reply: Reply) -> None:
         """Begin a stream for messages about no request."""
@@ -61,7 +56,7 @@ KEPT = ("logging/setLevel", "resources/subscribe", "resources/unsubscribe")
 
 
 async def test_what_a_lost_session_kept_is_asked_for_in_the_new_one(revision: str) -> None:
-    script = Forgetful(revision)
+    script = Standing(revision)
     async with scripted(script) as (client, server):
         for level in ("error", "info"):
             await client.set_level(level)
@@ -77,13 +72,31 @@ async def test_what_a_lost_session_kept_is_asked_for_in_the_new_one(revision: st
     ]
 
 
+@pytest.mark.parametrize("raw", [True, False])
+async def test_what_was_asked_for_as_raw_json_is_kept_as_well(revision: str, raw: bool) -> None:
+    script = Standing(revision)
+    async with scripted(script) as (client, server):
+        ask = client.request_raw if raw else client.request
+        await ask("logging/setLevel", Raw(b'{"level": "info"}'))
+        for uri in (b"a", b"b"):
+            await ask("resources/subscribe", Raw(b'{"uri": "memo://%b"}' % uri))
+        await ask("resources/unsubscribe", Raw(b'{"uri": "memo://b"}'))
+        script.forgotten.add("s")
+        await client.list_tools()
+        await ask("tools/list", {})
+    assert asked_in(server, "s2", *KEPT) == [
+        ("logging/setLevel", {"level": "info"}),
+        ("resources/subscribe", {"uri": "memo://a"}),
+    ]
+
+
 async def test_what_cannot_be_had_again_is_told_in_the_log(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def gone(asked: Asked, reply: Reply) -> None:
         await reply.json(error(asked, -32002, "no such resource"))
 
-    script = Forgetful(revision)
+    script = Standing(revision)
     async with scripted(script) as (client, server):
         await client.subscribe("memo://a")
         script.forgotten.add("s")
@@ -94,10 +107,27 @@ async def test_what_cannot_be_had_again_is_told_in_the_log(
     assert "resources/subscribe memo://a: not restored" in caplog.text
 
 
+async def test_silence_about_what_was_kept_does_not_hold_up_a_call(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_protocol.client_side.requests.RESTORING_SECONDS", 0.1)
+
+    async def silent(asked: Asked, reply: Reply) -> None:
+        await reply.gone()
+
+    script = Standing(revision)
+    async with scripted(script) as (client, _):
+        await client.set_level("info")
+        script.forgotten.add("s")
+        script.on["logging/setLevel"] = silent
+        with anyio.fail_after(5):
+            assert await client.list_tools()
+
+
 async def test_a_listener_is_told_to_look_again_and_subscribed_in_the_new_session(
     revision: str,
 ) -> None:
-    script = Forgetful(revision)
+    script = Standing(revision)
     async with scripted(script) as (client, server):
         await server.until("GET")
         async with client.listen(tools=True, uris=["memo://a"]) as changes:
@@ -113,7 +143,7 @@ async def test_a_listener_is_told_to_look_again_and_subscribed_in_the_new_sessio
 
 
 async def test_nothing_is_asked_for_again_where_nothing_was_kept(revision: str) -> None:
-    script = Forgetful(revision)
+    script = Standing(revision)
     async with scripted(script, cache=Caching()) as (client, server):
         script.forgotten.add("s")
         await client.list_tools()

@@ -110,6 +110,7 @@ async def test_a_404_with_a_body_is_a_method_that_is_not_known(revision: str) ->
 
 
 @pytest.mark.requirement("http.broken-stream-reissue", "http.no-resumability")
+@pytest.mark.requirement("jsonrpc.reissue-with-new-id")
 @LOSSES
 async def test_what_only_reads_is_asked_again_under_a_new_id(revision: str, loss: Handler) -> None:
     script = Script(revision)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import anyio
@@ -26,6 +27,7 @@ def revision(request: pytest.FixtureRequest) -> str:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses that no server asked for are short."""
     monkeypatch.setattr(streams, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(streams, "LINGER", 0.1)
 
 
 class Listener(ClientHandlers):
@@ -109,12 +111,14 @@ def gets(server: Any) -> list[str | None]:
 )
 @pytest.mark.parametrize("end", [False, True], ids=["broken", "closed"])
 async def test_a_stream_is_taken_up_again_by_a_get_that_names_the_last_event(
-    revision: str, end: bool
+    revision: str, end: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.DEBUG)
     script = Calls(revision)
     script.on = {"tools/call": breaking(end=end), "GET": resumed(script)}
     async with scripted(script) as (client, server):
         assert (await client.call_tool("echo", {})).content[0].text == "done"
+    assert not [each for each in caplog.records if each.msg.startswith("ignored")]
     assert gets(server) == ["1-0"]
     assert len(server.of("tools/call")) == 1
     get = next(asked for asked in server.of("GET") if "last-event-id" in asked.fields)
@@ -169,7 +173,7 @@ async def test_the_client_waits_as_long_as_the_server_said(revision: str) -> Non
 
     async def call(asked: Asked, reply: Reply) -> None:
         await reply.stream()
-        await reply.event(id="1-0", retry=700)
+        await reply.event(id="1-0", retry=300)
         await reply.end()
         closed.append(anyio.current_time())
 
@@ -178,7 +182,7 @@ async def test_the_client_waits_as_long_as_the_server_said(revision: str) -> Non
     async with scripted(script) as (client, server):
         await client.call_tool("echo", {})
     get = next(asked for asked in server.of("GET") if "last-event-id" in asked.fields)
-    assert 0.7 <= get.at - closed[0] < 2.0
+    assert 0.3 <= get.at - closed[0] < 2.0
 
 
 async def test_a_stream_without_ids_cannot_be_taken_up_again(revision: str) -> None:
@@ -364,6 +368,7 @@ async def test_a_server_that_does_not_end_a_stream_after_the_answer_is_left(revi
 
 
 @pytest.mark.requirement("http.get-client-close", "http.shutdown-by-close")
+@pytest.mark.requirement("lifecycle.shutdown-http")
 async def test_closing_closes_every_stream_and_says_nothing_more(revision: str) -> None:
     async def get(asked: Asked, reply: Reply) -> None:
         await reply.stream()

@@ -188,6 +188,7 @@ async def test_the_end_of_the_stream_is_the_end_of_the_session(revision: str) ->
 
 
 @pytest.mark.requirement("sse.client-closes-stream", "sse.shutdown-by-close")
+@pytest.mark.requirement("lifecycle.shutdown-http")
 async def test_closing_closes_the_stream_and_says_nothing(revision: str) -> None:
     async with scripted(SseScript(revision)) as (client, server):
         await client.list_tools()

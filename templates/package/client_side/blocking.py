@@ -8,10 +8,11 @@ they may wait, and call the client.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager, ExitStack, suppress
-from threading import Lock
+from threading import Lock, get_ident
 from types import TracebackType
 from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar
 
@@ -31,6 +32,8 @@ from .listening import Subscription
 
 Backend: TypeAlias = Literal["asyncio", "trio"]
 
+_TICK = 0.5  # seconds after which one who waits looks whether it was interrupted
+
 Opened = TypeVar("Opened")
 Result = TypeVar("Result")
 
@@ -47,9 +50,13 @@ class SessionThread(Generic[Opened]):
 
     Raises:
         Exception: Whatever opening it raises.
+        RuntimeError: This thread runs trio, and the other one would as well.
     """
 
     def __init__(self, opening: AbstractAsyncContextManager[Opened], backend: Backend) -> None:
+        self._backend = backend
+        self._ident: int | None = None
+        self._check_may_wait()
         self._closing = Lock()
         self._closed = False
         self._failure: Exception | None = None
@@ -59,7 +66,7 @@ class SessionThread(Generic[Opened]):
         self._over = self._portal.call(anyio.Event)
         self._held = self._portal.start_task_soon(self._hold, opening, ready)
         try:
-            self.opened = ready.result()
+            self.opened = _result_of(ready)
         except BaseException:
             self._held.cancel()
             self._end()
@@ -70,17 +77,23 @@ class SessionThread(Generic[Opened]):
 
         Raises:
             ConnectionClosedError: It is closed, or was before there was a result.
-            RuntimeError: This is the thread itself, which can't wait for itself.
+            RuntimeError: A thread can't wait for itself, nor trio for trio.
         """
+        self._check_may_wait()
         if self._closed:
             raise ConnectionClosedError("the connection is closed")
-        waiting: Future[Result] = self._portal.start_task_soon(call)
+        waiting: Future[Result] | None = None
+        work = _Work(call)
         try:
-            return waiting.result()
+            waiting = self._portal.start_task_soon(work)
+            return _result_of(waiting)
         except CancelledError:
             raise ConnectionClosedError("the connection is closed") from None
-        except BaseException:
-            waiting.cancel()
+        except BaseException as error:
+            if waiting is None and isinstance(error, RuntimeError):  # it ended just now
+                raise ConnectionClosedError("the connection is closed") from None
+            if waiting is None or not waiting.done():  # an interrupt may come at any point
+                self._portal.start_task_soon(work.give_up)
             raise
 
     def close(self, failure: BaseException | None = None) -> None:
@@ -91,7 +104,9 @@ class SessionThread(Generic[Opened]):
 
         Raises:
             Exception: What closing it raises.
+            RuntimeError: A thread can't wait for itself, nor trio for trio.
         """
+        self._check_may_wait()
         with self._closing:
             if self._closed:
                 return
@@ -99,7 +114,7 @@ class SessionThread(Generic[Opened]):
         self._failure = failure if isinstance(failure, Exception) else None
         try:
             self._portal.call(self._over.set)
-            self._held.result()
+            _result_of(self._held)
         finally:
             self._end()
 
@@ -107,6 +122,7 @@ class SessionThread(Generic[Opened]):
         self, opening: AbstractAsyncContextManager[Opened], ready: Future[Opened]
     ) -> None:
         """Keep it open until it is to be closed. What the user's code raised passes through it."""
+        self._ident = get_ident()
         try:
             async with opening as opened:
                 ready.set_result(opened)
@@ -119,12 +135,58 @@ class SessionThread(Generic[Opened]):
             elif error is not self._failure:
                 raise
 
+    def _check_may_wait(self) -> None:
+        """Refuse to wait where that would never end, before anything has begun."""
+        trio = sys.modules.get("trio")
+        here = ""
+        if get_ident() == self._ident:
+            here = "in the session's own thread"
+        elif self._backend == "trio" and trio is not None and trio.lowlevel.in_trio_run():
+            here = "for a session of trio in a thread that runs trio"
+        if here:
+            raise RuntimeError(f"can't wait {here}: use `connect` there, or another thread")
+
     def _end(self) -> None:
         """End the thread, whatever runs in it."""
         self._closed = True
         with suppress(RuntimeError):
             self._portal.call(self._portal.stop, True)
         self._stack.close()
+
+
+def _result_of(future: Future[Result]) -> Result:
+    """The result of a future, waited for in a way that Ctrl-C can interrupt.
+
+    A signal just before a thread begins to wait, and on Windows at any time, does not wake it.
+    """
+    while True:
+        try:
+            return future.result(_TICK)
+        except TimeoutError:
+            if future.done():
+                return future.result()
+
+
+class _Work(Generic[Result]):
+    """A call in the session's thread, which can be given up from its first moment on."""
+
+    def __init__(self, call: Callable[[], Awaitable[Result]]) -> None:
+        self._call = call
+        self._given_up = False
+        self._scope: anyio.CancelScope | None = None
+
+    async def __call__(self) -> Result:
+        with anyio.CancelScope() as self._scope:
+            if self._given_up:
+                self._scope.cancel()
+            return await self._call()
+        raise CancelledError  # which nobody waits for
+
+    def give_up(self) -> None:
+        """Cancel it, from its own thread."""
+        self._given_up = True
+        if self._scope is not None:
+            self._scope.cancel()
 
 
 class SyncClientBase:

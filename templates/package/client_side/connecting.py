@@ -174,7 +174,7 @@ async def _beside(
 
 
 def _with(target: Target) -> str:
-    """Whom a session was to be opened with, for errors: a URL is told without what may be secret."""
+    """Whom a session was to be opened with, for errors; of a URL, what is no secret."""
     if isinstance(target, str):
         url = urlsplit(target)
         return f" with {url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"

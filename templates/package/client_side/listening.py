@@ -41,7 +41,6 @@ from .requests import Requests
 RETRY_SECONDS: Sequence[float] = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Pauses before a lost stream is asked for again, one after another."""
 
-_SERVER_ERROR = 500  # the statuses from here on blame the server, and may pass
 _SUBSCRIBE, _UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
 _logger = logging.getLogger(__name__)
 
@@ -306,5 +305,5 @@ class Subscription:
 def _is_passing(failure: Exception) -> bool:
     """Whether a stream that failed so may be had a little later."""
     if isinstance(failure, HttpStatusError):
-        return failure.status >= _SERVER_ERROR
+        return failure.may_pass
     return isinstance(failure, TransportError | RequestTimeoutError)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import anyio.lowlevel
@@ -45,6 +46,9 @@ INPUT_ROUNDS = 16
 
 PAGES = 10_000
 """How many pages of a list are followed; a server that never ends a list must not fill memory."""
+
+RESTORING_SECONDS = 10.0
+"""How long a server may take for each request that is made again in a new session."""
 
 TOOLS_LIST, TOOLS_CALL = "tools/list", "tools/call"
 _REFUSED = (METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND)
@@ -157,16 +161,10 @@ class Requests:
     async def send_raw(self, name: str, params: Any, timeout: float | None) -> Raw:
         """The same, with the result as JSON."""
 
-        async def ask() -> Raw:
+        async def send() -> Raw:
             return await self._peer.request_raw(name, params, timeout=timeout)
 
-        reissuing, tool = self.known.reissuing, _tool_in(name, params)
-        try:
-            raw = await reissuing.ask(name, tool, ask)
-        except RemoteError as error:
-            if not await self._listed_anew(name, error, timeout):
-                raise
-            raw = await reissuing.ask(name, tool, ask)
+        raw: Raw = await self._answered(name, params, timeout, send)
         if name == TOOLS_LIST and self.known.marks.in_use:
             method = self._session.revision.client_requests[name]
             self.known.marks.listed(method.decode_result(raw).tools)
@@ -174,7 +172,8 @@ class Requests:
 
     async def restore(self) -> None:
         """Have the server keep for a new session what it kept for the one that was lost."""
-        await self.known.standing.restore(self._peer.request)
+        ask = partial(self._peer.request, timeout=RESTORING_SECONDS)
+        await self.known.standing.restore(ask)
 
     async def call(
         self,
@@ -290,7 +289,6 @@ class Requests:
         return result
 
     async def _send(self, ask: _Ask, params: Any) -> Any:
-        """Send a request, and once more if it was refused for headers that can be put right."""
         timeout = ask.timeout
         limit = None if timeout is None else max(timeout, self._limit)
 
@@ -304,21 +302,27 @@ class Requests:
                 on_progress=ask.on_progress,
             )
 
+        return await self._answered(ask.name, params, timeout, send)
+
+    async def _answered(
+        self, name: str, params: Any, timeout: float | None, send: Callable[[], Awaitable[Any]]
+    ) -> Any:
+        """Send a request, and once more if it was refused for headers that can be put right."""
         if self.known.standing.lost:
             await self.restore()
-        reissuing, tool = self.known.reissuing, _tool_in(ask.name, params)
+        reissuing, tool = self.known.reissuing, _tool_in(name, params)
         try:
-            result = await reissuing.ask(ask.name, tool, send)
-            if ask.name in LASTING:
-                self.known.standing.noted(ask.name, params)
-            elif self.known.standing.lost:
-                await self.restore()
-            return result
+            result = await reissuing.ask(name, tool, send)
         except RemoteError as error:
             self.known.elicitations.required(error)
-            if not await self._listed_anew(ask.name, error, timeout):
+            if not await self._listed_anew(name, error, timeout):
                 raise
-        return await reissuing.ask(ask.name, tool, send)
+            return await reissuing.ask(name, tool, send)
+        if name in LASTING:
+            self.known.standing.noted(name, params)
+        elif self.known.standing.lost:
+            await self.restore()
+        return result
 
     async def _listed_anew(self, name: str, error: RemoteError, timeout: float | None) -> bool:
         """List the tools again if a call was refused for its headers; whether that was done.

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from .._wire import to_builtins
+from .._wire import Raw, decoder, to_builtins
 from ..errors import McpError
 
 SET_LEVEL = "logging/setLevel"
@@ -21,6 +21,7 @@ SUBSCRIBE, UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
 LASTING = frozenset({SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE})
 """Requests whose effect lasts for as long as a session."""
 
+_decode = decoder(dict[str, Any])
 _logger = logging.getLogger(__name__)
 
 
@@ -38,12 +39,11 @@ class Standing:
         self._asked: dict[tuple[str, str], Any] = {}
 
     def noted(self, name: str, params: Any) -> None:
-        """Take note of such a request that succeeded."""
+        """Take note of such a request that succeeded, its params typed, a wire object or raw."""
+        wire = _decode(params) if isinstance(params, Raw) else to_builtins(params)
         if name == SET_LEVEL:
-            self._asked[name, ""] = to_builtins(params)
-            return
-        wire = to_builtins(params)
-        if name == SUBSCRIBE:
+            self._asked[name, ""] = wire
+        elif name == SUBSCRIBE:
             self._asked[SUBSCRIBE, wire["uri"]] = wire
         else:
             self._asked.pop((SUBSCRIBE, wire["uri"]), None)

@@ -12,7 +12,7 @@ from ...facts import Revision
 from ...framing.fields import JSON
 from ...framing.sse import MEDIA_TYPE
 from .outgoing import INITIALIZE, Outgoing, ParamHeaders, request_fields
-from .requests import Requests
+from .requests import HttpRequests
 from .response import Response, shown
 from .session import HttpSession
 
@@ -40,7 +40,7 @@ class Endpoint:
     """
 
     def __init__(
-        self, requests: Requests, url: httpx2.URL, param_headers: ParamHeaders | None = None
+        self, requests: HttpRequests, url: httpx2.URL, param_headers: ParamHeaders | None = None
     ) -> None:
         self.requests = requests
         self.url = url
@@ -51,7 +51,7 @@ class Endpoint:
         return shown(self.url)
 
     async def post(self, message: Outgoing, session: HttpSession | None) -> Response:
-        """Post a message; see `Requests.open`."""
+        """Post a message; see `HttpRequests.open`."""
         own = self._stateless(message) if session is None else session.fields()
         return await self.requests.open("POST", self.url, {**_POSTED, **own}, message.body)
 

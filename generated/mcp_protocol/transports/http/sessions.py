@@ -31,6 +31,9 @@ logger = logging.getLogger(__name__.partition(".")[0])
 PARTING_SECONDS = 2.0
 """How long the server may take to hear that its session is not needed any more."""
 
+RENEWING_SECONDS = 30.0
+"""How long the server may take to open another session, while other messages wait for that."""
+
 StartSoon: TypeAlias = Callable[..., bool]
 """Starts a task that lives as long as the channel; says no once that is closed."""
 
@@ -100,7 +103,11 @@ class Sessions:
         """
         async with self._renewing:
             if self.current is None or self.current is lost:
-                await self._renew(lost)
+                try:
+                    await self._renew_in_time(lost)
+                except BaseException:
+                    self.current = lost  # which leads here again, with the next message
+                    raise
             assert self.current is not None
             return self.current
 
@@ -133,29 +140,34 @@ class Sessions:
                     logger.debug("the session was not ended: %s", error)
         self._secrets.clear()
 
+    async def _renew_in_time(self, lost: HttpSession) -> None:
+        with anyio.move_on_after(RENEWING_SECONDS):
+            await self._renew(lost)
+            return
+        raise SessionLostError(
+            f"{self._endpoint}: the server forgot the session, "
+            f"and opened no other one within {RENEWING_SECONDS:g} s"
+        )
+
     async def _renew(self, lost: HttpSession) -> None:
         initialize, initialized = lost.initialize, lost.initialized
         await self._open(initialize)
         session = self.current
         if session is None or session is lost or session.agreed is not lost.agreed:
-            self.current = lost
             raise SessionLostError(
                 f"{self._endpoint}: the server forgot the session, "
                 f"and makes no other one in {lost.agreed.name}"
             )
         logger.warning("%s forgot the session; another one was opened", self._endpoint)
         if initialized is not None:
-            await self._confirm(session, initialized, lost)
+            await self._confirm(session, initialized)
 
-    async def _confirm(
-        self, session: HttpSession, initialized: Outgoing, lost: HttpSession
-    ) -> None:
+    async def _confirm(self, session: HttpSession, initialized: Outgoing) -> None:
         """Tell the server, as the first time, that the client is ready."""
         try:
             response = await self._endpoint.post(initialized, session)
-        except McpError as error:
-            self.current = lost  # which leads here again, with the next message
-            if isinstance(error, HttpStatusError) and session.is_lost(error.status):
+        except HttpStatusError as error:
+            if session.is_lost(error.status):
                 raise self.lost_twice() from error
             raise
         await self._endpoint.requests.discard(response)

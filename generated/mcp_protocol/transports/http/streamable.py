@@ -69,6 +69,9 @@ class StreamableHttp:
         self._posting: set[anyio.CancelScope] = set()
         self._streams: dict[RequestId, EventStream] = {}
 
+    async def open(self) -> None:
+        """Nothing: each message opens what it needs."""
+
     async def send(self, message: Outgoing) -> None:
         """Post a message; returns when the answer came, or the stream began that brings it.
 
@@ -89,7 +92,9 @@ class StreamableHttp:
             finally:
                 self._posting.discard(scope)
         if anyio.current_time() >= limit:
-            raise AnswerLostError(f"{self._endpoint}: not accepted within {TAKING_SECONDS:g} s")
+            raise AnswerLostError(
+                f"{self._endpoint}: {message.what} was not accepted within {TAKING_SECONDS:g} s"
+            )
         raise ConnectionClosedError("the connection is closed")
 
     def abandon(self, identifier: RequestId) -> None:

@@ -28,7 +28,7 @@ from .endpoint import Endpoint
 from .inbox import Inbox
 from .incoming import failure_in
 from .outgoing import INITIALIZE, Outgoing, OutgoingReader, ParamHeaders
-from .requests import HttpSettings, Requests
+from .requests import HttpRequests, HttpSettings
 from .session import facts_over_http
 from .sse import HttpWithSse
 from .streamable import StreamableHttp
@@ -36,14 +36,14 @@ from .streamable import StreamableHttp
 if TYPE_CHECKING:
     import httpx2
 
-_SERVER_ERROR = 500  # the statuses from here on blame the server
-
 HttpTransport: TypeAlias = Literal["streamable-http", "sse"]
 """The transports over HTTP: Streamable HTTP, and HTTP+SSE of older revisions."""
 
 
 class _Way(Protocol):
     """One of the transports, at work."""
+
+    async def open(self) -> None: ...
 
     async def send(self, message: Outgoing) -> None: ...
 
@@ -77,15 +77,15 @@ class HttpChannel:
         param_headers: ParamHeaders | None = None,
         on_renewed: Callable[[], None] | None = None,
     ) -> None:
-        self._requests = Requests(settings)
+        self._requests = HttpRequests(settings)
         self._url: httpx2.URL = self._requests.url(url)
         self._revisions = revisions
         self._reader = OutgoingReader(revisions)
         self._inbox = Inbox()
         self._tasks: anyio.abc.TaskGroup | None = None
         self._running = anyio.Event()
-        self._ended = anyio.Event()
-        self._closed = False
+        self._closing = anyio.Event()
+        self._parted = anyio.Event()
         streamable = has_streamable_http(revisions)
         self._may_fall_back = transport is None and streamable
         self._way: _Way
@@ -98,16 +98,21 @@ class HttpChannel:
             )
 
     async def run(self) -> None:
-        """Do what has to be done beside sending and receiving, until `close`."""
+        """Do what has to be done beside sending and receiving, until `close`.
+
+        The end of the session is among it: whoever closes may be cancelled before that is done.
+        """
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
                 self._running.set()
-                await self._ended.wait()
+                await self._closing.wait()
                 tasks.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
+                await self._way.end()
                 await self._requests.close()
+            self._parted.set()
 
     async def receive(self) -> bytes:
         """Wait for the next message, from whichever stream.
@@ -124,7 +129,7 @@ class HttpChannel:
 
         Raises:
             ConnectionClosedError: The channel was closed.
-            HttpStatusError: The server refused it.
+            HttpStatusError: The server refused it, or its stream.
             ConnectFailedError: The server can't be reached.
             AnswerLostError: The connection broke before the answer came.
             SessionLostError: The server forgot two sessions in a row.
@@ -132,13 +137,16 @@ class HttpChannel:
             RemoteProtocolError: The response is none that a server may give.
         """
         await self._running.wait()
-        if self._closed:
+        if self._closing.is_set():
             raise ConnectionClosedError("the connection is closed")
         outgoing = self._reader.read(message)
+        await self._way.open()
         try:
             await self._way.send(outgoing)
         except HttpStatusError as refusal:
-            if not await self._fell_back(outgoing, refusal):
+            if self._may_be_older(outgoing, refusal):
+                await self._fall_back(outgoing, refusal)
+            else:
                 await self._take_refusal(outgoing, refusal)
 
     def abandon(self, identifier: RequestId) -> None:
@@ -147,18 +155,14 @@ class HttpChannel:
 
     async def close(self) -> None:
         """Close all streams and end the session. Idempotent, from any task."""
-        if self._closed:
-            return
-        self._closed = True
-        self._inbox.close("the connection is closed")
-        self._inbox.clear()
-        try:
-            await self._way.end()
-        finally:
-            self._ended.set()
+        if not self._closing.is_set():
+            self._closing.set()
+            self._inbox.close("this side closed it")
+            self._inbox.clear()
+        await self._parted.wait()
 
     def _start_soon(self, work: Any, *args: Any) -> bool:
-        if self._tasks is None or self._closed:
+        if self._tasks is None or self._closing.is_set():
             return False
         self._tasks.start_soon(work, *args)
         return True
@@ -168,23 +172,25 @@ class HttpChannel:
             self._requests, self._url, self._revisions, self._inbox, self._start_soon
         )
 
-    async def _fell_back(self, outgoing: Outgoing, refusal: HttpStatusError) -> bool:
-        """Go on with HTTP+SSE, if that is what the refusal of `initialize` hints at."""
+    def _may_be_older(self, outgoing: Outgoing, refusal: HttpStatusError) -> bool:
+        """Whether a refusal is one of `initialize` that hints at a server of HTTP+SSE."""
         if outgoing.method != INITIALIZE or not self._may_fall_back:
             return False
-        if refusal.wants_credentials or not self._hints_at_sse(refusal):
-            return False
+        return not refusal.wants_credentials and self._hints_at_sse(refusal)
+
+    async def _fall_back(self, outgoing: Outgoing, refusal: HttpStatusError) -> None:
+        """Go on with HTTP+SSE; if the server does not speak that, the refusal stands."""
         older = self._with_sse()
         try:
             await older.open()
         except McpError as error:
-            refusal.add_note(f"nor is it a server of HTTP+SSE: {error}")
             await older.end()
-            return False
-        self._may_fall_back = False
-        self._way = older
-        await older.send(outgoing)
-        return True
+            more = f"nor is it a server of HTTP+SSE: {error}"
+            await self._take_refusal(outgoing, refusal.with_more(more))
+        else:
+            self._may_fall_back = False
+            self._way = older
+            await older.send(outgoing)
 
     def _hints_at_sse(self, refusal: HttpStatusError) -> bool:
         """Whether a refusal is one of those that servers of HTTP+SSE give, and of no modern one."""
@@ -214,7 +220,7 @@ class HttpChannel:
             raise refusal
         if failure.id == outgoing.id:
             await self._inbox.put(refusal.body)
-        elif failure.id is None and refusal.status < _SERVER_ERROR:
+        elif failure.id is None and not refusal.may_pass:
             method = outgoing.method or ""
             raise RemoteError(failure.code, failure.message, failure.data, method) from refusal
         else:

@@ -21,6 +21,7 @@ import msgspec
 
 from ...errors import AnswerLostError, ConnectFailedError, LocalProtocolError
 from ...framing.lines import TooLong
+from .failures import reason_of
 from .response import shown
 from .sockets import Socket, connect
 
@@ -34,6 +35,7 @@ KEPT = 100
 HEAD_LIMIT = 64 * 1024
 """Bytes of a response's head that are taken."""
 
+_SHOWN = 100  # bytes of what is no HTTP that an error shows
 _AT_ONCE = 16 * 1024  # a connection on which nothing is on its way takes that without a pause
 _LINES = 1000
 _OWN = frozenset({"accept-encoding", "connection", "content-length", "transfer-encoding"})
@@ -116,7 +118,8 @@ class Http1Client:
             yield
         except (OSError, self._h11.RemoteProtocolError) as error:
             raise AnswerLostError(
-                f"{shown(url)}: the connection broke before the answer was there: {_reason(error)}"
+                f"{shown(url)}: the connection broke before the answer was there: "
+                f"{reason_of(error)}"
             ) from error
 
     def _place(self, url: httpx2.URL) -> _Place:
@@ -180,7 +183,7 @@ class Http1Client:
             reason = f"none within {self._connect_timeout:g} s"
             raise ConnectFailedError(shown(place.url), reason) from error
         except OSError as error:
-            raise ConnectFailedError(shown(place.url), _reason(error)) from error
+            raise ConnectFailedError(shown(place.url), reason_of(error)) from error
         connection = _Connection(self._h11, socket)
         self._open.add(connection)
         return connection
@@ -281,7 +284,8 @@ class _Connection:
         """
         data = await self.socket.receive()
         if not data and self._state.their_state is self._h11.SEND_RESPONSE:
-            raise ConnectionError("the server closed it")
+            came = bytes(self._state.trailing_data[0][:_SHOWN])
+            raise ConnectionError(f"the server closed it{f' after {came!r}' if came else ''}")
         self._state.receive_data(data)
 
 
@@ -385,7 +389,3 @@ class Headers(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._fields)
-
-
-def _reason(error: Exception) -> str:
-    return str(error) or type(error).__name__

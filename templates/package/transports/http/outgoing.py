@@ -47,6 +47,11 @@ class Outgoing(msgspec.Struct, frozen=True):
         """Whether it wants an answer."""
         return self.id is not None and self.method is not None
 
+    @property
+    def what(self) -> str:
+        """What it is called in errors."""
+        return self.method or "an answer"
+
 
 class _Message(msgspec.Struct, gc=False):
     id: RequestId | None = None

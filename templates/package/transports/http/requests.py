@@ -10,11 +10,11 @@ and session ids go nowhere else.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import contextmanager, suppress
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
-from urllib.request import getproxies
 
 import anyio
 
@@ -24,8 +24,10 @@ from ...errors import (
     HttpStatusError,
     LocalProtocolError,
     MissingExtraError,
+    RemoteProtocolError,
 )
 from ...framing.lines import MESSAGE_LIMIT, TooLong
+from .failures import Httpx2Errors, has_proxy, reason_of
 from .http1 import Http1Client, Http1Response
 from .response import Response, same_origin, shown
 
@@ -48,6 +50,8 @@ PORTS = range(1, 65536)
 
 SUCCESS = range(200, 300)
 REDIRECTION = range(300, 400)
+
+_NO_SECRET = re.compile(r"(?<=//)[^/?#]*@|[?#].*", re.DOTALL)
 
 REDIRECTS = 5
 """Redirects that are followed for one message."""
@@ -89,7 +93,7 @@ def load_httpx2() -> Any:
     return httpx2
 
 
-class Requests:
+class HttpRequests:
     """Makes HTTP requests, and gives responses whose body is not read yet.
 
     Args:
@@ -105,24 +109,28 @@ class Requests:
         self._settings = settings
         self.limit = limit
         self._moved: dict[httpx2.URL, httpx2.URL] = {}
-        self._client: httpx2.AsyncClient = settings.client or self._own_client()
-        timeout = self._client.timeout
-        self._timeout = self._httpx2.Timeout(
-            connect=timeout.connect, read=None, write=timeout.write, pool=timeout.pool
-        )
+        self._client = settings.client
+        self._timeout = self._time_limits()
+        self._errors = Httpx2Errors(self._httpx2, self._timeout, own=self._client is None)
         self._auth = self._httpx2.USE_CLIENT_DEFAULT if settings.auth is None else settings.auth
         self._plain = None if self._needs_httpx2() else self._plain_client()
 
+    def _time_limits(self) -> Any:
+        """The limits for each request; for an answer there is none, since streams may be silent."""
+        settings, client = self._settings, self._settings.client
+        if client is None:
+            return self._httpx2.Timeout(
+                connect=settings.connect_timeout, read=None, write=settings.silence, pool=None
+            )
+        own = client.timeout
+        return self._httpx2.Timeout(connect=own.connect, read=None, write=own.write, pool=own.pool)
+
     def _own_client(self) -> httpx2.AsyncClient:
-        library = self._httpx2
-        settings = self._settings
-        timeout = library.Timeout(
-            connect=settings.connect_timeout, read=None, write=settings.silence, pool=None
-        )
-        limits = library.Limits(
+        """A client of our own: it reads certificates, so it is made when it is needed."""
+        limits = self._httpx2.Limits(
             max_connections=None, max_keepalive_connections=100, keepalive_expiry=KEEP_ALIVE
         )
-        client: httpx2.AsyncClient = library.AsyncClient(timeout=timeout, limits=limits)
+        client: httpx2.AsyncClient = self._httpx2.AsyncClient(timeout=self._timeout, limits=limits)
         return client
 
     def _plain_client(self) -> Http1Client:
@@ -132,13 +140,13 @@ class Requests:
     def _needs_httpx2(self) -> bool:
         """Whether all requests are httpx2's: by the user's word, or to find their proxy."""
         asked = self._settings.client is not None or self._settings.auth is not None
-        return asked or not getproxies().keys().isdisjoint(("http", "all"))
+        return asked or has_proxy("http")
 
     async def close(self) -> None:
         """Close all connections, but those of the user's own client. Idempotent."""
         if self._plain is not None:
             await self._plain.aclose()
-        if self._settings.client is None:
+        if self._client is not None and self._client is not self._settings.client:
             await self._client.aclose()
 
     def url(self, text: str) -> httpx2.URL:
@@ -174,6 +182,7 @@ class Requests:
             HttpStatusError: The status is not one of success.
             AnswerLostError: The connection broke before the head of the response was there.
             LocalProtocolError: A field can't be sent.
+            RemoteProtocolError: The body is compressed, which it must not be.
         """
         url = self._moved.get(url, url) if self._moved else url
         for _ in range(REDIRECTS):
@@ -223,7 +232,7 @@ class Requests:
         """
         failure: BaseException | None = None
         try:
-            with anyio.CancelScope() as scope, self.breaking(response.url):
+            with anyio.CancelScope() as scope, self._errors.within(response.url):
                 async for part in response.aiter_bytes():
                     if failure is None:
                         try:
@@ -248,44 +257,46 @@ class Requests:
         """Be done with a response; a short body is read, so that the connection can be used on."""
         await self._beginning(response)
 
-    @contextmanager
-    def breaking(self, url: httpx2.URL) -> Generator[None]:
-        """Within, what httpx2 raises becomes an error of this package."""
-        library = self._httpx2
-        try:
-            yield
-        except (
-            library.ConnectError,
-            library.ConnectTimeout,
-            library.PoolTimeout,
-            library.ProxyError,
-            library.UnsupportedProtocol,
-        ) as error:
-            raise ConnectFailedError(shown(url), _reason(error)) from error
-        except library.LocalProtocolError:
-            # Its text has the value, which may be a secret.
-            raise LocalProtocolError(f"{shown(url)}: a header field can't be sent") from None
-        except (library.RequestError, library.StreamError, OSError, ExceptionGroup) as error:
-            raise AnswerLostError(
-                f"{shown(url)}: the connection broke before the answer was there: {_reason(error)}"
-            ) from error
-
     async def _send(
         self, method: str, url: httpx2.URL, fields: Fields, body: bytes | None
     ) -> Response:
         every = await self._with_user_fields(fields)
         if self._plain is not None and self._plain.serves(url):
-            return await self._plain.send(method, url, every, body)
+            response = await self._plain.send(method, url, every, body)
+            if "content-encoding" in response.headers:
+                await self._check_plain(response)
+            return response
+        client = self._client or self._made_ready(url)
         try:
-            request = self._client.build_request(
+            request = client.build_request(
                 method, url, headers=every, content=body, timeout=self._timeout
             )
         except (TypeError, ValueError) as error:
             raise LocalProtocolError(f"headers: {error}") from error
-        with self.breaking(url):
-            return await self._client.send(
-                request, stream=True, auth=self._auth, follow_redirects=False
+        with self._errors.within(url):
+            return await client.send(request, stream=True, auth=self._auth, follow_redirects=False)
+
+    async def _check_plain(self, response: Response) -> None:
+        """Refuse a compressed body, which our own requests ask servers not to send."""
+        coding = response.headers["content-encoding"]
+        if coding.strip().lower() not in ("", "identity"):
+            await self.release(response)
+            raise RemoteProtocolError(
+                f"{shown(response.url)}: expected a body as it is, came {coding:.40}"
             )
+
+    def _made_ready(self, url: httpx2.URL) -> httpx2.AsyncClient:
+        """A client of our own.
+
+        Raises:
+            ConnectFailedError: The environment asks for a proxy or certificates that are of no use.
+        """
+        try:
+            self._client = self._own_client()
+        except (ImportError, OSError, ValueError, self._httpx2.InvalidURL) as error:
+            reason = f"what the environment says of proxies and certificates: {reason_of(error)}"
+            raise ConnectFailedError(shown(url), reason) from error
+        return self._client
 
     async def _with_user_fields(self, own: Fields) -> Fields:
         given = self._settings.headers
@@ -307,9 +318,9 @@ class Requests:
     async def _refusal(self, method: str, url: httpx2.URL, response: Response) -> HttpStatusError:
         body = await self._beginning(response)
         reason = response.reason_phrase
-        target = response.headers.get("location")
-        if target is not None and response.status_code in REDIRECTION:
-            reason = f"{reason} (a redirect to {target})"
+        location = response.headers.get("location")
+        if location is not None and response.status_code in REDIRECTION:
+            reason = f"{reason} (a redirect to {_NO_SECRET.sub('', location)})"
         return HttpStatusError(f"{method} {shown(url)}", response.status_code, reason, body)
 
     async def _beginning(self, response: Response) -> bytes:
@@ -324,7 +335,3 @@ class Requests:
         with anyio.move_on_after(PATIENCE) as scope, suppress(AnswerLostError):
             await self.each_part(response, take)
         return bytes(body[:REFUSAL_LIMIT])
-
-
-def _reason(error: Exception) -> str:
-    return str(error) or type(error).__name__

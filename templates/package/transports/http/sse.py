@@ -17,10 +17,11 @@ from ...channel import RequestId
 from ...errors import (
     AnswerLostError,
     ConnectionClosedError,
+    HttpStatusError,
     McpError,
     RemoteProtocolError,
 )
-from ...facts import Revisions
+from ...facts import Revisions, has_streamable_http
 from ...framing.fields import JSON
 from ...framing.lines import TooLong
 from ...framing.sse import ENDPOINT, MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
@@ -28,7 +29,7 @@ from .inbox import Inbox
 from .incoming import answers_in
 from .outgoing import INITIALIZE, Outgoing
 from .quiet import Secrets
-from .requests import Requests
+from .requests import HttpRequests
 from .response import Response, kind_of, same_origin, shown, unexpected
 from .session import session_of
 from .sessions import StartSoon
@@ -43,6 +44,8 @@ ENDPOINT_SECONDS = 5.0
 
 TAKING_SECONDS = 30.0
 """How long a server may take to accept a message; the answer comes on the stream."""
+
+_REFUSALS = range(300, 500)  # the statuses that may say that there is no such stream
 
 _POSTED: Mapping[str, str] = {"Accept": f"{JSON}, {MEDIA_TYPE}", "Content-Type": JSON}
 _LISTENING: Mapping[str, str] = {"Accept": MEDIA_TYPE, "Cache-Control": "no-store"}
@@ -61,7 +64,7 @@ class HttpWithSse:
 
     def __init__(
         self,
-        requests: Requests,
+        requests: HttpRequests,
         url: httpx2.URL,
         revisions: Revisions,
         inbox: Inbox,
@@ -72,6 +75,7 @@ class HttpWithSse:
         self._revisions = revisions
         self._inbox = inbox
         self._start_soon = start_soon
+        self._only = "" if has_streamable_http(revisions) else _only_way(revisions)
         self._endpoint: httpx2.URL | None = None
         self._named = anyio.Event()
         self._refusal: McpError | None = None
@@ -82,17 +86,17 @@ class HttpWithSse:
         self._posting: set[anyio.CancelScope] = set()
 
     async def open(self) -> None:
-        """Open the stream and wait until it has named the address.
+        """Open the stream, unless it is, and wait until it has named the address.
 
         Raises:
             ConnectFailedError: The server can't be reached.
             HttpStatusError: It refused.
             RemoteProtocolError: It gave something else than such a stream.
+            ConnectionClosedError: The channel was closed.
         """
-        response = await self._requests.open("GET", self._url, _LISTENING)
-        if kind_of(response) != MEDIA_TYPE:
-            await self._requests.discard(response)
-            raise unexpected(response, MEDIA_TYPE)
+        if self._endpoint is not None:
+            return
+        response = await self._asked()
         if not self._start_soon(self._read, response):
             await self._requests.release(response)
             raise ConnectionClosedError("the connection is closed")
@@ -102,11 +106,11 @@ class HttpWithSse:
             self._reading.cancel()
             raise self._refusal or RemoteProtocolError(
                 f"{shown(self._url)}: expected an event {ENDPOINT!r} within "
-                f"{ENDPOINT_SECONDS:g} s, came nothing"
+                f"{ENDPOINT_SECONDS:g} s{self._only}, came nothing"
             )
 
     async def send(self, message: Outgoing) -> None:
-        """Post a message; returns when the server has accepted it.
+        """Post a message, once it is known where to; returns when the server has accepted it.
 
         Raises:
             HttpStatusError: The server refused it.
@@ -114,8 +118,6 @@ class HttpWithSse:
             AnswerLostError: The connection broke, or the server did not react.
             ConnectionClosedError: The channel was closed.
         """
-        if self._endpoint is None:
-            await self.open()
         assert self._endpoint is not None
         if message.method == INITIALIZE:
             self._initialize = message
@@ -131,7 +133,8 @@ class HttpWithSse:
                 self._posting.discard(scope)
         if anyio.current_time() >= limit:
             raise AnswerLostError(
-                f"{shown(self._endpoint)}: not accepted within {TAKING_SECONDS:g} s"
+                f"{shown(self._endpoint)}: {message.what} was not accepted "
+                f"within {TAKING_SECONDS:g} s"
             )
         raise ConnectionClosedError("the connection is closed")
 
@@ -144,6 +147,20 @@ class HttpWithSse:
         for scope in self._posting:
             scope.cancel()
         self._secrets.clear()
+
+    async def _asked(self) -> Response:
+        """Ask for the stream."""
+        expected = f"a stream of events{self._only}"
+        try:
+            response = await self._requests.open("GET", self._url, _LISTENING)
+        except HttpStatusError as refusal:
+            if refusal.status in _REFUSALS and not refusal.wants_credentials:
+                raise refusal.with_more(f"expected {expected}") from None
+            raise
+        if kind_of(response) == MEDIA_TYPE:
+            return response
+        await self._requests.discard(response)
+        raise unexpected(response, expected)
 
     async def _read(self, response: Response) -> None:
         decoder = EventDecoder(self._requests.limit)
@@ -214,3 +231,8 @@ class HttpWithSse:
             self._initialize = None
             name = session.agreed.facts.headers.protocol_version
             self._agreed = {} if name is None else {name: session.agreed.name}
+
+
+def _only_way(revisions: Revisions) -> str:
+    """Why it has to be this transport; a server that has another one may puzzle its user."""
+    return f" (over HTTP, {', '.join(revisions)} is spoken by HTTP+SSE alone)"

@@ -21,13 +21,14 @@ from ...errors import (
     AnswerLostError,
     ConnectFailedError,
     HttpStatusError,
+    McpError,
     RemoteProtocolError,
     TransportError,
 )
 from ...framing.fields import is_field_value
 from ...framing.lines import TooLong
 from ...framing.sse import MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
-from .requests import Requests
+from .requests import HttpRequests
 from .response import Response, kind_of, shown, unexpected
 
 Resume: TypeAlias = "Callable[[str | None], Awaitable[Response]]"
@@ -69,7 +70,7 @@ class EventStream:
 
     def __init__(
         self,
-        requests: Requests,
+        requests: HttpRequests,
         resume: Resume | None,
         hear: Hear,
         id: RequestId | None,
@@ -117,11 +118,9 @@ class EventStream:
         while True:
             try:
                 response = await self._resume(self._last_id)
-            except HttpStatusError as error:
-                if error.status < 500:
+            except TransportError as error:
+                if not _may_pass(error):
                     raise
-                self._in_vain += 1
-            except (ConnectFailedError, AnswerLostError) as error:
                 logger.debug("the stream of events is gone: %s", error)
                 self._in_vain += 1
             else:
@@ -134,21 +133,19 @@ class EventStream:
         """Take the stream up again, where it broke off."""
         if self._resume is None or not self._last_id or not is_field_value(self._last_id):
             raise AnswerLostError(f"{where}: the stream ended before the answer came{self._broke}")
-        last: TransportError | None = None
+        last: McpError | None = None
         while self._in_vain < ATTEMPTS:
             await anyio.sleep(self._pause())
             try:
                 response = await self._resume(self._last_id)
                 await self._check_kind(response)
                 return response
-            except (HttpStatusError, RemoteProtocolError) as error:
-                if not isinstance(error, HttpStatusError) or error.status < 500:
+            except (TransportError, RemoteProtocolError) as error:
+                if not _may_pass(error):
                     raise AnswerLostError(
                         f"{where}: the stream ended before the answer came, "
                         f"and can't be taken up again: {error}"
                     ) from error
-                last = error
-            except (ConnectFailedError, AnswerLostError) as error:
                 last = error
             self._in_vain += 1
         told = f"; the last one: {last}" if last is not None else ""
@@ -205,3 +202,10 @@ class EventStream:
             await self._hear(event.data)
             return True
         return False
+
+
+def _may_pass(error: McpError) -> bool:
+    """Whether a stream that could not be had for this reason may be had a little later."""
+    if isinstance(error, HttpStatusError):
+        return error.may_pass
+    return isinstance(error, ConnectFailedError | AnswerLostError)
