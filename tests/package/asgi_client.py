@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import anyio
 import anyio.abc
 
+from mcp_protocol.asgi.settings import HttpOptions
 from package.asgi_stream import SECONDS, App, Reply, Stream
 from package.wire import HANDSHAKE, INITIALIZED, encoded, facts, initialize, request
 
@@ -31,7 +32,8 @@ SESSIONS = tuple(name for name in HANDSHAKE if facts(name).transports.streamable
 SESSION = "mcp-session-id"
 """The header field that names a session."""
 
-BOTH = "application/json, text/event-stream"
+JSON, SSE = "application/json", "text/event-stream"
+BOTH = f"{JSON}, {SSE}"
 
 
 class Http:
@@ -78,7 +80,7 @@ class Http:
         self, method: str, message: Any = None, path: str | None = None, **fields: str | None
     ) -> Reply:
         """Make a request, and read its answer to the end."""
-        async with self.stream(method, message, path, **fields) as stream:
+        async with self.stream(method, message, path, fields=fields) as stream:
             await stream.end()
             with anyio.fail_after(SECONDS):
                 await stream.finished.wait()
@@ -94,7 +96,7 @@ class Http:
         parts: Sequence[bytes] | None = None,
         unfinished: bool = False,
         begun: bool = True,
-        **fields: str | None,
+        fields: Mapping[str, str | None] = {},
     ) -> AsyncIterator[Stream]:
         """Make a request, and read its answer as it comes; disconnects at the end of the block.
 
@@ -165,16 +167,16 @@ class Http:
         """The same, and read the answer as it comes; see `stream`."""
         message = request(revision, method, params, id=id, **how)
         fields = fields_of(revision, message)
-        async with self.stream("POST", message, begun=begun, **fields) as stream:
+        async with self.stream("POST", message, begun=begun, fields=fields) as stream:
             yield stream
 
     def _scope(self, method: str, path: str | None, fields: Fields) -> dict[str, Any]:
         place, _, query = (self.path if path is None else path).partition("?")
         default: dict[str, str | None] = {"accept": BOTH}
         if method == "POST":
-            default["content-type"] = "application/json"
+            default["content-type"] = JSON
         elif method == "GET":
-            default["accept"] = "text/event-stream"
+            default["accept"] = SSE
         given = {name.lower().replace("_", "-"): value for name, value in fields.items()}
         merged = {**default, **self.fields, **given}
         return {
@@ -221,7 +223,7 @@ def fields_of(revision: str, message: Mapping[str, Any]) -> dict[str, str | None
 
 @asynccontextmanager
 async def asgi(
-    server: Any, *, path: str = "/mcp", lifespan: bool = True, **options: Any
+    server: Any, *, path: str = "/mcp", lifespan: bool = True, **options: Unpack[HttpOptions]
 ) -> AsyncIterator[Http]:
     """Run an application, or a server as one.
 

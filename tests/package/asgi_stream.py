@@ -105,7 +105,7 @@ class Stream:
         except EOFError:
             return found
 
-    async def bytes(self, wanted: bytes) -> None:
+    async def until(self, wanted: bytes) -> None:
         """Wait until some bytes have come."""
         with anyio.fail_after(SECONDS):
             while wanted not in self.raw:

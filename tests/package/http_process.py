@@ -50,6 +50,11 @@ class Process:
         """Its number."""
         return self._process.pid
 
+    @property
+    def runs(self) -> bool:
+        """Whether it has not ended yet."""
+        return self._process.poll() is None
+
     async def until(self, pattern: str, times: int = 1) -> None:
         """Wait until it has said lines that match a pattern as a whole, so many."""
         await to_thread.run_sync(self.wait_for, pattern, times)
@@ -130,21 +135,28 @@ class HttpProcess(Process):
     Args:
         limits: Members of `Limits`.
         drain: Seconds that calls may take once it is to end.
+        env: What to add to its environment.
         how: Options of `Server.run`.
 
     Attributes:
         url: Its endpoint.
         port: Its port.
+        sse_url: Where clients of HTTP+SSE find it, if `how` has `sse_path`.
     """
 
     def __init__(
-        self, limits: Mapping[str, Any] | None = None, drain: float = 0.5, **how: Any
+        self,
+        limits: Mapping[str, Any] | None = None,
+        drain: float = 0.5,
+        env: Mapping[str, str] = {},
+        **how: Any,
     ) -> None:
         self._how = json.dumps({"limits": dict(limits or {}), **how})
         self._starts = 1
-        super().__init__(self._command(0), {"DRAIN": str(drain)})
+        super().__init__(self._command(0), {"DRAIN": str(drain), **env})
         self.url, port = self.wait_for(_URL.pattern)[0].groups()
         self.port = int(port)
+        self.sse_url = f"http://127.0.0.1:{port}{how.get('sse_path')}"
 
     def start(self) -> None:
         """Start it again, and wait until it serves."""

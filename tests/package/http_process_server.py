@@ -6,6 +6,8 @@ to its tools is told on standard error, a line each. DRAIN in the environment is
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import json
 import logging
 import os
@@ -13,6 +15,7 @@ import resource
 import signal
 import sys
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -26,6 +29,18 @@ server = Server("process", version="1", subscribe=True, drain=drain)
 gates: dict[str, anyio.Event] = defaultdict(anyio.Event)
 marked: list[str] = []
 SAFE = ToolAnnotations(read_only_hint=True)
+
+
+class MallInfo(ctypes.Structure):
+    """What mallinfo(3) tells: `uordblks` and `hblkhd` are allocated, on the heap and by mmap."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
+            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
+        )
+    ]
 
 
 def say(*words: object) -> None:
@@ -44,6 +59,12 @@ async def count(ctx: Context, to: int, width: int = 1) -> str:
     for value in range(1, to + 1):
         await ctx.progress(value, to, "n" * width)
     return str(to)
+
+
+@server.tool(annotations=SAFE)
+async def text(width: int) -> str:
+    """So many letters."""
+    return "n" * width
 
 
 @server.tool()
@@ -151,6 +172,18 @@ async def touch(uri: str) -> str:
 async def peak() -> str:
     """The most memory that this process ever had, in KiB."""
     return str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+@server.tool(annotations=SAFE)
+async def memory() -> str:
+    """What is allocated now, and what the process has once what is free is given back; in bytes."""
+    gc.collect()
+    libc = ctypes.CDLL(None)
+    libc.malloc_trim(0)
+    libc.mallinfo2.restype = MallInfo
+    info = libc.mallinfo2()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return f"{info.uordblks + info.hblkhd} {pages * resource.getpagesize()}"
 
 
 @server.resource("memo://{name}")

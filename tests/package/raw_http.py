@@ -37,8 +37,9 @@ class Raw:
     async def answer(self) -> tuple[int, dict[str, str], Any]:
         """Read one answer of known length: status, fields, and the JSON of its body."""
         with anyio.fail_after(SECONDS):
-            head = (await self._until(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-            fields = dict(line.lower().split(": ", 1) for line in head[1:] if line)
+            head = (await self.until(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+            pairs = (line.split(": ", 1) for line in head[1:] if line)
+            fields = {name.lower(): value for name, value in pairs}
             length = int(fields["content-length"])
             while len(self._unread) < length:
                 self._unread += await self.stream.receive()
@@ -49,7 +50,7 @@ class Raw:
     async def status(self) -> int:
         """Read the status of an answer."""
         with anyio.fail_after(SECONDS):
-            return int((await self._until(b"\r\n")).split()[1])
+            return int((await self.until(b"\r\n")).split()[1])
 
     async def closed(self) -> bytes:
         """Wait until the server has closed the connection; what came before that."""
@@ -61,7 +62,8 @@ class Raw:
             except (anyio.EndOfStream, anyio.BrokenResourceError):
                 return data
 
-    async def _until(self, end: bytes) -> bytes:
+    async def until(self, end: bytes) -> bytes:
+        """Read on until these bytes came; what was before them."""
         while end not in self._unread:
             self._unread += await self.stream.receive()
         found, _, self._unread = self._unread.partition(end)

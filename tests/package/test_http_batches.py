@@ -9,14 +9,13 @@ import pytest
 
 from mcp_protocol import Context, Server
 from mcp_protocol.asgi.settings import Limits
-from package.asgi_client import SESSIONS, Http, asgi
+from package.asgi_client import JSON, SESSIONS, SSE, Http, asgi
 from package.rules import holding
 from package.wire import INITIALIZED, cancelled, facts, initialize, request
 
 WITH = holding("http.post-body-forms-batch")
 WITHOUT = tuple(revision for revision in SESSIONS if revision not in WITH)
 with_batches = pytest.mark.parametrize("revision", WITH)
-JSON, SSE = "application/json", "text/event-stream"
 
 
 class Meeting:
@@ -143,16 +142,20 @@ async def test_a_batch_of_responses_answers_the_servers_requests(revision: str) 
 
 @pytest.mark.requirement("http.post-body-single")
 @pytest.mark.parametrize("revision", WITHOUT)
-@pytest.mark.parametrize("batch", [[], [ping(1)], [ping(1), INITIALIZED], b" [ {} ]"])
+@pytest.mark.parametrize(
+    "batch", [[], [call("meet", 1, name="a")], [ping(1), INITIALIZED], b" [ {} ]"]
+)
 async def test_where_there_are_no_batches_an_array_is_refused_whole(
     revision: str, batch: Any
 ) -> None:
-    async with asgi(Meeting().server) as http:
+    meeting = Meeting()
+    async with asgi(meeting.server) as http:
         await http.initialize(revision)
         reply = await http.post(batch)
         assert (reply.status, reply.code) == (400, -32600)
         assert "id" not in reply.json
         await is_usable(http, revision)
+        assert meeting.calls == 0
 
 
 @with_batches

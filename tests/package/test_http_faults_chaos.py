@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
+from mcp_protocol.client_side import reissuing
 from mcp_protocol.client_side.changes import ToolsChanged
 from mcp_protocol.errors import AnswerLostError, ConnectFailedError, RequestTimeoutError
 from mcp_protocol.transports.http import streams
@@ -20,7 +21,8 @@ from package.http_server import Asked
 
 pytestmark = pytest.mark.anyio
 
-CALLERS, CALLS = 4, 12
+CALLERS, CALLS = 4, 7
+TIMEOUT = 0.2
 LOST = (AnswerLostError, ConnectFailedError, RequestTimeoutError)
 
 
@@ -34,6 +36,7 @@ def server() -> Iterator[HttpProcess]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses that no server asked for are short."""
     monkeypatch.setattr(streams, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(reissuing, "PAUSES", (0.0, 0.01, 0.02, 0.04))
 
 
 @pytest.fixture(autouse=True)
@@ -84,14 +87,14 @@ class Caller:
                     self.lost += 1
 
     async def _add(self, number: int) -> None:
-        result = await self._client.call_tool("add", {"a": number, "b": 1}, timeout=0.5)
+        result = await self._client.call_tool("add", {"a": number, "b": 1}, timeout=TIMEOUT)
         assert result.content[0].text == str(number + 1)
 
     async def _count(self, number: int) -> None:
         heard: list[float] = []
         how = {"to": number + 1, "width": 100}
         result = await self._client.call_tool(
-            "count", how, timeout=0.5, on_progress=lambda value, *more: heard.append(value)
+            "count", how, timeout=TIMEOUT, on_progress=lambda value, *more: heard.append(value)
         )
         assert result.content[0].text == str(number + 1)
         # What is asked again counts anew; within one answer nothing is missing or comes twice.
@@ -101,7 +104,7 @@ class Caller:
     async def _mark(self, number: int) -> None:
         key = f"{self._name}-{number}"
         result = await self._client.call_tool(
-            "mark", {"key": key}, timeout=0.5, on_progress=lambda *report: None
+            "mark", {"key": key}, timeout=TIMEOUT, on_progress=lambda *report: None
         )
         assert result.content[0].text == key
         self.answered.append(key)
@@ -113,20 +116,22 @@ async def test_whatever_is_dropped_no_call_hangs_or_gets_a_wrong_answer_or_is_do
     revision: str, seed: int, server: HttpProcess, anyio_backend: str
 ) -> None:
     name = f"{revision}-{anyio_backend}-{seed}"
-    async with FaultyProxy(server.port) as proxy:
-        async with client_of(server, revision, url=proxy.url) as client:
-            async with client.listen(tools=True, retry_seconds=[0.01] * 10_000) as changes:
-                callers = [Caller(client, f"{name}-{number}") for number in range(CALLERS)]
-                proxy.plan = Chaos(seed)
-                async with anyio.create_task_group() as tasks:
-                    for caller in callers:
-                        tasks.start_soon(caller.run)
-                proxy.plan = faultless
-                await called(client, "grow", name=name)
-                with anyio.fail_after(SECONDS):
-                    while await anext(changes) != ToolsChanged():
-                        pass
-            done = (await called(client, "marks")).split()
+    async with (
+        FaultyProxy(server.port) as proxy,
+        client_of(server, revision, url=proxy.url) as client,
+        client.listen(tools=True, retry_seconds=[0.01] * 10_000) as changes,
+    ):
+        callers = [Caller(client, f"{name}-{number}") for number in range(CALLERS)]
+        proxy.plan = Chaos(seed)
+        async with anyio.create_task_group() as tasks:
+            for caller in callers:
+                tasks.start_soon(caller.run)
+        proxy.plan = faultless
+        await called(client, "grow", name=name)
+        with anyio.fail_after(SECONDS):
+            while await anext(changes) != ToolsChanged():
+                pass
+        done = (await called(client, "marks")).split()
     answered = [key for caller in callers for key in caller.answered]
     assert len(done) == len(set(done))
     assert set(answered) <= set(done)

@@ -60,9 +60,11 @@ async def between(
     server: HttpProcess, revision: str, **how: Any
 ) -> AsyncIterator[tuple[Any, FaultyProxy]]:
     """A client that reaches the server by a proxy."""
-    async with FaultyProxy(server.port) as proxy:
-        async with client_of(server, revision, url=proxy.url, **how) as client:
-            yield client, proxy
+    async with (
+        FaultyProxy(server.port) as proxy,
+        client_of(server, revision, url=proxy.url, **how) as client,
+    ):
+        yield client, proxy
 
 
 def once(fault: Fault, what: str = "tools/call") -> Plan:
@@ -81,19 +83,22 @@ def ignore(*report: object) -> None:
 
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
 async def test_what_was_held_back_arrives_whole_and_in_order(
-    revision: str, server: HttpProcess
+    revision: str, server: HttpProcess, key: str
 ) -> None:
     outcome, heard = Outcome(), list[float]()
-    report = lambda value, *more: heard.append(value)  # noqa: E731
+
+    def report(value: float, *more: object) -> None:
+        heard.append(value)
+
     async with between(server, revision) as (client, proxy), anyio.create_task_group() as tasks:
         proxy.plan = once(Fault(held=True))
-        call = partial(client.call_tool, "work", {"key": "held"}, on_progress=report)
+        call = partial(client.call_tool, "work", {"key": key}, on_progress=report)
         tasks.start_soon(outcome.run, call)
         await proxy.struck()
-        await called(client, "release", key="held")
-        await server.until("done held")
+        await called(client, "release", key=key)
+        await server.until(f"done {key}")
         proxy.release()
-        assert await outcome.text() == "held"
+        assert await outcome.text() == key
         assert heard == [1, 2]
 
 
@@ -104,7 +109,7 @@ async def test_a_call_whose_answer_is_held_back_times_out_and_the_next_gets_its_
     async with between(server, revision) as (client, proxy):
         proxy.plan = once(Fault(held=True))
         with pytest.raises(RequestTimeoutError):
-            await client.call_tool("work", {"key": key}, timeout=0.5, on_progress=ignore)
+            await client.call_tool("work", {"key": key}, timeout=0.2, on_progress=ignore)
         await server.until(f"cancelled {key}")
         proxy.release()
         assert await called(client, "add", a=1, b=2) == "3"
@@ -153,22 +158,23 @@ async def test_a_stream_that_was_cut_is_taken_up_again_where_sessions_are(
     revision: str, server: HttpProcess, key: str
 ) -> None:
     heard: list[float] = []
-    report = lambda value, *more: heard.append(value)  # noqa: E731
+
+    def report(value: float, *more: object) -> None:
+        heard.append(value)
+
     async with between(server, revision) as (client, proxy):
         for passed in (400, 500, 700):
             proxy.plan = once(Fault(down=passed))
-            call = {"key": f"{key}-{passed}"}
-            outcome = Outcome()
-            await outcome.run(partial(client.call_tool, "mark", call, on_progress=report))
+            own = f"{key}-{passed}"
+            marked = await client.call_tool("mark", {"key": own}, on_progress=report)
             await proxy.struck()
-            assert await outcome.text() == call["key"]
-            assert (await called(client, "marks")).split().count(call["key"]) == 1
+            assert marked.content[0].text == own
+            assert (await called(client, "marks")).split().count(own) == 1
         proxy.plan = once(Fault(down=5000))
-        outcome = Outcome()
         heard.clear()
-        call = {"to": 200, "width": 100}
-        await outcome.run(partial(client.call_tool, "count", call, on_progress=report))
-        assert await outcome.text() == "200"
+        counting = {"to": 200, "width": 100}
+        counted = await client.call_tool("count", counting, on_progress=report)
+        assert counted.content[0].text == "200"
         assert heard == list(range(1, 201))
 
 
@@ -198,16 +204,16 @@ async def test_half_a_request_and_then_silence_is_refused_in_time(
         assert (await called(client, "marks")).split().count(key) == 1
 
 
-@pytest.mark.parametrize("passed", [0, 60, 150])
+@pytest.mark.parametrize("passed", [0, 150])
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
 async def test_half_an_answer_and_then_silence_ends_at_the_timeout_of_the_call(
     revision: str, passed: int, server: HttpProcess, key: str
 ) -> None:
     async with between(server, revision) as (client, proxy):
-        for how in ({}, {"on_progress": ignore}):
+        for report in (None, ignore):
             proxy.plan = once(Fault(down=passed, then="silence"))
             with pytest.raises(RequestTimeoutError):
-                await client.call_tool("mark", {"key": key}, timeout=0.3, **how)
+                await client.call_tool("mark", {"key": key}, timeout=0.1, on_progress=report)
             assert await called(client, "add", a=1, b=2) == "3"
 
 
@@ -234,16 +240,23 @@ async def test_requests_that_come_twice_are_each_answered_by_their_own_answer(
             for number in range(5):
                 assert await called(client, "add", a=number, b=1) == str(number + 1)
                 own = f"{key}-{number}"
-                try:
-                    marked = await client.call_tool("mark", {"key": own}, on_progress=ignore)
-                except RemoteError as error:
-                    assert "id" in str(error), error
-                else:
-                    assert marked.content[0].text == own
+                assert await marked_or_refused(client, own) in (own, None)
             proxy.plan = faultless
             done = (await called(client, "marks")).split()
             assert {done.count(f"{key}-{number}") for number in range(5)} <= {1, 2}
             assert await called(client, "add", a=1, b=2) == "3"
+
+
+async def marked_or_refused(client: Any, key: str) -> str | None:
+    """The text of a call's answer; `None` if it was refused for an id that was used before."""
+    try:
+        marked = await client.call_tool("mark", {"key": key}, on_progress=ignore)
+    except RemoteError as error:
+        if "id" not in str(error):
+            raise
+        return None
+    text: str = marked.content[0].text
+    return text
 
 
 @pytest.mark.parametrize("revision", SESSION)
@@ -251,13 +264,16 @@ async def test_a_client_that_could_not_say_that_it_is_ready_says_it_again(
     revision: str, server: HttpProcess, key: str
 ) -> None:
     async with FaultyProxy(server.port) as proxy:
-        proxy.plan = once(Fault(up=10), "notifications/initialized")
-        async with client_of(server, revision, url=proxy.url) as client:
-            async with client.listen(tools=True) as changes:
-                await called(client, "grow", name=key)
-                with anyio.fail_after(SECONDS):
-                    assert await anext(changes) == ToolsChanged()
-        proxy.plan = lambda asked: Fault(up=10 if asked.what == "notifications/initialized" else None)
+        readiness = "notifications/initialized"
+        proxy.plan = once(Fault(up=10), readiness)
+        async with (
+            client_of(server, revision, url=proxy.url) as client,
+            client.listen(tools=True) as changes,
+        ):
+            await called(client, "grow", name=key)
+            with anyio.fail_after(SECONDS):
+                assert await anext(changes) == ToolsChanged()
+        proxy.plan = lambda asked: Fault(up=10 if asked.what == readiness else None)
         with pytest.raises(AnswerLostError) as lost:
             async with client_of(server, revision, url=proxy.url):
                 raise AssertionError("it was opened")

@@ -3,38 +3,61 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from functools import partial
+from itertools import count
+from typing import Any
 
 import anyio
 import pytest
 
+from mcp_protocol.client_side import reissuing
 from mcp_protocol.client_side.changes import ListeningAgain, ResourceUpdated, ToolsChanged
 from mcp_protocol.errors import (
     AnswerLostError,
     ConnectFailedError,
+    ConnectionClosedError,
     HttpStatusError,
 )
 from mcp_protocol.transports.http import streams
 from package.faults import EACH, ONE_OF_EACH, Outcome, called, check_quiet, client_of, text_of
 from package.http_process import HttpProcess, http_process
-from package.http_script import SESSION, STATELESS
+from package.http_script import SESSION, SSE_ONLY, STATELESS
 
 pytestmark = pytest.mark.anyio
 
 MEMO = "memo://one"
 
 
+KEYS = count()
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[HttpProcess]:
+    with http_process(retry=0.02, drain=0.2, sse_path="/sse") as started:
+        yield started
+
+
 @pytest.fixture
-def server() -> Iterator[HttpProcess]:
-    with http_process(retry=0.02) as process:
-        yield process
+def server(process: HttpProcess) -> HttpProcess:
+    """A server that runs: the test before may have ended it."""
+    if not process.runs:
+        process.start()
+    return process
+
+
+@pytest.fixture
+def key() -> str:
+    """What a tool is called with: no other test of this server uses it."""
+    return f"k{next(KEYS)}"
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses that no server asked for are short."""
     monkeypatch.setattr(streams, "FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(streams, "LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(reissuing, "PAUSES", (0.05,) * 1000)
 
 
 @pytest.fixture(autouse=True)
@@ -43,16 +66,19 @@ def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     check_quiet(caplog)
 
 
+def ignore(*report: object) -> None:
+    """Ask for progress, so that the answer is a stream."""
+
+
 @pytest.mark.parametrize("revision", EACH)
 async def test_a_call_dies_with_the_server_and_the_next_one_finds_the_one_started_after_it(
-    revision: str, server: HttpProcess
+    revision: str, server: HttpProcess, key: str
 ) -> None:
     outcome = Outcome()
     async with client_of(server, revision) as client, anyio.create_task_group() as tasks:
-        reports: list[float] = []
-        call = partial(client.call_tool, "work", {"key": "a"})
-        tasks.start_soon(outcome.run, partial(call, on_progress=lambda *a: reports.append(a[0])))
-        await server.until("working a")
+        call = partial(client.call_tool, "work", {"key": key}, on_progress=ignore)
+        tasks.start_soon(outcome.run, call)
+        await server.until(f"working {key}")
         server.kill()
         text = await outcome.failed(AnswerLostError)
         assert server.url in text
@@ -63,66 +89,92 @@ async def test_a_call_dies_with_the_server_and_the_next_one_finds_the_one_starte
         assert await called(client, "mark", key="c") == "c"
         assert await called(client, "marks") == "c"
         assert client.revision == revision
-    assert server.said("working a") == 1
+    assert server.said(f"working {key}") == 1
+
+
+@pytest.mark.parametrize("revision", SSE_ONLY)
+async def test_the_one_stream_of_a_client_dies_with_the_server_and_another_client_is_served(
+    revision: str, server: HttpProcess, key: str
+) -> None:
+    outcome = Outcome()
+    how = {"revision": revision, "url": server.sse_url}
+    async with client_of(server, **how) as client, anyio.create_task_group() as tasks:
+        call = partial(client.call_tool, "work", {"key": key}, on_progress=ignore)
+        tasks.start_soon(outcome.run, call)
+        await server.until(f"working {key}")
+        server.kill()
+        await outcome.failed(ConnectionClosedError)
+        await server.restarted()
+        with pytest.raises(ConnectionClosedError) as closed:
+            await called(client, "mark", key=key)
+        text_of(closed.value)
+    async with client_of(server, **how) as client:
+        assert await called(client, "marks") == ""
+    assert server.said(f"working {key}") == 1
 
 
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
 async def test_a_call_that_is_safe_is_asked_again_of_the_server_started_after_it(
-    revision: str, server: HttpProcess
+    revision: str, server: HttpProcess, key: str
 ) -> None:
     outcome = Outcome()
     async with client_of(server, revision) as client, anyio.create_task_group() as tasks:
-        tasks.start_soon(outcome.run, partial(client.call_tool, "look", {"key": "a"}))
-        await server.until("working a")
+        tasks.start_soon(outcome.run, partial(client.call_tool, "look", {"key": key}))
+        await server.until(f"working {key}")
         server.kill()
         await server.restarted()
-        await server.until("working a", times=2)
-        await called(client, "release", key="a")
-        assert await outcome.text() == "a"
+        await server.until(f"working {key}", times=2)
+        await called(client, "release", key=key)
+        assert await outcome.text() == key
 
 
 @pytest.mark.parametrize("revision", STATELESS)
 async def test_a_subscription_comes_back_with_the_server_and_says_so(
     revision: str, server: HttpProcess
 ) -> None:
-    async with client_of(server, revision) as client:
-        async with client.listen(tools=True, uris=[MEMO], retry_seconds=[0.05] * 100) as changes:
-            server.kill()
-            await server.restarted()
-            assert await anext(changes) == ListeningAgain()
-            await called(client, "touch", uri=MEMO)
-            assert await anext(changes) == ResourceUpdated(MEMO)
-            await called(client, "grow", name="more")
-            assert await anext(changes) == ToolsChanged()
+    often = [0.05] * 1000
+    async with (
+        client_of(server, revision) as client,
+        client.listen(tools=True, uris=[MEMO], retry_seconds=often) as changes,
+    ):
+        await check_back_after_restart(server, client, changes)
 
 
-@pytest.mark.parametrize("revision", SESSION)
+@pytest.mark.parametrize("revision", SESSION[-1:])
 async def test_what_is_listened_to_in_a_session_comes_back_with_the_next_one(
     revision: str, server: HttpProcess
 ) -> None:
-    async with client_of(server, revision) as client:
-        async with client.listen(tools=True, uris=[MEMO]) as changes:
-            server.kill()
-            await server.restarted()
-            assert await anext(changes) == ListeningAgain()
-            await called(client, "touch", uri=MEMO)
-            assert await anext(changes) == ResourceUpdated(MEMO)
-            await called(client, "grow", name="more")
-            assert await anext(changes) == ToolsChanged()
+    async with (
+        client_of(server, revision) as client,
+        client.listen(tools=True, uris=[MEMO]) as changes,
+    ):
+        await check_back_after_restart(server, client, changes)
+
+
+async def check_back_after_restart(
+    server: HttpProcess, client: Any, changes: AsyncIterator[object]
+) -> None:
+    """Kill a server that is listened to, start it again, and hear of changes as before."""
+    server.kill()
+    await server.restarted()
+    assert await anext(changes) == ListeningAgain()
+    await called(client, "touch", uri=MEMO)
+    assert await anext(changes) == ResourceUpdated(MEMO)
+    await called(client, "grow", name="more")
+    assert await anext(changes) == ToolsChanged()
 
 
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
 async def test_calls_that_outlast_the_end_of_their_server_fail_readably(
-    revision: str, server: HttpProcess
+    revision: str, server: HttpProcess, key: str
 ) -> None:
     streaming, plain = Outcome(), Outcome()
     async with client_of(server, revision) as client, anyio.create_task_group() as tasks:
-        report = list[float]().append
-        call = partial(client.call_tool, "work", {"key": "a"}, on_progress=lambda *a: report(a[0]))
+        call = partial(client.call_tool, "work", {"key": key}, on_progress=ignore)
         tasks.start_soon(streaming.run, call)
-        tasks.start_soon(plain.run, partial(client.call_tool, "work", {"key": "b"}))
-        await server.until("working a")
-        await server.until("working b")
+        tasks.start_soon(plain.run, partial(client.call_tool, "work", {"key": f"{key}+"}))
+        await server.until(f"working {key}")
+        await server.until(rf"working {key}\+")
         server.send(signal.SIGTERM)
         await streaming.failed(AnswerLostError)
         await plain.failed(AnswerLostError, HttpStatusError)
@@ -130,8 +182,8 @@ async def test_calls_that_outlast_the_end_of_their_server_fail_readably(
         with pytest.raises(ConnectFailedError) as refused:
             await called(client, "add", a=1, b=2)
         text_of(refused.value)
-    assert server.said("cancelled a") == server.said("cancelled b") == 1
-    assert server.said("working a") == server.said("working b") == 1
+    for name in (key, f"{key}+"):
+        assert server.said(f"working {name}") == server.said(f"cancelled {name}") == 1
 
 
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
@@ -152,9 +204,8 @@ async def test_calls_that_are_done_soon_are_answered_by_a_server_that_ends(revis
 async def test_a_subscription_is_over_when_its_server_ends(
     revision: str, server: HttpProcess
 ) -> None:
-    async with client_of(server, revision) as client:
-        async with client.listen(tools=True) as changes:
-            server.send(signal.SIGTERM)
-            with anyio.fail_after(20):
-                assert [change async for change in changes] == []
+    async with client_of(server, revision) as client, client.listen(tools=True) as changes:
+        server.send(signal.SIGTERM)
+        with anyio.fail_after(20):
+            assert [change async for change in changes] == []
     assert await server.ended() == 0

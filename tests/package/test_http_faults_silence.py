@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import count
@@ -12,16 +13,24 @@ import anyio
 import pytest
 from anyio.abc import SocketStream
 
-from package.asgi_client import SESSION, fields_of
+from mcp_protocol import Context, Server
+from mcp_protocol.asgi.settings import Limits
+from package.asgi_client import SESSION, asgi, fields_of
 from package.faults import ONE_OF_EACH, Outcome, called, check_quiet, client_of
 from package.http_process import SECONDS, HttpProcess, http_process
+from package.http_script import STATELESS
 from package.http_server import BROKEN
 from package.wire import HANDSHAKE, INITIALIZED, encoded, initialize, request
 
 pytestmark = pytest.mark.anyio
 
 KEYS = count()
-LIMITS = {"head_seconds": 0.3, "body_seconds": 0.3, "send_seconds": 0.3}
+SERVER_ALONE = pytest.mark.parametrize("anyio_backend", ["asyncio"])
+"""For tests whose clients are sockets: the package is at work in the server alone."""
+
+SEND_SECONDS = 0.5
+LIMITS = {"head_seconds": 0.3, "body_seconds": 0.3, "send_seconds": SEND_SECONDS}
+LONG, PART = 12 * 2**20, 2**16
 CROWD = 20
 MIB = 2**10  # in KiB
 
@@ -96,7 +105,8 @@ async def opened(server: HttpProcess, revision: str) -> dict[str, str | None]:
 def call(revision: str, tool: str, **arguments: Any) -> dict[str, Any]:
     """A call that wants to hear of progress."""
     params = {"name": tool, "arguments": arguments}
-    return request(revision, "tools/call", params, meta={"progressToken": "p"})
+    number = next(KEYS)
+    return request(revision, "tools/call", params, id=number, meta={"progressToken": number})
 
 
 async def peak(client: Any) -> int:
@@ -104,6 +114,7 @@ async def peak(client: Any) -> int:
     return int(await called(client, "peak"))
 
 
+@SERVER_ALONE
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
 async def test_half_requests_of_many_are_given_up_while_others_are_served(
     revision: str, server: HttpProcess
@@ -129,6 +140,7 @@ async def test_half_requests_of_many_are_given_up_while_others_are_served(
             assert await called(client, "add", a=number, b=1) == str(number + 1)
 
 
+@SERVER_ALONE
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
 async def test_one_who_does_not_read_is_cut_and_fills_no_memory(
     revision: str, server: HttpProcess, key: str
@@ -145,6 +157,74 @@ async def test_one_who_does_not_read_is_cut_and_fills_no_memory(
         assert server.said(f"done {key}") == (revision in HANDSHAKE)
         allowed = 64 if revision in HANDSHAKE else 0  # what the store of events may take
         assert await peak(client) - before < (allowed + 24) * MIB
+
+
+@SERVER_ALONE
+@pytest.mark.parametrize("revision", ONE_OF_EACH)
+async def test_those_who_read_slowly_get_all(revision: str, server: HttpProcess) -> None:
+    fields = await opened(server, revision)
+    async with client_of(server, revision) as client, anyio.create_task_group() as tasks:
+
+        async def read(tool: str, arguments: Mapping[str, int], end: bytes) -> None:
+            message = call(revision, tool, **arguments)
+            posted = {**fields, **fields_of(revision, message), "Connection": "close"}
+            with small_reader(server) as slow:
+                slow.sendall(written("POST", encoded(message), posted))
+                came, last, due = 0, b"", anyio.current_time()
+                while part := await part_of(slow):
+                    came, last = came + len(part), part
+                    due += PART / LONG * 3 * SEND_SECONDS
+                    while anyio.current_time() < due:
+                        assert await called(client, "add", a=1, b=2) == "3"
+            assert came > LONG
+            assert last.endswith(end)
+
+        tasks.start_soon(read, "text", {"width": LONG}, b"}")
+        tasks.start_soon(read, "count", {"to": 1, "width": LONG}, b"\r\n0\r\n\r\n")
+        tasks.start_soon(read, "count", {"to": 99, "width": LONG // 98}, b"\r\n0\r\n\r\n")
+
+
+def small_reader(server: HttpProcess) -> socket.socket:
+    """A connection whose own end keeps little."""
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, PART)
+    made.connect(("127.0.0.1", server.port))
+    return made
+
+
+async def part_of(connection: socket.socket) -> bytes:
+    """What comes next, not much of it; nothing once the other side has closed."""
+    with anyio.fail_after(SECONDS):
+        await anyio.wait_readable(connection)
+    return connection.recv(PART)
+
+
+async def test_a_long_event_is_given_more_time_by_a_server_that_does_not_see_who_reads() -> None:
+    kit, go = Server("tester"), anyio.Event()
+    long = "n" * 2**20
+
+    @kit.tool()
+    async def tell(ctx: Context) -> str:
+        await ctx.progress(1)
+        await go.wait()
+        await ctx.progress(2, None, long)
+        return "told"
+
+    revision = STATELESS[-1]
+    tool, meta = {"name": "tell"}, {"progressToken": 1}
+    async with (
+        asgi(kit, limits=Limits(send_seconds=0.02)) as http,
+        http.asking(revision, "tools/call", tool, meta=meta) as stream,
+    ):
+        await stream.message()
+        stream.stop_reading()
+        go.set()
+        with anyio.move_on_after(0.2):
+            await stream.finished.wait()
+        stream.read_on()
+        event, answer = await stream.messages()
+    assert event["params"]["message"] == long
+    assert answer["result"]["content"][0]["text"] == "told"
 
 
 @pytest.mark.parametrize("revision", ONE_OF_EACH)

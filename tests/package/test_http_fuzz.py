@@ -17,6 +17,7 @@ from mcp_protocol.asgi.settings import Limits
 from package.asgi_client import SESSION, SESSIONS, asgi, fields_of
 from package.asgi_stream import Reply, Stream
 from package.http_process import HttpProcess, http_process
+from package.http_script import SSE_ONLY
 from package.raw_http import whole
 from package.strategies import anything
 from package.web import MARKED, Web
@@ -28,7 +29,7 @@ REVISION = PER_REQUEST[-1]
 
 calm = settings(
     deadline=None,
-    max_examples=60,
+    max_examples=40,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 
@@ -152,7 +153,31 @@ def test_any_body_within_a_session_gets_a_proper_answer_and_harms_no_other(
                 del fields[SESSION]
             with anyio.fail_after(SECONDS):
                 check(await own.post(body, **fields), caplog)
+                async with own.stream("GET", fields=fields) as stream:
+                    check(stream, caplog)
                 assert (await other.ask(session, "tools/list")).status == 200
+
+    anyio.run(run)
+
+
+@pytest.mark.parametrize("revision", SSE_ONLY)
+@calm
+@given(bodies, headers)
+def test_any_body_posted_to_a_stream_of_events_gets_a_proper_answer_and_the_stream_goes_on(
+    caplog: pytest.LogCaptureFixture, revision: str, body: bytes, fields: dict[str, str | None]
+) -> None:
+    async def run() -> None:
+        async with (
+            asgi(Web().server, sse_path="/sse") as http,
+            http.stream("GET", path="/sse") as sse,
+        ):
+            endpoint = (await sse.event()).data.decode()
+            with anyio.fail_after(SECONDS):
+                check(await http.post(body, endpoint, **fields), caplog)
+                check(await http.post(initialize(revision, id="mine"), endpoint), caplog)
+                while (await sse.message()).get("id") != "mine":
+                    pass
+            check(sse, caplog)
 
     anyio.run(run)
 
@@ -170,7 +195,7 @@ def test_any_method_at_any_path_gets_a_proper_answer(
     async def run() -> None:
         async with (
             asgi(Web().server, sse_path="/sse") as http,
-            http.stream(method, b"{}", path, **fields) as stream,
+            http.stream(method, b"{}", path, fields=fields) as stream,
         ):
             check(stream, caplog)
 

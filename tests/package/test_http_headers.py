@@ -10,7 +10,7 @@ import pytest
 from package.asgi_client import asgi, fields_of
 from package.asgi_stream import Reply
 from package.rules import holding
-from package.web import Web
+from package.web import UNICODE, Web
 from package.wire import facts, request
 
 REVISIONS = holding("headers.server-validates")
@@ -132,7 +132,7 @@ async def test_white_space_around_a_value_is_no_part_of_it(revision: str, value:
     ("method", "params", "value"),
     [
         ("tools/call", ECHO, sentinel("echo")),
-        ("resources/read", {"uri": "memo://ünïcode"}, sentinel("memo://ünïcode")),
+        ("resources/read", {"uri": UNICODE}, sentinel(UNICODE)),
     ],
 )
 async def test_an_encoded_name_is_decoded_before_it_is_compared(
@@ -147,8 +147,8 @@ async def test_an_encoded_name_is_decoded_before_it_is_compared(
 @pytest.mark.parametrize(
     "value",
     [
-        "memo://\u00fcn\u00efcode",  # raw bytes beyond ASCII
-        "memo://ünïcode".encode().decode("latin-1"),
+        UNICODE,  # raw bytes beyond ASCII
+        UNICODE.encode().decode("latin-1"),
         "memo://one\x01",
         "memo://one\x7f",
         "=?base64?bWVtbzovL29uZQ?=",  # no padding
@@ -159,7 +159,7 @@ async def test_an_encoded_name_is_decoded_before_it_is_compared(
     ],
 )
 async def test_a_value_that_cannot_be_read_is_refused(revision: str, value: str) -> None:
-    for uri in ("memo://one", "memo://ünïcode"):
+    for uri in ("memo://one", UNICODE):
         message = request(revision, "resources/read", {"uri": uri})
         assert is_mismatch(await post(Web(), revision, message, **{NAME: value}))
 

@@ -12,7 +12,9 @@ import pytest
 from mcp_protocol.asgi.settings import Limits
 from mcp_protocol.revisions import REVISIONS as KNOWN
 from package.asgi_client import SESSION, asgi, fields_of
+from package.asgi_stream import SECONDS
 from package.rules import holding
+from package.streams import ACKNOWLEDGED, LISTEN, UPDATED
 from package.web import Web
 from package.wire import facts, request
 
@@ -20,11 +22,7 @@ REVISIONS = holding("http.listen-response-stream", "subscriptions.ack-first")
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", REVISIONS)]
 
-LISTEN = "subscriptions/listen"
-ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 TOOLS, PROMPTS = "notifications/tools/list_changed", "notifications/prompts/list_changed"
-UPDATED = "notifications/resources/updated"
-SECONDS = 10
 
 
 def wants(**notifications: Any) -> dict[str, Any]:
@@ -39,7 +37,6 @@ def tag_of(revision: str, message: Mapping[str, Any]) -> Any:
 
 @pytest.mark.requirement(
     "http.listen-response-stream",
-    "http.keepalive-comments",
     "http.x-accel-buffering",
     "http.no-resumability",
     "http.no-sessions",
@@ -220,7 +217,7 @@ async def test_a_client_that_comes_back_hears_of_new_changes_only(revision: str)
         assert stream.raw.count(b"data:") == 2
 
 
-@pytest.mark.requirement("http.close-is-cancel")
+@pytest.mark.requirement("http.close-is-cancel", "subscriptions.cancel-http")
 async def test_a_client_that_leaves_is_forgotten(revision: str) -> None:
     web = Web()
     async with asgi(web.server) as http:
@@ -241,7 +238,7 @@ async def test_a_quiet_subscription_stays_open_with_comments(revision: str) -> N
         http.asking(revision, LISTEN, wants(toolsListChanged=True)) as stream,
     ):
         await stream.message()
-        await stream.bytes(b":\n\n:\n\n:\n\n")
+        await stream.until(b":\n\n:\n\n:\n\n")
         web.server.remove_tool("logs")
         assert (await stream.message())["method"] == TOOLS
 

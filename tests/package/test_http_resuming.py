@@ -103,7 +103,7 @@ async def test_what_is_said_while_a_client_is_away_waits_for_it(revision: str) -
             async with http.stream("POST", call(revision)) as stream:
                 last = await leave(stream)
         await steps.say(3)
-        async with http.stream("GET", **{LAST: last}) as again:
+        async with http.stream("GET", fields={LAST: last}) as again:
             assert [(await again.message())["params"]["data"] for _ in range(3)] == [2, 3, 4]
             await steps.say(1)
             steps.end()
@@ -136,7 +136,7 @@ async def test_the_result_of_a_stream_that_has_ended_can_still_be_had(revision: 
                 with anyio.fail_after(5):
                     await stream.finished.wait()
         for _ in range(2):  # until the client has it
-            async with http.stream("GET", **{LAST: last}) as again:
+            async with http.stream("GET", fields={LAST: last}) as again:
                 assert await said(again) == ["over"]
 
 
@@ -153,7 +153,7 @@ async def test_a_stream_brings_nothing_of_another(revision: str) -> None:
         for id in (2, 3):
             await http.post(call(revision, "plain", id))
         steps.end()
-        async with http.stream("GET", **{LAST: last}) as again:
+        async with http.stream("GET", fields={LAST: last}) as again:
             assert await said(again) == ["over"]
 
 
@@ -201,7 +201,7 @@ async def test_a_cancelled_call_can_not_be_waited_for(revision: str) -> None:
             tasks.start_soon(steps.say)
             async with http.stream("POST", call(revision)) as stream:
                 last = await leave(stream)
-        async with http.stream("GET", **{LAST: last}) as again:
+        async with http.stream("GET", fields={LAST: last}) as again:
             await http.post(cancelled(1))
             assert await said(again) == []
         assert (await http.get(**{LAST: last})).status == 400
@@ -217,12 +217,12 @@ async def test_who_comes_back_takes_the_stream_from_the_connection_it_had(revisi
             async with http.stream("POST", call(revision)) as first:
                 await first.message()
                 last = first.decoder.last_id
-                async with http.stream("GET", **{LAST: last}) as second:
+                async with http.stream("GET", fields={LAST: last}) as second:
                     await first.end()
                     await steps.say()
                     await second.message()
                     last = second.decoder.last_id
-                    async with http.stream("GET", **{LAST: last}) as third:
+                    async with http.stream("GET", fields={LAST: last}) as third:
                         assert await second.messages() == []
                         steps.end()
                         assert await said(third) == ["over"]
@@ -240,7 +240,7 @@ async def test_the_stream_of_a_get_can_be_taken_up_again(revision: str) -> None:
             last = await leave(stream)
             await stream.finished.wait()
         steps.server.remove_tool("polled")
-        async with http.stream("GET", **{LAST: last}) as again:
+        async with http.stream("GET", fields={LAST: last}) as again:
             assert (await again.message())["method"] == "notifications/tools/list_changed"
             steps.server.remove_tool("steps")
             assert (await again.message())["method"] == "notifications/tools/list_changed"
@@ -258,7 +258,7 @@ async def test_a_stream_opens_with_an_id_without_data_and_the_time_to_wait(revis
         assert b"retry: 2500\n" in reply.body.partition(b"\n\n")[0] + b"\n"
         assert first.id.rpartition("-")[0] == reply.events[-1].id.rpartition("-")[0]
         async with http.stream("GET") as opened:
-            await opened.bytes(b"retry: 2500\n")
+            await opened.until(b"retry: 2500\n")
             assert (await opened.event()).data == b""
 
 
@@ -287,9 +287,9 @@ async def test_a_tool_may_have_its_client_come_back_for_the_result(
             assert await stream.messages() == []
             last = stream.decoder.last_id
         for _ in range(2):
-            async with http.stream("GET", **{LAST: last}) as again:
+            async with http.stream("GET", fields={LAST: last}) as again:
                 assert again.status == 200  # and leave, to come back
-        async with http.stream("GET", **{LAST: last}) as again:
+        async with http.stream("GET", fields={LAST: last}) as again:
             steps.end()
             assert (await again.message())["result"]["content"][0]["text"] == "polled"
             await again.end()

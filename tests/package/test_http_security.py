@@ -83,7 +83,6 @@ async def test_a_handshake_from_elsewhere_opens_no_session() -> None:
             assert "mcp-session-id" not in reply.fields
 
 
-@pytest.mark.requirement("transport-security.verify-every-request")
 async def test_each_request_of_a_session_is_checked_not_the_first_alone() -> None:
     async with asgi(Web().server) as http:
         await http.initialize(SESSION)
@@ -158,6 +157,9 @@ async def test_what_is_no_origin_of_this_machine_is_refused(origin: str) -> None
         (["api.example:8443"], "api.example", False),
         (["api.example"], "localhost", False),
         (["[fd00::5]"], "[fd00::5]", True),
+        (["[fd00::5]"], "[fd00::5]:8000", True),
+        (["fd00::5"], "[fd00::5]:8000", True),
+        (["[fd00::5]:8000"], "[fd00::5]", False),
         (["*"], "anything", True),
         ([], "localhost", False),
     ],

@@ -17,7 +17,8 @@ import uvicorn
 from mcp_protocol import Context, Server
 from mcp_protocol.asgi.settings import Limits
 from mcp_protocol.framing.sse import EventDecoder
-from package.asgi_client import BOTH, SESSION
+from package.asgi_client import BOTH, SESSION, SSE
+from package.raw_http import SECONDS, Raw, head, raw
 from package.wire import INITIALIZED, initialize, request
 
 REVISION = "2025-11-25"
@@ -167,25 +168,16 @@ async def test_five_hundred_streams_are_open_at_once_over_sockets() -> None:
         AsyncExitStack() as stack,
     ):
         port = httpx2.URL(url).port
-        streams: list[anyio.abc.SocketStream] = []
+        assert port is not None
+        streams: list[Raw] = []
         for _ in range(500):
             reply = await client.post("/mcp", json=initialize(REVISION))
             fields = {SESSION: reply.headers[SESSION]}
             await client.post("/mcp", json=INITIALIZED, headers=fields)
-            stream = await stack.enter_async_context(await anyio.connect_tcp("127.0.0.1", port))
-            await stream.send(
-                b"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n"
-                b"Mcp-Session-Id: " + fields[SESSION].encode() + b"\r\n\r\n"
-            )
+            stream = await stack.enter_async_context(raw(port))
+            await stream.send(head(port, {**fields, "Accept": SSE}, method="GET"))
             streams.append(stream)
         server.remove_tool("asks")
-        for stream in streams:
-            await read_until(stream, b"notifications/tools/list_changed")
-
-
-async def read_until(stream: anyio.abc.SocketStream, wanted: bytes) -> None:
-    """Read until some bytes have come."""
-    found = b""
-    with anyio.fail_after(10):
-        while wanted not in found:
-            found += await stream.receive()
+        with anyio.fail_after(SECONDS):
+            for stream in streams:
+                await stream.until(b"notifications/tools/list_changed")

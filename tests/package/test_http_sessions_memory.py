@@ -17,7 +17,7 @@ from package.asgi_client import SESSION, Http, asgi
 from package.wire import INITIALIZED, initialize, request
 
 REVISION = "2025-11-25"
-MANY = 2000
+MANY = 1000
 
 
 def server_of() -> Server:
@@ -42,7 +42,7 @@ async def open_and_abandon(http: Http, number: int) -> None:
     if number % 3 == 1:
         await http.post(CALL, **fields)
     elif number % 3 == 2:
-        async with http.stream("GET", **fields) as stream:
+        async with http.stream("GET", fields=fields) as stream:
             await stream.event()
         await stream.finished.wait()
 

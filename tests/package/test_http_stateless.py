@@ -16,6 +16,7 @@ from package.wire import HANDSHAKE, PER_REQUEST, facts, meta_of, request
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", PER_REQUEST)]
 
 VERSION = "mcp-protocol-version"
+WITHOUT_SESSIONS = (*holding("sse.two-endpoints"), *PER_REQUEST)
 REMOVED = ("initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe")
 
 
@@ -35,11 +36,12 @@ async def test_a_request_is_answered_by_one_json_object(revision: str) -> None:
 @pytest.mark.requirement("http.utf8")
 @pytest.mark.parametrize("type", ["application/json", "Application/JSON; charset=utf-8"])
 async def test_text_beyond_ascii_round_trips(revision: str, type: str) -> None:
-    message = request(revision, "tools/call", {"name": "echo", "arguments": {"text": "ünï 世界"}})
+    text = "\u00fcn\u00ef \u4e16\u754c"
+    message = request(revision, "tools/call", {"name": "echo", "arguments": {"text": text}})
     body = json.dumps(message, ensure_ascii=False).encode()
     async with asgi(Web().server) as http:
         reply = await http.post(body, **{**fields_of(revision, message), "content-type": type})
-    assert "ünï 世界" in reply.body.decode()
+    assert text in reply.body.decode()
 
 
 @pytest.mark.requirement("http.independent-process")
@@ -71,12 +73,15 @@ async def test_every_answer_names_the_server(revision: str) -> None:
 # ---- what is refused, and by which status
 
 
-@pytest.mark.requirement("http.missing-meta-400")
+@pytest.mark.requirement(
+    "http.missing-meta-400", "meta.missing-required-rejected", "discover.meta-required"
+)
+@pytest.mark.parametrize("method", ["tools/list", "server/discover"])
 @pytest.mark.parametrize("missing", ["protocol_version", "client_capabilities", "_meta", "params"])
 async def test_a_request_without_what_its_meta_must_have_gets_400(
-    revision: str, missing: str
+    revision: str, missing: str, method: str
 ) -> None:
-    message = request(revision, "tools/list")
+    message = request(revision, method)
     fields = fields_of(revision, message)
     if missing == "params":
         del message["params"]
@@ -90,24 +95,32 @@ async def test_a_request_without_what_its_meta_must_have_gets_400(
     assert (reply.error["code"], reply.json["id"]) == (-32602, 1)
 
 
-@pytest.mark.parametrize("wrong", [None, 1, "text", []])
-async def test_a_meta_that_is_no_object_gets_400(revision: str, wrong: Any) -> None:
+@pytest.mark.requirement("meta.missing-required-rejected")
+@pytest.mark.parametrize("wrong", [..., None, 1, "text", []])
+async def test_a_meta_that_is_none_gets_400_and_nothing_is_done(revision: str, wrong: Any) -> None:
+    web = Web()
     message = request(revision, "tools/call", {"name": "echo", "arguments": {"text": "hi"}})
     fields = fields_of(revision, message)
-    message["params"]["_meta"] = wrong
-    async with asgi(Web().server) as http:
+    if wrong is ...:
+        message["params"]["_meta"][facts(revision).meta.protocol_version] = 5
+    else:
+        message["params"]["_meta"] = wrong
+    async with asgi(web.server) as http:
         reply = await http.post(message, **fields)
     assert (reply.status, reply.error["code"], reply.json["id"]) == (400, -32602, 1)
+    assert web.called == []
 
 
-async def test_a_client_need_not_say_who_it_is(revision: str) -> None:
-    message = request(revision, "tools/list")
+@pytest.mark.requirement("meta.client-info-optional-for-server")
+@pytest.mark.parametrize("method", ["tools/list", "server/discover"])
+async def test_a_client_need_not_say_who_it_is(revision: str, method: str) -> None:
+    message = request(revision, method)
     del message["params"]["_meta"][facts(revision).meta.client_info]
     async with asgi(Web().server) as http:
         assert (await http.post(message, **fields_of(revision, message))).status == 200
 
 
-@pytest.mark.requirement("http.version-unsupported")
+@pytest.mark.requirement("http.version-unsupported", "versioning.unsupported-error")
 @pytest.mark.parametrize("named", ["1900-01-01", "v999.0.0", *HANDSHAKE])
 async def test_an_unsupported_revision_is_refused_with_those_that_are_not(
     revision: str, named: str
@@ -123,7 +136,9 @@ async def test_an_unsupported_revision_is_refused_with_those_that_are_not(
     assert revision in discovered
 
 
-@pytest.mark.requirement("http.unknown-method-404", "subscriptions.replaces-subscribe")
+@pytest.mark.requirement("http.unknown-method-404", "jsonrpc.code-method-not-found")
+@pytest.mark.requirement("lifecycle.removed-methods", "ping.removed")
+@pytest.mark.requirement("subscriptions.replaces-subscribe")
 @pytest.mark.parametrize("method", ["no/such", "unknown/method", *REMOVED])
 async def test_a_method_that_does_not_exist_gets_404_and_an_error(
     revision: str, method: str
@@ -140,7 +155,7 @@ async def test_a_method_of_an_undeclared_capability_gets_404(revision: str) -> N
     assert (reply.status, reply.error["code"]) == (404, -32601)
 
 
-@pytest.mark.requirement("http.missing-capability-400")
+@pytest.mark.requirement("http.missing-capability-400", "capabilities.missing-error")
 async def test_a_capability_that_the_client_lacks_gets_400_though_the_handler_ran(
     revision: str,
 ) -> None:
@@ -217,6 +232,15 @@ async def test_what_is_no_request_and_no_notification_gets_400(
     assert "id" not in reply.json or reply.json["id"] == 1
 
 
+async def test_an_array_is_refused_for_that_whatever_else_is_served(revision: str) -> None:
+    message = request(revision, "tools/list")
+    for app in (Web().only(revision), Web().server):
+        async with asgi(app) as http:
+            reply = await http.post([message], **fields_of(revision, message))
+        assert (reply.status, reply.error["code"]) == (400, -32600)
+        assert "one JSON-RPC message" in reply.error["message"]
+
+
 @pytest.mark.requirement("http.post-unacceptable-status")
 @pytest.mark.parametrize(
     ("field", "value", "code"),
@@ -262,7 +286,9 @@ async def test_header_fields_of_sessions_are_ignored(revision: str) -> None:
 
 
 @pytest.mark.requirement(
-    "http-compat.legacy-client-on-modern-server", "http-compat.modern-server-names-versions"
+    "http-compat.legacy-client-on-modern-server",
+    "http-compat.modern-server-names-versions",
+    "versioning.modern-only-rejects-initialize",
 )
 @pytest.mark.parametrize("older", HANDSHAKE)
 @pytest.mark.parametrize("named", [True, False])
@@ -279,10 +305,11 @@ async def test_a_handshake_with_a_server_that_has_none_is_refused_and_told_the_r
             "clientInfo": {"name": "old", "version": "1"},
         },
     }
-    async with asgi(Web().only(revision)) as http:
-        reply = await http.post(message, **({VERSION: older} if named else {}))
-    assert (reply.status, reply.json["id"]) == (400, 0)
-    assert revision in reply.body.decode()
+    for app in (Web().only(revision), Web().only(*WITHOUT_SESSIONS)):
+        async with asgi(app) as http:
+            reply = await http.post(message, **({VERSION: older} if named else {}))
+        assert (reply.status, reply.json["id"]) == (400, 0)
+        assert revision in reply.body.decode()
 
 
 @pytest.mark.requirement("http.version-header-missing-reject")
@@ -296,6 +323,7 @@ async def test_a_request_without_a_version_header_is_refused(revision: str) -> N
 
 
 @pytest.mark.requirement(
+    "versioning.dual-era-server-dispatch",
     "http-compat.dual-server-modern-request",
     "http-compat.dual-server-initialize",
     "http-compat.dual-server-optional",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from package.asgi_client import asgi
@@ -47,7 +48,9 @@ async def test_leaving_in_the_middle_of_a_stream_cancels_the_handler(revision: s
     assert b'"result"' not in stream.raw
 
 
-@pytest.mark.requirement("http.cancelled-silence", "cancellation.http-close-is-signal")
+@pytest.mark.requirement(
+    "http.cancelled-silence", "cancellation.http-close-is-signal", "cancellation.nothing-further"
+)
 async def test_nothing_of_a_cancelled_request_is_said_anywhere_and_the_others_go_on(
     revision: str,
 ) -> None:
@@ -103,6 +106,7 @@ async def test_a_function_in_a_thread_is_left_behind_and_what_it_says_goes_nowhe
             with anyio.fail_after(SECONDS):
                 await stream.finished.wait()
         web.threads.set()
+        assert await anyio.to_thread.run_sync(web.spoken.wait, SECONDS)
         assert (await http.ask(revision, "tools/list")).status == 200
     assert stream.raw == b""
 

@@ -9,10 +9,10 @@ import anyio
 import pytest
 
 from mcp_protocol import Context, Server
-from package.asgi_client import SESSIONS, asgi
+from mcp_protocol.asgi.settings import Answers
+from package.asgi_client import JSON, SESSIONS, SSE, asgi
 from package.wire import request
 
-JSON, SSE = "application/json", "text/event-stream"
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 
 
@@ -112,7 +112,7 @@ async def test_without_a_store_events_carry_no_ids(revision: str) -> None:
     ],
 )
 async def test_the_form_of_answers_can_be_chosen_but_only_among_what_a_client_takes(
-    revision: str, answers: str, accept: str, kind: str
+    revision: str, answers: Answers, accept: str, kind: str
 ) -> None:
     async with asgi(tools(), answers=answers) as http:
         http.fields["accept"] = accept
@@ -125,7 +125,7 @@ async def test_the_form_of_answers_can_be_chosen_but_only_among_what_a_client_ta
 @sessions
 @pytest.mark.parametrize(("answers", "accept"), [("json", f"{JSON}, {SSE}"), ("auto", JSON)])
 async def test_where_the_answer_is_json_what_would_precede_it_is_left_out(
-    revision: str, answers: str, accept: str
+    revision: str, answers: Answers, accept: str
 ) -> None:
     async with asgi(tools(), answers=answers) as http:
         await http.initialize(revision)
@@ -182,7 +182,7 @@ async def test_where_answers_are_json_requests_to_the_client_take_the_stream_it_
 @sessions
 @pytest.mark.parametrize("answers", ["json", "sse"])
 async def test_a_handler_that_fails_is_answered_and_tells_no_secret(
-    revision: str, answers: str
+    revision: str, answers: Answers
 ) -> None:
     async with asgi(tools(), answers=answers) as http:
         await http.initialize(revision)
@@ -276,6 +276,6 @@ async def test_a_quiet_stream_gets_comments(revision: str) -> None:
         await http.initialize(revision, {"roots": {}})
         async with http.stream("POST", call(revision, "asks")) as mine:
             await mine.message()
-            await mine.bytes(b"\n\n:\n\n:\n\n")
+            await mine.until(b"\n\n:\n\n:\n\n")
         async with http.stream("GET") as opened:
-            await opened.bytes(b":\n\n:\n\n")
+            await opened.until(b":\n\n:\n\n")

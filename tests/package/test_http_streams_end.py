@@ -9,11 +9,10 @@ import anyio
 import pytest
 
 from mcp_protocol import Context, Server
-from mcp_protocol.asgi.settings import Limits
-from package.asgi_client import SESSION, SESSIONS, asgi
+from mcp_protocol.asgi.settings import Answers, Limits
+from package.asgi_client import JSON, SESSION, SESSIONS, SSE, asgi
 from package.wire import cancelled, request
 
-JSON, SSE = "application/json", "text/event-stream"
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 
 
@@ -83,7 +82,7 @@ async def test_a_cancelled_call_ends_its_stream_without_an_answer(revision: str)
 @sessions
 @pytest.mark.parametrize("answers", ["auto", "json"])
 async def test_a_cancelled_call_that_has_said_nothing_gets_a_stream_without_events(
-    revision: str, answers: str
+    revision: str, answers: Answers
 ) -> None:
     waiting = Waiting()
     async with asgi(waiting.server, answers=answers) as http:
@@ -182,7 +181,9 @@ async def test_a_call_without_a_stream_is_told_that_its_session_has_ended(revisi
 
 
 @sessions
-async def test_a_handler_that_waits_for_its_client_ends_with_the_session(revision: str) -> None:
+async def test_a_handler_that_waits_for_its_client_ends_with_the_session(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
     waiting = Waiting()
     async with asgi(waiting.server) as http:
         await http.initialize(revision)
@@ -191,6 +192,7 @@ async def test_a_handler_that_waits_for_its_client_ends_with_the_session(revisio
             await http.delete()
             assert await waiting.end() == "cancelled"
             await stream.end()
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 @pytest.mark.requirement("http.session-terminate")
@@ -214,7 +216,7 @@ async def test_a_client_that_waits_keeps_its_session_however_long_the_call_takes
     async with asgi(waiting.server, keep_alive=0.01, limits=limits) as http:
         await http.initialize("2025-06-18")
         async with http.stream("POST", call("2025-06-18")) as stream:
-            await stream.bytes(b"\n\n:\n\n:\n\n:\n\n")
+            await stream.until(b"\n\n:\n\n:\n\n:\n\n")
             waiting.go.set()
             await stream.message()
             assert "result" in await stream.message()

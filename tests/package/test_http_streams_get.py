@@ -15,11 +15,11 @@ from mcp_protocol.revisions import REVISIONS
 from package.asgi_client import SESSIONS, asgi
 from package.asgi_stream import Stream
 from package.live import App, names_back
+from package.streams import UPDATED
 from package.wire import request
 
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 LIST_CHANGED = "notifications/tools/list_changed"
-UPDATED = "notifications/resources/updated"
 
 
 class Kept:

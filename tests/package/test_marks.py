@@ -63,7 +63,7 @@ def test_marks_are_found_with_the_way_to_their_arguments(given: Any, found: Any)
     assert (" ".join(marks.values()) if isinstance(found, str) else marks) == found
 
 
-NAMES = [
+NAMES: list[Any] = [
     "",
     "a b",
     "a:b",

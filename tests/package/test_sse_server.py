@@ -5,20 +5,28 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypedDict
 
 import anyio
 import pytest
 
 from mcp_protocol import Context, Server
-from mcp_protocol.asgi.settings import Limits
-from package.asgi_client import Http, Reply, asgi
-from package.asgi_stream import Stream
+from mcp_protocol.asgi.settings import HttpOptions, Limits
+from package.asgi_client import Http, asgi
+from package.asgi_stream import Reply, Stream
 from package.rules import holding
 from package.wire import HANDSHAKE, INITIALIZED, initialize, request
 
+
+class Paths(TypedDict):
+    """Where the two endpoints are."""
+
+    sse_path: str
+    messages_path: str
+
+
 OLD = holding("sse.two-endpoints")
-PATHS = {"sse_path": "/sse", "messages_path": "/messages"}
+PATHS: Paths = {"sse_path": "/sse", "messages_path": "/messages"}
 old = pytest.mark.parametrize("revision", OLD)
 
 
@@ -244,6 +252,26 @@ async def test_requests_over_the_limit_of_a_stream_are_refused_but_answers_come_
 
 
 @pytest.mark.parametrize(
+    ("limits", "size", "most"),
+    [(Limits(per_session=5), 0, 5), (Limits(body=4096), 900, 4)],
+    ids=["messages", "bytes"],
+)
+async def test_what_a_client_posts_that_reads_nothing_does_not_pile_up(
+    limits: Limits, size: int, most: int
+) -> None:
+    changed = {**INITIALIZED, "params": {"padding": "x" * size}}
+    async with asgi(tools(), limits=limits, **PATHS) as http, connected(http) as client:
+        await client.open()
+        client.stream.stop_reading()
+        await client.post(request(OLD[0], "no/such"))  # whose answer waits to be read
+        statuses = [(await client.post(changed)).status for _ in range(most + 2)]
+        assert statuses == [202] * most + [503] * 2
+        client.stream.read_on()
+        assert (await client.stream.message())["error"]["code"] == -32601
+        assert "result" in await client.ask("ping", id="still")
+
+
+@pytest.mark.parametrize(
     ("method", "path", "allow"),
     [("POST", "/sse", "GET"), ("DELETE", "/sse", "GET"), ("GET", "/messages", "POST")],
 )
@@ -291,11 +319,11 @@ async def test_it_is_served_only_where_it_is_wanted(path: str) -> None:
 @pytest.mark.parametrize(
     "paths", [{"sse_path": "/mcp"}, {"sse_path": "/messages"}, {"sse_path": "sse"}]
 )
-def test_paths_that_can_not_be_told_apart_are_refused(paths: dict[str, str]) -> None:
+def test_paths_that_can_not_be_told_apart_are_refused(paths: HttpOptions) -> None:
     with pytest.raises(ValueError, match="sse_path"):
         tools().asgi(**paths)
 
 
 async def test_a_quiet_stream_gets_comments() -> None:
     async with asgi(tools(), keep_alive=0.01, **PATHS) as http, connected(http) as client:
-        await client.stream.bytes(b"\n\n:\n\n:\n\n")
+        await client.stream.until(b"\n\n:\n\n:\n\n")

@@ -12,9 +12,7 @@ from pathlib import Path
 
 import pytest
 
-import mcp_protocol
-
-PACKAGE_ROOT = Path(mcp_protocol.__file__).parent.parent
+from package.processes import PACKAGE_ROOT
 
 ECHO = """
     import sys, os, subprocess, atexit, ctypes

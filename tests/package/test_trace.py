@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-import mcp_protocol
 from mcp_protocol.channel import RequestId
 from mcp_protocol.client import connect
 from mcp_protocol.errors import EndOfChannel, FrameError, TransportError
@@ -20,10 +19,9 @@ from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.toolkit.server import Server
 from mcp_protocol.trace import MASK, masked, traced
 from mcp_protocol.transports.memory import memory_pair
+from package.processes import PACKAGE_ROOT
 
 pytestmark = pytest.mark.anyio
-
-PACKAGE_ROOT = Path(mcp_protocol.__file__).parent.parent
 
 
 @pytest.fixture

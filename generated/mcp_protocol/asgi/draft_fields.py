@@ -15,13 +15,13 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from .._wire import decoder, is_object
+from .._wire import decoder
 from ..core import jsonrpc
 from ..facts import Draft
 from ..framing import fields as http_fields
 from .incoming import Incoming
 from .replies import Reply, refusal
-from .rules import MarksOf
+from .rules import MarksOf, value_at
 
 _REFUSED = 400
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -38,6 +38,8 @@ def check_draft(
         incoming: The POST.
         message: What it brought; `None` for a batch.
         marks_of: Which arguments of a tool header fields repeat.
+
+    Whoever follows the draft names the method, so a message without these fields costs nothing.
     """
     if not isinstance(message, (jsonrpc.Request, jsonrpc.Notification)):
         return None
@@ -55,7 +57,7 @@ def check_draft(
             for path, mark in marks.items():
                 field = f"{draft.param_prefix}{mark}"
                 value = incoming.field(field)
-                fields.append((field, value, _at(params.get("arguments"), path)))
+                fields.append((field, value, value_at(params.get("arguments"), path)))
     for called, value, wanted in fields:
         if value is not None and not _says(value, wanted):
             text = f"{called}: the header says {value!r:.80}, the body {wanted!r:.80}"
@@ -78,9 +80,3 @@ def _params(message: jsonrpc.Request | jsonrpc.Notification) -> Mapping[str, Any
         with suppress(*_UNREADABLE):
             params = _decode(message.params)
     return params
-
-
-def _at(arguments: Any, path: tuple[str, ...]) -> Any:
-    for name in path:
-        arguments = arguments.get(name) if is_object(arguments) else None
-    return arguments

@@ -36,7 +36,7 @@ class Guard:
     def __init__(
         self, hosts: Sequence[str] | None, origins: Sequence[str] | None, status: int
     ) -> None:
-        self._listed = None if hosts is None else frozenset(_plain(host) for host in hosts)
+        self._listed = None if hosts is None else frozenset(_listed(host) for host in hosts)
         self._origins = None if origins is None else frozenset(_plain(text) for text in origins)
         self._known = LOOPBACK
         self._status = status
@@ -84,6 +84,12 @@ class Guard:
 def _plain(text: str) -> str:
     """A host or an origin as it is compared."""
     return text.lower().rstrip("/")
+
+
+def _listed(host: str) -> str:
+    """A host of the list: as it is compared, or without a port as `_name` gives it."""
+    plain = _plain(host)
+    return plain[1:-1] if plain.startswith("[") and plain.endswith("]") else plain
 
 
 def _name(host: str) -> str:

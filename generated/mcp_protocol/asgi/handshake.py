@@ -9,7 +9,6 @@ Source: basic/transports#streamable-http (2025-03-26 to 2025-11-25).
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from contextlib import suppress
 
 import anyio
@@ -17,7 +16,6 @@ import anyio
 from ..core import jsonrpc
 from ..core.connection import Connection
 from ..core.events import Send
-from ..errors import INTERNAL_ERROR
 from ..facts import Lifecycle, Revisions
 from ..server import Service
 from . import incoming as http
@@ -37,8 +35,6 @@ from .wire import EventWire
 logger = logging.getLogger(__name__)
 
 _REFUSED = 400
-_RETRY_AFTER: Mapping[str, str] = {"Retry-After": "1"}
-_NO_FIELDS: Mapping[str, str] = {}
 
 
 class Handshake:
@@ -91,7 +87,7 @@ class Handshake:
                 await replies.malformed(message).send(send)
                 return
             if isinstance(message, jsonrpc.Request) and message.method == "initialize":
-                await self._initialize(request, message, body, receive, send)
+                await self._initialize(request, message, receive, send)
                 return
         session = self._session(request)
         if isinstance(session, replies.Reply):
@@ -142,7 +138,7 @@ class Handshake:
             if missed is None:
                 stream = session.new_stream()
                 session.listen(stream)
-                await stream.open(wire, _NO_FIELDS)
+                await stream.open(wire)
             else:
                 found = await self._resume(session, missed, wire)
                 if isinstance(found, replies.Reply):
@@ -169,7 +165,6 @@ class Handshake:
         self,
         request: http.Incoming,
         message: jsonrpc.Request,
-        body: bytes,
         receive: http.Receive,
         send: http.Send,
     ) -> None:
@@ -181,15 +176,13 @@ class Handshake:
             await refused.send(send)
             return
         connection = Connection("server", self._revisions, service.describe, service.extensions)
-        messages = [e.message for e in connection.receive(body) if isinstance(e, Send)]
+        messages = [e.message for e in connection.take(message) if isinstance(e, Send)]
         if connection.session is None:
             await replies.Reply(_REFUSED, b"".join(messages)).send(send)
             return
         session = HttpSession(service, self._settings, connection, self.table.touched)
         if not await self.table.add(session):
-            text = "too many sessions; the limit is Limits.sessions"
-            reply = replies.refusal(503, text, code=INTERNAL_ERROR, fields=_RETRY_AFTER)
-            await reply.send(send)
+            await replies.too_much("sessions").send(send)
             return
         assert facts.headers.session is not None
         answer = SessionAnswer(
@@ -212,11 +205,11 @@ class Handshake:
         name = self._facts.headers.last_event_id
         try:
             found = await session.found(missed)
-            resumed = found is not None and await found.resume(wire, _NO_FIELDS, missed)
+            resumed = found is not None and await found.resume(wire, missed)
         except Exception as error:
             logger.error("the event store failed: %r", error)
             text = f"{name}: what came after that event can't be had now"
-            return replies.refusal(503, text, code=INTERNAL_ERROR, fields=_RETRY_AFTER)
+            return replies.unavailable(text)
         if found is None or not resumed:
             text = f"{name}: {missed!r:.200} is no event that more can come after"
             return replies.refusal(_REFUSED, text)
@@ -239,13 +232,10 @@ class Handshake:
             await stream.close(wire)
 
     def _check_get(self, request: http.Incoming, session: HttpSession) -> replies.Reply | None:
-        if not request.accepts_events:
-            got = request.fields.get("accept", "")
-            return replies.refusal(406, f"Accept: expected text/event-stream, got {got!r:.200}")
-        if session.users >= self._settings.limits.per_session:
-            text = "too much at once; the limit is Limits.per_session"
-            return replies.refusal(503, text, code=INTERNAL_ERROR, fields=_RETRY_AFTER)
-        return None
+        refused = http.check_events(request)
+        if refused is None and session.users >= self._settings.limits.per_session:
+            return replies.too_much("per_session")
+        return refused
 
     def _session_id(self, request: http.Incoming) -> str | None:
         return request.field(self._facts.headers.session)

@@ -5,21 +5,18 @@ Source: basic/transports#sending-messages-to-the-server (to 2025-11-25).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import anyio
 
 from ..core import jsonrpc
 from ..core.events import Event, RequestReceived, Send
-from ..errors import INTERNAL_ERROR
 from . import replies
 from .answers import SessionAnswer
 from .sessions import HttpSession
 from .settings import Limits
 
-_RETRY_AFTER: Mapping[str, str] = {"Retry-After": "1"}
 _REFUSED = 400
-_ACCEPTED = replies.Reply(202)
 
 
 class SessionPost:
@@ -47,7 +44,7 @@ class SessionPost:
         self._asked: Sequence[RequestReceived] = ()
         self.reply = self._refuse(limits, message, body)
         if self.reply is None or (isinstance(message, jsonrpc.Malformed) and message.response):
-            self._take_in(body)
+            self._take_in(message, body)
 
     async def take_note(self) -> None:
         """Do what is to be done for what asks for no answer."""
@@ -102,16 +99,18 @@ class SessionPost:
                 return replies.malformed(parts[0])
             asked = sum(isinstance(part, jsonrpc.Request) for part in parts)
         if asked and len(self._session.answers) + asked > limits.per_session:
-            text = "too much at once; the limit is Limits.per_session"
-            return replies.refusal(503, text, code=INTERNAL_ERROR, fields=_RETRY_AFTER)
+            return replies.too_much("per_session")
         return None
 
-    def _take_in(self, body: bytes) -> None:
+    def _take_in(self, message: jsonrpc.Message | None, body: bytes) -> None:
         peer = self._session.peer
         now = anyio.current_time() if peer.callers.timed else 0.0
-        self._events = peer.connection.receive(body, now)
+        if message is None:
+            self._events = peer.connection.receive(body, now)
+        else:
+            self._events = peer.connection.take(message, now)
         self._asked = [event for event in self._events if isinstance(event, RequestReceived)]
         sends = sum(isinstance(event, Send) for event in self._events)
         self.expected = len(self._asked) + sends
         if not self.expected and self.reply is None:
-            self.reply = _ACCEPTED
+            self.reply = replies.ACCEPTED

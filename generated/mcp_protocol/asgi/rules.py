@@ -54,15 +54,14 @@ class PerRequestRules:
         self.revisions = revisions.of(Lifecycle.PER_REQUEST)
         self.facts: Facts | None = self.revisions.newest().facts if self.revisions else None
         self.shared = Shared(self.revisions)
-        self._alone = len(self.revisions) == len(revisions)
         self._others = frozenset(revisions) - frozenset(self.revisions)
         self._marks_of = marks_of
         key = None if self.facts is None else self.facts.meta.protocol_version
         self._read = _claim_reader(key or "")
         self._nothing: Claim = self._read(b"{}")
 
-    def claim_of(self, message: jsonrpc.Message) -> Claim:
-        """What a message says that header fields repeat."""
+    def claim_of(self, message: jsonrpc.Message | None) -> Claim:
+        """What a message says that header fields repeat; of a batch, nothing."""
         if not isinstance(message, jsonrpc.Request) or message.params is None:
             return self._nothing
         try:
@@ -71,11 +70,11 @@ class PerRequestRules:
             return None
 
     def apply(self, incoming: Incoming, claim: Claim) -> bool:
-        """Whether a POST is served without a session: its header or its body says so."""
+        """Whether a POST is to be served without a session: its header or its body says so."""
         facts = self.facts
         if facts is None:
             return False
-        if self._alone or _revision(claim) is not None:
+        if _revision(claim) is not None:
             return True
         named = incoming.field(facts.headers.protocol_version)
         return named is not None and named not in self._others
@@ -150,7 +149,7 @@ class PerRequestRules:
             return
         arguments = _decoded(claim.arguments)
         for path, mark in marks.items():
-            value = _at(arguments, path)
+            value = value_at(arguments, path)
             field = f"{prefix}{mark}"
             if value is not None:
                 _check_value(incoming, field, value, encoded=True)
@@ -204,7 +203,7 @@ def _decoded(arguments: Any) -> Any:
         raise InvalidParamsError(f"params.arguments: {error}") from None
 
 
-def _at(arguments: Any, path: tuple[str, ...]) -> Any:
+def value_at(arguments: Any, path: tuple[str, ...]) -> Any:
     """The value at a path of members; `None` if there is none, or it is null."""
     here = arguments
     for name in path:

@@ -190,7 +190,7 @@ class HttpSession:
             await self._discard(self._finished.pop(0))
 
     async def close(self) -> None:
-        """End it: whoever waits for the client fails, calls are cancelled, streams end.
+        """End it: calls are cancelled, whoever else waits for the client fails, streams end.
 
         Does not wait for any of it.
         """
@@ -198,8 +198,8 @@ class HttpSession:
             return
         self.over = True
         self._service.sessions.remove(self.news)
+        self.peer.stop_serving()  # first: a call that waits for the client is no failure of its own
         await self.peer.close()
-        self.peer.stop_serving()
         for stream in list(self.streams.values()):
             stream.stop()
             await self._drop(stream)

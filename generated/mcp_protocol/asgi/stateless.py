@@ -16,7 +16,6 @@ from ..core.connection import Connection
 from ..core.events import NotificationReceived, RequestReceived, Send
 from ..core.sending import refusal
 from ..errors import (
-    INTERNAL_ERROR,
     METHOD_NOT_FOUND,
     ConnectionClosedError,
     EndOfChannel,
@@ -35,7 +34,6 @@ from .settings import HttpSettings
 from .wire import EventWire, until_gone
 
 _REFUSED = 400
-_ACCEPTED = replies.Reply(202)
 
 
 class PostAnswer:
@@ -72,8 +70,7 @@ class PostAnswer:
     ) -> None:
         self._send = send
         self._statuses = statuses
-        self._json_only = not request.accepts_events or settings.answers == "json"
-        self._events_only = not request.accepts_json or settings.answers == "sse"
+        self._json_only, self._events_only = http.forms(request, settings.answers)
         self.wire = EventWire(send, settings.limits.send_seconds)
         self.other = _REFUSED
         self.done = False
@@ -149,13 +146,16 @@ class Stateless:
     async def post(
         self,
         request: http.Incoming,
-        message: jsonrpc.Message,
+        message: jsonrpc.Message | None,
         claim: Claim,
         receive: http.Receive,
         send: http.Send,
         scope: anyio.CancelScope,
     ) -> None:
-        """Answer one POST, in a scope that is cancelled when the client leaves."""
+        """Answer one POST, in a scope that is cancelled when the client leaves.
+
+        `message` is `None` for a batch.
+        """
         if isinstance(message, jsonrpc.Request):
             answer = PostAnswer(request, send, self._settings, self._statuses)
             try:
@@ -168,6 +168,9 @@ class Stateless:
             await (await self._notification(request, message)).send(send)
         elif isinstance(message, jsonrpc.Malformed):
             await replies.malformed(message).send(send)
+        elif message is None:
+            text = "expected one JSON-RPC message, got an array"
+            await replies.refusal(_REFUSED, text).send(send)
         else:
             text = "expected a request or a notification, got a response"
             await replies.refusal(_REFUSED, text).send(send)
@@ -184,7 +187,7 @@ class Stateless:
         for event in connection.take(message):
             if isinstance(event, NotificationReceived):
                 await peer.take(event)
-        return _ACCEPTED
+        return replies.ACCEPTED
 
     async def _request(
         self,
@@ -251,13 +254,10 @@ class Stateless:
     ) -> None:
         """Keep a subscription open until the client leaves or the server ends."""
         with self._streams.place() as granted:
-            if not request.accepts_events:
-                text = "Accept: expected text/event-stream, which subscriptions are answered with"
-                await answer.reply(replies.refusal(406, text, id=identifier))
-                return
-            if not granted:
-                text = "too much at once; the limit is Limits.streams"
-                refused = replies.refusal(503, text, code=INTERNAL_ERROR, id=identifier)
+            refused = http.check_events(request, id=identifier)
+            if refused is None and not granted:
+                refused = replies.too_much("streams", id=identifier)
+            if refused is not None:
                 await answer.reply(refused)
                 return
             session = Session(peer)

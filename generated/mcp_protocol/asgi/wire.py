@@ -20,6 +20,7 @@ _HEADERS = [
 ]
 _COMMENT = encode_comment()
 _IN_A_ROW = 16  # writes before other tasks get their turn
+_SLOWEST = 2**16  # bytes a second: who reads that many may take its time for what is long
 
 
 class EventWire:
@@ -27,7 +28,8 @@ class EventWire:
 
     Args:
         send: The ASGI application's way out.
-        seconds: How long the client may leave what is sent unread before it is cut.
+        seconds: How long the client may leave what is sent unread before it is cut; one more for
+            each 64 KiB of it.
 
     Attributes:
         used: Whether the response has begun, and be it over again.
@@ -35,13 +37,17 @@ class EventWire:
         on_cut: Called once the client is known to be gone, if anyone cares.
     """
 
-    __slots__ = ("_lock", "_open", "_seconds", "_send", "on_cut", "used", "written")
+    __slots__ = (
+        *("_given", "_lock", "_open", "_seconds", "_send", "_taken"),
+        *("on_cut", "used", "written"),
+    )
 
     def __init__(self, send: Send, seconds: float) -> None:
         self._send = send
         self._seconds = seconds
         self._lock: anyio.Lock | None = None  # most answers need none
         self._open = False
+        self._given = self._taken = 0  # bytes of events, and those that the client is known to have
         self.used = False
         self.written = 0
         self.on_cut: Callable[[], object] | None = None
@@ -82,7 +88,8 @@ class EventWire:
             ConnectionClosedError: The client is gone, or did not read for too long.
         """
         body = encode_event(data, type=type, id=id, retry=retry)
-        await self._write({"type": "http.response.body", "body": body, "more_body": True})
+        message: dict[str, object] = {"type": "http.response.body", "body": body, "more_body": True}
+        await self._write(message, size=len(body))
 
     async def comment(self) -> None:
         """Write what means nothing, so that nobody takes the silence for an end.
@@ -99,7 +106,7 @@ class EventWire:
         self._open = False
         last: dict[str, object] = {"type": "http.response.body", "body": b""}
         try:
-            await within(self._seconds, self._put(last), shield=True)
+            await within(self._patience, self._put(last), shield=True)
         except (ConnectionClosedError, TimeoutError):
             self.cut()
 
@@ -110,14 +117,22 @@ class EventWire:
         if told is not None:
             told()
 
-    async def _write(self, *messages: dict[str, object]) -> None:
+    @property
+    def _patience(self) -> float:
+        """Seconds that the client has for what was given until now."""
+        return self._seconds + (self._given - self._taken) / _SLOWEST
+
+    async def _write(self, *messages: dict[str, object], size: int = 0) -> None:
         if not self._open or self.written % _IN_A_ROW == _IN_A_ROW - 1:
             # Whoever says much and waits for nothing else would let nobody else run.
             await anyio.lowlevel.checkpoint()
         if not self._open:
             raise ConnectionClosedError("the stream of events is closed")
+        before = self._given
+        self._given += size
         try:
-            await within(self._seconds, self._put(*messages))
+            await within(self._patience, self._put(*messages))
+            self._taken = before  # or the server would not have taken more
         except TimeoutError:
             self.cut()
             raise ConnectionClosedError(

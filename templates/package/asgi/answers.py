@@ -14,7 +14,7 @@ import anyio
 from ..channel import RequestId
 from ..core import jsonrpc
 from ..errors import ConnectionClosedError
-from .incoming import Incoming, Receive, Send
+from .incoming import Incoming, Receive, Send, forms
 from .replies import Reply
 from .settings import HttpSettings
 from .streams import MessageStream
@@ -87,9 +87,7 @@ class SessionAnswer:
         self._left = expected
         self._batch = batch
         self._fields = fields
-        wanted = settings.answers
-        self._json_only = not request.accepts_events or (wanted == "json" and request.accepts_json)
-        self._events_only = not request.accepts_json or (wanted == "sse" and request.accepts_events)
+        self._json_only, self._events_only = forms(request, settings.answers)
         self._takes_events = request.accepts_events
         self._answers: list[bytes] = []
         self._stream: MessageStream | None = None

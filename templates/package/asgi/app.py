@@ -17,7 +17,7 @@ from dataclasses import replace
 import anyio
 
 from ..core import jsonrpc
-from ..errors import INTERNAL_ERROR, ConnectionClosedError
+from ..errors import ConnectionClosedError
 from ..facts import Revisions, has_streamable_http
 from ..server import Service
 from ..trace import trace_of
@@ -32,8 +32,6 @@ from .tracing import TracedSend
 
 logger = logging.getLogger(__name__)
 
-_RETRY_AFTER = {"Retry-After": "1"}
-
 
 class Application:
     """An MCP server as an ASGI application. Made by `Server.asgi`.
@@ -41,6 +39,10 @@ class Application:
     It runs alone or mounted in another. Whoever runs it may run its lifespan; if nobody does, all
     begins with the first request, and ends with the event loop. A lifespan that fails then is
     tried again with the next request.
+
+    Who asks is for ASGI middleware around it to check: that sees each request before it is routed,
+    and handlers see the context variables that it sets. Over HTTP+SSE these are those of the
+    request that opened the stream.
 
     Args:
         service: What is served.
@@ -161,7 +163,7 @@ class Application:
             if granted:
                 await self._route(request, life, receive, send)
             else:
-                await _full("Limits.streams").send(send)
+                await replies.too_much("streams").send(send)
 
     async def _route(
         self, request: http.Incoming, life: Life, receive: http.Receive, send: http.Send
@@ -171,7 +173,7 @@ class Application:
         elif request.method == "POST":
             await self._post(request, life, receive, send)
         elif life.handshake is None or self._rules.named_by(request):
-            await _not_allowed("POST").send(send)
+            await replies.not_allowed("POST").send(send)
         elif request.method == "GET":
             out = send if self._trace is None else TracedSend(send, self._trace)
             await life.handshake.get(request, receive, out)
@@ -188,13 +190,13 @@ class Application:
         if request.path not in self._paths and not also:
             return replies.refusal(404, f"no such path; the endpoint is {self.place}")
         if request.method not in ("POST", "GET", "DELETE") and not also:
-            return _not_allowed("POST" if life.handshake is None else "POST, GET, DELETE")
+            return replies.not_allowed("POST" if life.handshake is None else "POST, GET, DELETE")
         if request.count > limits.fields:
             return replies.refusal(
                 431, f"expected at most {limits.fields} header fields (Limits.fields)"
             )
         if life.in_flight >= limits.in_flight + len(life.streams):
-            return _full("Limits.in_flight")
+            return replies.too_much("in_flight")
         return None
 
     async def _started(self, life: Life) -> replies.Reply | None:
@@ -205,7 +207,7 @@ class Application:
             except Exception:
                 logger.exception("the lifespan failed")
                 text = "the server could not be started; its log says why"
-                return replies.refusal(503, text, code=INTERNAL_ERROR, fields=_RETRY_AFTER)
+                return replies.unavailable(text)
         self._service.use_state(life.background.state)
         return None
 
@@ -215,15 +217,15 @@ class Application:
         limits = self.settings.limits
         if self._trace is not None:
             send = TracedSend(send, self._trace)
-        body: bytes | replies.Reply | None = http.check_post(request, limits)
+        refused = http.check_post(request, limits)
+        if refused is not None:
+            await refused.send(send)
+            return
+        body: bytes | replies.Reply = http.LATE
         with anyio.CancelScope() as scope:
-            if body is None:
-                body = await http.read_body_in(scope, receive, limits)
-            if not isinstance(body, replies.Reply):
+            body = await http.read_body_in(scope, receive, limits)
+            if isinstance(body, bytes):
                 await self._message(request, body, life, receive, send, scope)
-                return
-        if body is None:
-            body = http.late()
         if isinstance(body, replies.Reply):
             await body.send(send)
 
@@ -240,20 +242,11 @@ class Application:
         if self._trace is not None:
             self._trace.received(body)
         message = None if jsonrpc.is_batch(body) else jsonrpc.parse(body)
-        if message is not None:
-            claim = self._rules.claim_of(message)
-            if self._rules.apply(request, claim):
-                await life.stateless.post(request, message, claim, receive, send, scope)
-                return
-        if life.handshake is not None:
-            await life.handshake.post(request, message, body, receive, send)
+        claim = self._rules.claim_of(message)
+        if life.handshake is None or self._rules.apply(request, claim):
+            await life.stateless.post(request, message, claim, receive, send, scope)
         else:
-            text = "expected one JSON-RPC message, got an array"
-            await replies.refusal(400, text).send(send)
-
-
-def _not_allowed(methods: str) -> replies.Reply:
-    return replies.refusal(405, f"expected {methods}", fields={"Allow": methods})
+            await life.handshake.post(request, message, body, receive, send)
 
 
 def _usable(settings: HttpSettings, revisions: Revisions) -> HttpSettings:
@@ -267,11 +260,6 @@ def _both(path: str) -> frozenset[str]:
     """A path with and without a slash at its end."""
     bare = path.rstrip("/")
     return frozenset({bare or "/", f"{bare}/"})
-
-
-def _full(limit: str) -> replies.Reply:
-    text = f"too much at once; the limit is {limit}"
-    return replies.refusal(503, text, code=INTERNAL_ERROR, fields=_RETRY_AFTER)
 
 
 def _forbidden(revisions: Revisions) -> int:

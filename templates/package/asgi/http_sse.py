@@ -18,20 +18,18 @@ import msgspec
 
 from ..channel import RequestId
 from ..core import jsonrpc
-from ..errors import INTERNAL_ERROR, EndOfChannel
+from ..errors import EndOfChannel
 from ..facts import Lifecycle
 from ..framing.sse import ENDPOINT, MESSAGE
 from ..server import Service, Session, new_session, run_session
 from . import incoming as http
 from . import replies
 from .open_streams import OpenStreams
-from .settings import HttpSettings
+from .settings import HttpSettings, Limits
 from .wire import EventWire
 
 _ID_BYTES = 32
 _QUERY = "session_id"
-_ACCEPTED = replies.Reply(202)
-_RETRY_AFTER = {"Retry-After": "1"}
 
 
 class SseChannel:
@@ -39,16 +37,19 @@ class SseChannel:
 
     Args:
         wire: Its stream.
+        limits: How much may wait to be received.
 
     Attributes:
         closed: Set once it is closed.
     """
 
-    def __init__(self, wire: EventWire) -> None:
+    def __init__(self, wire: EventWire, limits: Limits) -> None:
         self.closed = anyio.Event()
         self._wire = wire
+        self._limits = limits
         self._ended = False
         self._posted: deque[bytes] = deque()
+        self._size = 0
         self._news = anyio.Event()
 
     @property
@@ -56,10 +57,18 @@ class SseChannel:
         """How many messages were posted and not received yet."""
         return len(self._posted)
 
-    def post(self, message: bytes) -> None:
-        """Have a message received."""
+    def post(self, message: bytes) -> bool:
+        """Have a message received; `False` if too much waits for that already.
+
+        It does when the session is held up by its own client, which reads nothing.
+        """
+        size = self._size + len(message)
+        if self._posted and (self.waiting >= self._limits.per_session or size > self._limits.body):
+            return False
         self._posted.append(message)
+        self._size = size
         self._news.set()
+        return True
 
     async def receive(self) -> bytes:
         """The next message that was posted."""
@@ -68,7 +77,9 @@ class SseChannel:
                 raise EndOfChannel("the stream is closed")
             self._news = anyio.Event()
             await self._news.wait()
-        return self._posted.popleft()
+        message = self._posted.popleft()
+        self._size -= len(message)
+        return message
 
     async def send(self, message: bytes, about: RequestId | None = None) -> None:
         """Send a message as an event."""
@@ -78,6 +89,7 @@ class SseChannel:
         """Let nothing more be received; what was asked may still be answered."""
         self._ended = True
         self._posted.clear()
+        self._size = 0
         self._news.set()
 
     async def close(self) -> None:
@@ -122,20 +134,19 @@ class HttpSse:
         of_stream = request.path == self._settings.sse_path
         expected = "GET" if of_stream else "POST"
         if request.method != expected:
-            text = f"{request.path}: expected {expected}, got {request.method}"
-            await replies.refusal(405, text, fields={"Allow": expected}).send(send)
+            await replies.not_allowed(expected).send(send)
         elif of_stream:
             await self._stream(request, receive, send)
         else:
             await (await self._post(request, receive)).send(send)
 
     async def _stream(self, request: http.Incoming, receive: http.Receive, send: http.Send) -> None:
-        if not request.accepts_events:
-            text = f"Accept: expected text/event-stream, got {request.field('Accept')!r:.200}"
-            await replies.refusal(406, text).send(send)
+        refused = http.check_events(request)
+        if refused is not None:
+            await refused.send(send)
             return
         wire = EventWire(send, self._settings.limits.send_seconds)
-        channel = SseChannel(wire)
+        channel = SseChannel(wire, self._settings.limits)
         session = new_session(self._service, channel)
         identifier = secrets.token_urlsafe(_ID_BYTES)
         endpoint = f"{quote(request.root + self._settings.messages_path)}?{_QUERY}={identifier}"
@@ -169,10 +180,11 @@ class HttpSse:
             return replies.malformed(malformed)
         asked = sum(isinstance(part, jsonrpc.Request) for part in parts)
         if asked and client.open + asked > limits.per_session:
-            text = "too much at once; the limit is Limits.per_session"
-            return replies.refusal(503, text, code=INTERNAL_ERROR, fields=_RETRY_AFTER)
-        client.channel.post(body)
-        return _ACCEPTED
+            return replies.too_much("per_session")
+        if not client.channel.post(body):
+            text = "too much waits to be received (Limits.per_session, Limits.body)"
+            return replies.unavailable(text)
+        return replies.ACCEPTED
 
 
 def check_paths(service: Service, settings: HttpSettings) -> None:

@@ -33,7 +33,8 @@ class Impatient(asyncio.Protocol):
     transport: asyncio.Transport
 
     _timer: asyncio.TimerHandle | None = None
-    _unread: asyncio.TimerHandle | None = None
+    _reading: asyncio.TimerHandle | None = None
+    _unread = 0
     _size = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -64,14 +65,24 @@ class Impatient(asyncio.Protocol):
     def pause_writing(self) -> None:
         """Called by the loop."""
         super().pause_writing()
-        self._unread = self.loop.call_later(self.limits.send_seconds, self.transport.abort)
+        self._await_reading()
 
     def resume_writing(self) -> None:
         """Called by the loop."""
-        if self._unread is not None:
-            self._unread.cancel()
-            self._unread = None
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
         super().resume_writing()
+
+    def _await_reading(self) -> None:
+        self._unread = self.transport.get_write_buffer_size()
+        self._reading = self.loop.call_later(self.limits.send_seconds, self._check_reading)
+
+    def _check_reading(self) -> None:
+        if self.transport.get_write_buffer_size() < self._unread:
+            self._await_reading()  # slow, but it reads
+        else:
+            self.transport.abort()
 
     def _await_head(self) -> None:
         self._timer = self.loop.call_later(self.limits.head_seconds, self.transport.abort)

@@ -11,12 +11,13 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 import anyio
+from msgspec import UNSET
 
 from ..framing.fields import JSON, media_type
 from ..framing.sse import MEDIA_TYPE as SSE
 from .patience import pausing
 from .replies import Reply, refusal
-from .settings import Limits
+from .settings import Answers, Limits
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -24,6 +25,10 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _JSON = JSON.encode()
 _LENGTH_DIGITS = 18
+
+
+LATE = refusal(408, "the body did not come in time (Limits.body_seconds)")
+"""What refuses a body that did not come in time."""
 
 
 class Disconnected(Exception):
@@ -39,9 +44,8 @@ class Incoming:
     Attributes:
         method: Its method, in upper case.
         path: Its path below where the application is mounted; `/` for none.
-        root: The path at which it is mounted; empty for none.
+        root: The path at which it is mounted, without a slash at its end; empty for none.
         query: Its query, undecoded.
-        root: Path of the mount, without a slash at its end.
         count: How many header fields there were.
         server: Address that it came in at, if known.
     """
@@ -59,16 +63,11 @@ class Incoming:
         raw = dict(pairs)
         self._raw = raw if len(raw) == len(pairs) else _joined(pairs)
 
-    @property
-    def fields(self) -> Mapping[str, str]:
-        """All header fields, names in lower case; those that came twice are joined by commas."""
-        return {
-            name.decode("latin-1"): value.decode("latin-1").strip(" \t")
-            for name, value in self._raw.items()
-        }
-
     def field(self, name: str | None) -> str | None:
-        """The value of a field, whatever the case of its name; `None` if absent."""
+        """The value of a field, whatever the case of its name; `None` if absent.
+
+        The values of one that came more than once are joined by commas.
+        """
         value = None if name is None else self._raw.get(_key(name))
         return None if value is None else value.decode("latin-1").strip(" \t")
 
@@ -133,6 +132,30 @@ def _takes(weights: Mapping[str, bool], kind: str) -> bool:
     return next((weights[name] for name in ranges if name in weights), False)
 
 
+def forms(incoming: Incoming, answers: Answers) -> tuple[bool, bool]:
+    """Whether an answer can only be JSON, and whether it can only be a stream; never both.
+
+    What a client does not take is not sent, whatever the setting.
+    """
+    takes_json, takes_events = _accepted(incoming.raw(b"accept"))
+    return (
+        not takes_events or (answers == "json" and takes_json),
+        not takes_json or (answers == "sse" and takes_events),
+    )
+
+
+def check_events(incoming: Incoming, *, id: Any = UNSET) -> Reply | None:
+    """What refuses a request that is answered by events, if its client takes none.
+
+    Args:
+        incoming: The request.
+        id: Id of the JSON-RPC request in it, if there is one.
+    """
+    if incoming.accepts_events:
+        return None
+    return refusal(406, f"Accept: expected {SSE}, got {incoming.field('Accept')!r:.200}", id=id)
+
+
 def check_post(incoming: Incoming, limits: Limits) -> Reply | None:
     """What refuses a POST before its body is read; `None` if nothing does."""
     refused = check_body(incoming, limits)
@@ -169,7 +192,7 @@ async def read_body(receive: Receive, limits: Limits) -> bytes | Reply:
     """
     with anyio.CancelScope() as scope:
         return await read_body_in(scope, receive, limits)
-    return late()
+    return LATE
 
 
 async def read_body_in(scope: anyio.CancelScope, receive: Receive, limits: Limits) -> bytes | Reply:
@@ -186,11 +209,6 @@ async def read_body_in(scope: anyio.CancelScope, receive: Receive, limits: Limit
     if scope.deadline != math.inf:
         scope.deadline = math.inf
     return body
-
-
-def late() -> Reply:
-    """What refuses a body that did not come in time."""
-    return refusal(408, "the body did not come in time (Limits.body_seconds)")
 
 
 async def _gather(receive: Receive, limits: Limits) -> bytes | Reply:

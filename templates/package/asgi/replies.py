@@ -13,6 +13,7 @@ from ..errors import INTERNAL_ERROR, INVALID_REQUEST
 from ..framing.fields import JSON
 
 _NO_FIELDS: Mapping[str, str] = {}
+_RETRY_AFTER: Mapping[str, str] = {"Retry-After": "1"}
 _JSON_FIELD = (b"content-type", JSON.encode())
 
 
@@ -64,6 +65,25 @@ def refusal(
     """
     more = {} if data is UNSET else {"data": data}
     return Reply(status, jsonrpc.encode_error(id, code, text, **more), fields)
+
+
+ACCEPTED = Reply(202)
+"""What answers a message that asks for nothing."""
+
+
+def unavailable(text: str, *, id: Any = UNSET) -> Reply:
+    """A refusal of what may be asked again, in a second or more."""
+    return refusal(503, text, code=INTERNAL_ERROR, id=id, fields=_RETRY_AFTER)
+
+
+def too_much(limit: str, *, id: Any = UNSET) -> Reply:
+    """A refusal of what is over a limit, which is named as users set it."""
+    return unavailable(f"too much at once; the limit is Limits.{limit}", id=id)
+
+
+def not_allowed(methods: str) -> Reply:
+    """A refusal of a method, with those that are served."""
+    return refusal(405, f"expected {methods}", fields={"Allow": methods})
 
 
 def malformed(message: jsonrpc.Malformed) -> Reply:

@@ -26,19 +26,24 @@ class Limits:
     """What one application holds at most, so that no client can fill its memory.
 
     Attributes:
-        body: Bytes of a request's body; more get 413.
-        fields: Header fields of a request; more get 431.
+        body: Bytes of a request's body; more get 413. What one client of HTTP+SSE has posted and
+            was not received yet may have as many; more get 503.
+        fields: Header fields of a request; more get 431. All of its head may have 64 KiB where
+            `Server.run` serves; other servers have limits of their own.
         in_flight: Requests being served at a time, over all clients; more get 503.
         streams: Streams of events that clients hold open, over all of them; more get 503.
         sessions: Sessions open at a time. One more ends the one that is idle the longest; if none
             is idle it gets 503.
         idle: Seconds after which a session ends that nobody uses; `None` for never.
-        per_session: Requests of one session being served at a time; more get 503.
+        per_session: Requests of one session being served at a time, and messages of one client of
+            HTTP+SSE that were not received yet; more get 503.
         pending: Messages of a session that wait for its client to open a stream; more are refused.
         head_seconds: Seconds that a request's head may take to arrive, and a new connection be
             silent, before it is closed. Needs `Server.run`: other servers have limits of their own.
         body_seconds: Seconds that a request's body may take to arrive; then it gets 408.
-        send_seconds: Seconds that a client may leave a stream unread before it is cut.
+        send_seconds: Seconds that a client may leave an answer unread before it is cut. One who
+            reads slowly is not: `Server.run` sees that it reads, and other servers give it a
+            second more for each 64 KiB of an event.
 
     Raises:
         ValueError: One of them is not above zero.
@@ -75,7 +80,8 @@ class HttpSettings:
             `Server.run` was given. So whoever listens at 0.0.0.0 is reached by any address of the
             machine, but by none of its names until they are listed here.
         origins: Values of `Origin` that are served, such as `https://app.example`; `*` for all.
-            By default those whose host is served. A request without `Origin` is no browser's.
+            By default those whose host is served: all, if all hosts are. A request without
+            `Origin` is no browser's.
         answers: How a POST is answered; what a client's `Accept` leaves out is never sent.
         events: Keeps the events of streams, so that a client whose connection broke can have the
             rest; `None` for streams that can't be taken up again.
@@ -113,8 +119,10 @@ class HttpSettings:
             raise ValueError(
                 f"answers: expected one of {', '.join(_ANSWERS)}, got {self.answers!r}"
             )
-        if self.keep_alive is not None and self.keep_alive <= 0:
-            raise ValueError(f"keep_alive: expected more than 0, got {self.keep_alive}")
+        for name in ("keep_alive", "retry"):
+            seconds = getattr(self, name)
+            if seconds is not None and seconds <= 0:
+                raise ValueError(f"{name}: expected more than 0, got {seconds}")
 
 
 class HttpOptions(TypedDict, total=False):

@@ -21,6 +21,7 @@ from .wire import EventWire
 
 logger = logging.getLogger(__name__)
 
+_NO_FIELDS: Mapping[str, str] = {}
 _PATIENCE = 0.5  # seconds that a write to a reader who is no longer wanted may still take
 
 
@@ -63,7 +64,7 @@ class MessageStream:
         """Whether a client may come back to it."""
         return self._store is not None
 
-    async def open(self, wire: EventWire, fields: Mapping[str, str]) -> None:
+    async def open(self, wire: EventWire, fields: Mapping[str, str] = _NO_FIELDS) -> None:
         """Begin the response, in some revisions with an id for the way back."""
         async with self._lock:
             self._wire = wire
@@ -83,7 +84,7 @@ class MessageStream:
         async with self._lock:
             return not self.over and await self._say(message)
 
-    async def resume(self, wire: EventWire, fields: Mapping[str, str], missed: str) -> bool:
+    async def resume(self, wire: EventWire, missed: str) -> bool:
         """Go on over another connection, with what came after an event.
 
         Returns:
@@ -99,7 +100,7 @@ class MessageStream:
             if before is not None:
                 await _close(before)
             try:
-                await wire.open(fields)
+                await wire.open()
             except ConnectionClosedError:
                 self._wire = None
             for event in found[1]:
