@@ -82,9 +82,6 @@ if TYPE_CHECKING:
         SyncClientHandlers,
         connect_sync,
     )
-    from .context import (
-        Context,
-    )
     from .errors import (
         AnswerLostError,
         ConnectFailedError,
@@ -165,6 +162,9 @@ if TYPE_CHECKING:
         ToolAnnotations,
         ToolResult,
     )
+    from .toolkit.context import (
+        Context,
+    )
     from .toolkit.server import (
         Server,
     )
@@ -195,7 +195,6 @@ __all__ = [
     "SyncClient",
     "SyncClientHandlers",
     "connect_sync",
-    "Context",
     "AnswerLostError",
     "ConnectFailedError",
     "ConnectionClosedError",
@@ -248,6 +247,7 @@ __all__ = [
     "Text",
     "ToolAnnotations",
     "ToolResult",
+    "Context",
     "Server",
 ]
 
@@ -277,7 +277,6 @@ _HOMES = {
     "SyncClient": ".client_sync",
     "SyncClientHandlers": ".client_sync",
     "connect_sync": ".client_sync",
-    "Context": ".context",
     "AnswerLostError": ".errors",
     "ConnectFailedError": ".errors",
     "ConnectionClosedError": ".errors",
@@ -330,6 +329,7 @@ _HOMES = {
     "Text": ".toolkit.content",
     "ToolAnnotations": ".toolkit.content",
     "ToolResult": ".toolkit.content",
+    "Context": ".toolkit.context",
     "Server": ".toolkit.server",
 }
 

@@ -37,12 +37,12 @@ PACKAGES = ("mcp", "fastmcp", "uvicorn", "orjson", "msgspec")
 
 METHOD = """\
 One run, {machine}, Python {python}, mcp {mcp}, fastmcp {fastmcp}, uvicorn {uvicorn}, orjson
-{orjson}, msgspec {msgspec}. Contenders take turns in every round. Decoding: best of {codec} rounds of 0.1 s. Calls: best of {calls}
-rounds of 320 calls, asyncio, every connection open at once; each client calls the server of its
-own kind, a tool that adds two numbers and answers with text. Over HTTP: median of {http} rounds of
-{http_calls} calls; every server runs on uvicorn with httptools and uvloop, and answers
-with JSON; "server alone" is bare sockets and requests made before.
-Memory: growth of the server's process by {sessions} sessions or {streams} streams. Processes:
+{orjson}, msgspec {msgspec}. Contenders take turns in every round. Decoding: best of {codec} rounds
+of 0.1 s. Calls: best of {calls} rounds of 320 calls, asyncio, every connection open at once; each
+client calls the server of its own kind, a tool that adds two numbers and answers with text. Over
+HTTP: median of {http} rounds of {http_calls} calls; every server runs on uvicorn with httptools and
+uvloop, and answers with JSON; "server alone" is bare sockets and requests made before. Memory:
+growth of the server's process by {sessions} sessions or {streams} streams. Processes:
 median of {processes} starts. Floors: `import anyio, msgspec`; `orjson.loads` (and `dumps`) of the
 same bytes; a process that echoes a line of the same bytes on bare asyncio streams; a bare ASGI
 application with the right answer as constant text, called by our client."""

@@ -1,9 +1,10 @@
-"""What one more client costs a server in memory, over HTTP: bytes of the process, before and after."""
+"""What one more client costs a server in memory, over HTTP: the process before and after it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any
 
 from .calls import HANDSHAKE, PER_REQUEST
 from .load import Load
@@ -15,7 +16,7 @@ STREAMS = 200
 WARM = 20
 """How many there are before: what the first ones cost is not what one more does."""
 
-Holding = Callable[[HttpServer], Awaitable[float]]
+Holding = Callable[[HttpServer], Coroutine[Any, Any, float]]
 
 
 async def idle_session(server: HttpServer) -> float:

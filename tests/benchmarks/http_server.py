@@ -1,8 +1,8 @@
-"""A server of the benchmark over HTTP: `python http_server.py CONTENDER`, ended by its input's end.
+"""A server of the benchmark over HTTP: `python -m tests.benchmarks.http_server CONTENDER`.
 
-Says its URL on standard output. All contenders run on the same uvicorn with the same settings, and
-answer with JSON: that is our default where nothing comes before the answer, and the quickest
-setting of the others.
+Says its URL on standard output, and ends when its standard input does. All
+contenders run on the same uvicorn with the same settings, and answer with JSON: that is our default
+where nothing comes before the answer, and the quickest setting of the others.
 """
 
 from __future__ import annotations
@@ -95,17 +95,17 @@ async def stream(body: bytes, receive: Receive, send: Send) -> None:
 def application(contender: str) -> Any:
     """The ASGI application of a contender: one tool that adds two numbers."""
     if contender == "ours":
-        import our_server
+        from . import our_server
 
         return our_server.server.asgi(PATH)
     if contender == "official":
-        import official_server
+        from . import official_server
 
         return official_server.server.streamable_http_app(
             streamable_http_path=PATH, json_response=True
         )
     if contender == "fastmcp":
-        import fastmcp_server
+        from . import fastmcp_server
 
         return fastmcp_server.server.http_app(path=PATH, json_response=True)
     return echo

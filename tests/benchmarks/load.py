@@ -104,6 +104,9 @@ class Load:
 
     def __init__(self, url: str, revision: str) -> None:
         self._url = urlsplit(url)
+        assert self._url.hostname is not None
+        assert self._url.port is not None
+        self._address = self._url.hostname, self._url.port
         self._revision = revision
         self._free: deque[Lane] = deque()
         self._all: list[Lane] = []
@@ -190,6 +193,6 @@ class Load:
 
     async def _new_lane(self) -> Lane:
         loop = asyncio.get_running_loop()
-        _, lane = await loop.create_connection(Lane, self._url.hostname, self._url.port)
+        _, lane = await loop.create_connection(Lane, *self._address)
         self._all.append(lane)
         return lane

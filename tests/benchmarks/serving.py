@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .measure import FASTMCP, FLOOR, OURS, SDK
-from .processes import HERE, environment
+from .processes import ROOT, environment
 
 SCRIPTED = {OURS: "ours", SDK: "official", FASTMCP: "fastmcp", FLOOR: "echo"}
 """What `http_server.py` calls each contender."""
@@ -39,7 +39,8 @@ class HttpServer:
 def serving(contender: str) -> Iterator[HttpServer]:
     """Run the server of a contender."""
     with subprocess.Popen(
-        [sys.executable, str(HERE / "http_server.py"), SCRIPTED[contender]],
+        [sys.executable, "-m", f"{__package__}.http_server", SCRIPTED[contender]],
+        cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
