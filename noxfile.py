@@ -42,7 +42,7 @@ def needs(session: nox.Session, group: str) -> None:
 def tests(session: nox.Session) -> None:
     """Unit, package, house and requirement tests, with branch coverage."""
     needs(session, "test")
-    arguments = session.posargs or ["--cov", "--cov-report=term"]
+    arguments = session.posargs or ["--cov", "--cov-report=term", "--numprocesses=auto"]
     session.run("python", "-m", "tests.requirements.coverage")
     session.run("pytest", *arguments)
 

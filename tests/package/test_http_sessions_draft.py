@@ -63,7 +63,7 @@ async def test_a_client_of_the_draft_has_what_a_session_has(revision: str) -> No
         await http.initialize(revision, {"roots": {}})
         fields: dict[str, Any] = {METHOD: "tools/call", NAME: "asks"}
         message = request(revision, "tools/call", {"name": "asks", "arguments": {}})
-        async with http.stream("POST", message, **fields) as stream:
+        async with http.stream("POST", message, fields=fields) as stream:
             question = await stream.message()
             assert question["method"] == "roots/list"
             answer: Any = {"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}}
@@ -72,7 +72,7 @@ async def test_a_client_of_the_draft_has_what_a_session_has(revision: str) -> No
         params = {"name": "counts", "arguments": {"to": 1, "wait": True}}
         message = request(revision, "tools/call", params, meta={"progressToken": "t"})
         fields = {METHOD: "tools/call", NAME: "counts"}
-        async with http.stream("POST", message, **fields) as stream:
+        async with http.stream("POST", message, fields=fields) as stream:
             assert (await stream.message())["method"] == "notifications/progress"
             last = stream.decoder.last_id
         web.released.set()  # a client that left is waited for: it may come back
