@@ -1,6 +1,6 @@
 """Prints the benchmark table; exits with 1 if a target is missed.
 
-python -m tests.benchmarks [--rounds N] [--only SECTION ...]
+python -m tests.benchmarks [--rounds N] [--only SECTION ...] [--lenient]
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, help="rounds of each measurement")
     parser.add_argument("--only", choices=SECTIONS, action="append", help="sections to run")
+    parser.add_argument("--lenient", action="store_true", help="a miss is said, and no failure")
     options = parser.parse_args()
     lines: list[Line] = []
     for name, (section, rounds) in SECTIONS.items():
@@ -78,7 +79,7 @@ def main() -> int:
     missed = [line.name for line in lines if not line.met]
     for name in missed:
         print(f"target missed: {name}", file=sys.stderr)
-    return 1 if missed else 0
+    return 1 if missed and not options.lenient else 0
 
 
 if __name__ == "__main__":
