@@ -253,7 +253,7 @@ def convert(value: Any, kind: Any) -> Any:
 
 def is_object(value: object) -> TypeGuard[Mapping[str, Any]]:
     """Whether decoded JSON is an object."""
-    return isinstance(value, Mapping)
+    return isinstance(value, (dict, Mapping))  # what it nearly always is comes first: it is quicker
 
 
 def is_many(value: object) -> TypeGuard[Sequence[Any]]:

@@ -15,7 +15,10 @@ from typing import Any, TypeVar
 
 import anyio
 
+from .._wire import is_object
 from ..errors import AnswerLostError, ConnectFailedError
+
+TOOLS_CALL = "tools/call"
 
 PAUSES = (0.0, 0.5, 1.0, 2.0)
 """Seconds before a request is asked again, one attempt after another."""
@@ -63,14 +66,12 @@ class Reissuing:
             else:
                 self._tools.discard(tool.name)
 
-    async def ask(
-        self, name: str, tool: str | None, ask: Callable[[], Awaitable[Result]]
-    ) -> Result:
+    async def ask(self, name: str, params: Any, ask: Callable[[], Awaitable[Result]]) -> Result:
         """Make a request, and make it again if its answer is lost and that does no harm.
 
         Args:
             name: The method.
-            tool: The tool that it calls, if it calls one.
+            params: Its params, of any form.
             ask: Makes the request, as a new one each time.
 
         Raises:
@@ -79,7 +80,7 @@ class Reissuing:
         try:
             return await ask()
         except AnswerLostError as error:
-            if name not in READING | SETTING and tool not in self._tools:
+            if name not in READING | SETTING and _tool_in(name, params) not in self._tools:
                 raise
             lost: AnswerLostError | ConnectFailedError = error
         for pause in PAUSES:
@@ -89,3 +90,11 @@ class Reissuing:
             except (AnswerLostError, ConnectFailedError) as error:
                 lost = error
         raise lost
+
+
+def _tool_in(name: str, params: Any) -> str | None:
+    """The tool that a request calls, if its params say so in a form that can be looked into."""
+    if name != TOOLS_CALL:
+        return None
+    tool = params.get("name") if is_object(params) else getattr(params, "name", None)
+    return tool if isinstance(tool, str) else None

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Raw
 
 from .._faces import typed_params
-from .._wire import UNSET, is_object, to_builtins
+from .._wire import UNSET, to_builtins
 from ..core.lifecycle import Session, declared
 from ..errors import (
     INVALID_PARAMS,
@@ -37,7 +37,7 @@ from ..peer import Peer
 from ..waiting import OnProgress
 from .answering import COMPLETE, Elicitations
 from .caching import STALE_AFTER_FAILURE, Key, ResponseCache
-from .reissuing import Reissuing
+from .reissuing import TOOLS_CALL, Reissuing
 from .standing import LASTING, Standing
 from .structured import OutputSchemas
 
@@ -50,7 +50,7 @@ PAGES = 10_000
 RESTORING_SECONDS = 10.0
 """How long a server may take for each request that is made again in a new session."""
 
-TOOLS_LIST, TOOLS_CALL = "tools/list", "tools/call"
+TOOLS_LIST = "tools/list"
 _REFUSED = (METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND)
 
 
@@ -310,14 +310,14 @@ class Requests:
         """Send a request, and once more if it was refused for headers that can be put right."""
         if self.known.standing.lost:
             await self.restore()
-        reissuing, tool = self.known.reissuing, _tool_in(name, params)
+        reissuing = self.known.reissuing
         try:
-            result = await reissuing.ask(name, tool, send)
+            result = await reissuing.ask(name, params, send)
         except RemoteError as error:
             self.known.elicitations.required(error)
             if not await self._listed_anew(name, error, timeout):
                 raise
-            return await reissuing.ask(name, tool, send)
+            return await reissuing.ask(name, params, send)
         if name in LASTING:
             self.known.standing.noted(name, params)
         elif self.known.standing.lost:
@@ -382,11 +382,3 @@ class Requests:
             session.peer_capabilities,
         )
         return to_builtins(await self._answer(exchange))
-
-
-def _tool_in(name: str, params: Any) -> str | None:
-    """The tool that a request calls, if its params say so in a form that can be looked into."""
-    if name != TOOLS_CALL:
-        return None
-    tool = params.get("name") if is_object(params) else getattr(params, "name", None)
-    return tool if isinstance(tool, str) else None
