@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType, ValidationError
 
 __all__ = [
+    "UNREADABLE",
     "UNSET",
     "Raw",
     "UnsetType",
@@ -30,7 +31,8 @@ __all__ = [
     "to_builtins",
 ]
 
-_DecodeError = msgspec.DecodeError
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises when bytes are no JSON, or none of the expected form."""
 
 
 class Variant(NamedTuple):

@@ -10,23 +10,40 @@ own, as if it had a task to itself.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import copy_context
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import anyio.lowlevel
 
+Result = TypeVar("Result")
+Step: TypeAlias = Callable[..., Any]
+
+
+def noticing(
+    coroutine: Coroutine[Any, Any, Result], on_wait: Callable[[], object]
+) -> Awaitable[Result]:
+    """Run a coroutine to its end; call `on_wait` once if it has to wait for something."""
+    return _driven(coroutine, on_wait, copy_context().run)
+
+
+def pausing(
+    coroutine: Coroutine[Any, Any, Result], on_wait: Callable[[], object]
+) -> Awaitable[Result]:
+    """The same for a coroutine of our own, whose context variables are those of this task."""
+    return _driven(coroutine, on_wait, _directly)
+
 
 @types.coroutine
-def noticing(
-    coroutine: Coroutine[Any, Any, None], on_wait: Callable[[], None]
-) -> Generator[Any, Any, None]:
-    """Run a coroutine to its end; call `on_wait` once if it has to wait for something."""
-    step = copy_context().run
+def _driven(
+    coroutine: Coroutine[Any, Any, Result], on_wait: Callable[[], object], step: Step
+) -> Generator[Any, Any, Result]:
+    """Run a coroutine of Python's kind to its end, each of its steps by `step`."""
     try:
         awaited = step(coroutine.send, None)
-    except StopIteration:
-        return
+    except StopIteration as end:
+        result: Result = end.value
+        return result
     on_wait()
     while True:
         thrown: BaseException | None = None
@@ -42,8 +59,13 @@ def noticing(
             awaited = (
                 step(coroutine.send, given) if thrown is None else step(coroutine.throw, thrown)
             )
-        except StopIteration:
-            return
+        except StopIteration as end:
+            result = end.value
+            return result
+
+
+def _directly(call: Callable[..., Result], *arguments: Any) -> Result:
+    return call(*arguments)
 
 
 async def check_own_failure(error: BaseException) -> None:

@@ -134,7 +134,7 @@ class HeaderMarks:
         from .framing.fields import encode_value, value_text  # loaded by the transport already
 
         for path, mark in marks.items():
-            value = _at(arguments, path)
+            value = value_at(arguments, path)
             if value is not None:
                 try:
                     headers[f"{self.prefix}{mark}"] = encode_value(value_text(value))
@@ -154,8 +154,8 @@ class HeaderMarks:
         return True
 
 
-def _at(arguments: Any, path: Path) -> Any:
-    """The argument at a path; `None` if there is none, or it is null."""
+def value_at(arguments: Any, path: Path) -> Any:
+    """The value at a path of members; `None` if there is none, or it is null."""
     here = arguments
     for name in path:
         if not is_object(here):

@@ -12,19 +12,18 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-import msgspec
 from msgspec import UNSET
 
-from .._wire import decoder
+from .._wire import UNREADABLE, decoder
 from ..core import jsonrpc
 from ..facts import Draft
 from ..framing import fields as http_fields
+from ..marks import value_at
 from .incoming import Incoming
 from .replies import Reply, refusal
-from .rules import MarksOf, value_at
+from .rules import MarksOf
 
 _REFUSED = 400
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _decode = decoder(dict[str, Any])
 
 
@@ -77,6 +76,6 @@ def _params(message: jsonrpc.Request | jsonrpc.Notification) -> Mapping[str, Any
     """Params as an object; empty if they are none, which the body is refused for."""
     params: Mapping[str, Any] = {}
     if message.params is not None:
-        with suppress(*_UNREADABLE):
+        with suppress(*UNREADABLE):
             params = _decode(message.params)
     return params

@@ -158,7 +158,7 @@ class Handshake:
         if isinstance(session, replies.Reply):
             await session.send(send)
             return
-        await self.table.remove(session)
+        await self.table.end(session)
         await replies.Reply(200).send(send)
 
     async def _initialize(

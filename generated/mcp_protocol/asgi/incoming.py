@@ -15,7 +15,7 @@ from msgspec import UNSET
 
 from ..framing.fields import JSON, media_type
 from ..framing.sse import MEDIA_TYPE as SSE
-from .patience import pausing
+from ..handover import pausing
 from .replies import Reply, refusal
 from .settings import Answers, Limits
 

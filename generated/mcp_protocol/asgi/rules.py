@@ -13,12 +13,13 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw
 
-from .._wire import decoder, is_object
+from .._wire import UNREADABLE, decoder
 from ..core import jsonrpc
 from ..core.shared import Shared
 from ..errors import HeaderMismatchError, InvalidParamsError, UnsupportedRevisionError
 from ..facts import Facts, Headers, Lifecycle, Revisions
 from ..framing import fields as http_fields
+from ..marks import value_at
 from .incoming import Incoming
 
 MarksOf: TypeAlias = Callable[[str], Mapping[tuple[str, ...], str]]
@@ -33,7 +34,6 @@ that they have to be.
 
 _ARGUMENTS = "arguments"
 _META = "_meta"
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _decode_any = decoder(Any)
 
 
@@ -66,7 +66,7 @@ class PerRequestRules:
             return self._nothing
         try:
             return self._read(message.params)
-        except _UNREADABLE:
+        except UNREADABLE:
             return None
 
     def apply(self, incoming: Incoming, claim: Claim) -> bool:
@@ -199,18 +199,8 @@ def _decoded(arguments: Any) -> Any:
     """
     try:
         return None if arguments is UNSET else _decode_any(arguments)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise InvalidParamsError(f"params.arguments: {error}") from None
-
-
-def value_at(arguments: Any, path: tuple[str, ...]) -> Any:
-    """The value at a path of members; `None` if there is none, or it is null."""
-    here = arguments
-    for name in path:
-        if not is_object(here):
-            return None
-        here = here.get(name)
-    return here
 
 
 def _check_value(

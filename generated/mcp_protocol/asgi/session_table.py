@@ -51,14 +51,19 @@ class SessionTable:
             if idle is None:
                 return False
             self._enter(session)
-            await self._end(idle)
+            await self.end(idle)
         else:
             self._enter(session)
         return True
 
-    async def remove(self, session: HttpSession) -> None:
-        """End a session."""
-        await self._end(session)
+    async def end(self, session: HttpSession) -> None:
+        """End a session, whatever goes wrong with it."""
+        self._sessions.pop(session.id, None)
+        try:
+            with anyio.CancelScope(shield=True):
+                await session.close()
+        except Exception:
+            logger.exception("a session did not end well")
 
     async def expire(self) -> None:
         """End sessions as they become idle, until cancelled."""
@@ -74,12 +79,12 @@ class SessionTable:
         self._closed = True
         for session in list(self._sessions.values()):
             if not session.users:
-                await self._end(session)
+                await self.end(session)
 
     async def close(self) -> None:
         """End them all."""
         while self._sessions:
-            await self._end(next(iter(self._sessions.values())))
+            await self.end(next(iter(self._sessions.values())))
 
     async def _end_idle(self, seconds: float) -> float:
         """End what is idle for too long; return when to look again."""
@@ -89,18 +94,10 @@ class SessionTable:
                 continue
             if session.last_used + seconds > now:
                 return session.last_used + seconds
-            await self._end(session)
+            await self.end(session)
         return now + seconds
 
     def _enter(self, session: HttpSession) -> None:
         self._sessions[session.id] = session
         session.open()
         self._added.set()
-
-    async def _end(self, session: HttpSession) -> None:
-        self._sessions.pop(session.id, None)
-        try:
-            with anyio.CancelScope(shield=True):
-                await session.close()
-        except Exception:
-            logger.exception("a session did not end well")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from msgspec import Raw
 
+from .._wire import UNREADABLE
 from ..errors import InvalidParamsError, RemoteProtocolError
 from ..facts import Method
 from .outgoing import Call
@@ -20,7 +20,7 @@ def decode_params(method: Method, params: Raw | None) -> Any:
         return None
     try:
         return method.decode_params(b"{}" if params is None else params)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         if params is not None and bytes(params) == b"null":
             return decode_params(method, None)
         raise InvalidParamsError(f"{method.name}: params: {error}") from None

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from .._wire import encode
+from .._wire import UNREADABLE, encode
 from ..channel import RequestId
 from ..errors import NO_DATA, InvalidRequestError, ParseError, ProtocolError
 
@@ -92,8 +92,6 @@ _decode_list = msgspec.json.Decoder(list[Raw]).decode
 _decode_error = msgspec.json.Decoder(_Error).decode
 _check_syntax = msgspec.json.Decoder(Raw).decode
 
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-
 
 def parse(data: bytes | Raw) -> Message:
     """Sort one message; a JSON array is malformed (`parse_batch` takes those)."""
@@ -101,7 +99,7 @@ def parse(data: bytes | Raw) -> Message:
         envelope = _decode_envelope(data)
     except msgspec.ValidationError:
         return _no_object(data)
-    except _UNREADABLE as broken:
+    except UNREADABLE as broken:
         return Malformed(None, ParseError(f"expected JSON: {broken}"), True)
     identifier = envelope.id
     readable = type(identifier) is int or type(identifier) is str
@@ -132,7 +130,7 @@ def parse_batch(data: bytes) -> list[Message]:
     """
     try:
         parts = _decode_list(data)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         return [Malformed(None, ParseError(f"expected JSON: {error}"), True)]
     if not parts:
         return [Malformed(None, InvalidRequestError("expected messages, got an empty array"), True)]
@@ -143,7 +141,7 @@ def _no_object(data: bytes | Raw) -> Malformed:
     """What is no object may be no JSON either: the decoder stops at the first sign of it."""
     try:
         _check_syntax(data)
-    except _UNREADABLE as broken:
+    except UNREADABLE as broken:
         return Malformed(None, ParseError(f"expected JSON: {broken}"), True)
     return Malformed(None, InvalidRequestError("expected a JSON object as message"), True)
 
@@ -158,7 +156,7 @@ def _result(identifier: RequestId, result: Raw) -> Result | Malformed:
 def _failure(identifier: RequestId | None, raw: Raw) -> Failure | Malformed:
     try:
         error = _decode_error(raw)
-    except _UNREADABLE as reason:
+    except UNREADABLE as reason:
         return Malformed(
             identifier, InvalidRequestError(f"error object: {reason}"), False, response=True
         )

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from .._wire import convert, decoder, is_object
+from .._wire import UNREADABLE, convert, decoder, is_object
 from ..errors import InvalidParamsError, UnsupportedRevisionError
 from ..facts import Lifecycle, Revision, Revisions
 from ..mending import readable
@@ -49,7 +49,7 @@ def _raw_meta(params: Raw | None) -> bytes | None:
         return None
     try:
         meta = _find_meta(raw).meta
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise InvalidParamsError(f"params: {error}") from None
     return None if meta is UNSET else bytes(meta)
 
@@ -59,7 +59,7 @@ def _read(raw: bytes | None) -> Mapping[str, Any]:
         return _NO_META
     try:
         meta: Mapping[str, Any] = _decode_meta(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise InvalidParamsError(f"params._meta: {error}") from None
     return meta
 

@@ -5,46 +5,14 @@ The scope that ends the waiting is entered before all else, for what is waited f
 
 from __future__ import annotations
 
-import types
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 import anyio
 
+from ..handover import pausing
+
 Result = TypeVar("Result")
-
-
-@types.coroutine
-def pausing(
-    coroutine: Coroutine[Any, Any, Result], on_pause: Callable[[], object]
-) -> Generator[Any, Any, Result]:
-    """Run a coroutine to its end in this task, in this task's own context.
-
-    Args:
-        coroutine: A coroutine of our own: Python's kind.
-        on_pause: Called once if it has to wait for something.
-    """
-    try:
-        awaited = coroutine.send(None)
-    except StopIteration as end:
-        result: Result = end.value
-        return result
-    on_pause()
-    while True:
-        thrown: BaseException | None = None
-        given: Any = None
-        try:
-            given = yield awaited
-        except GeneratorExit:
-            coroutine.close()
-            raise
-        except BaseException as error:  # a cancellation: the coroutine's to deal with
-            thrown = error
-        try:
-            awaited = coroutine.send(given) if thrown is None else coroutine.throw(thrown)
-        except StopIteration as end:
-            result = end.value
-            return result
 
 
 async def within(

@@ -22,13 +22,13 @@ from ..errors import (
     ProtocolError,
 )
 from ..facts import Facts
+from ..handover import pausing
 from ..peer import Peer
 from ..server import Service, Session
 from . import incoming as http
 from . import replies
 from .background import Background
 from .open_streams import OpenStreams
-from .patience import pausing
 from .rules import Claim, PerRequestRules
 from .settings import HttpSettings
 from .wire import EventWire, until_gone

@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
-import msgspec
 from msgspec import UNSET
 
-from .._wire import to_builtins
+from .._wire import UNREADABLE, to_builtins
 from ..channel import RequestId
 from ..errors import (
     InvalidParamsError,
@@ -240,7 +239,7 @@ class Receiver:
         try:
             result = call.method.decode_result(message.result)
             check_result_type(call, result)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except UNREADABLE as error:
             failure = RemoteProtocolError(f"{call.method.name}: result: {error}")
             return [RequestFailed(message.id, failure)]
         except RemoteProtocolError as failure:
