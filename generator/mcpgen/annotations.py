@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mcpgen.jsonvalues import Json, Node
+from mcpgen.literals import Code, literal
 from mcpgen.plain import target
 
 _SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+_STRING = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_TOKEN = re.compile(rf"{_STRING}|(?P<open>\[)|(?P<close>\])|(?P<bar> \| )")
+_NAME = re.compile(rf"{_STRING}|(?<![.\w])(?P<name>[^\W\d]\w*)")
 
 
 @dataclass(frozen=True)
@@ -26,10 +31,10 @@ HELD = Containers("list", "dict")
 """For results: what the models hold."""
 
 
-def annotation(node: Node, containers: Containers = HELD) -> str:
+def annotation(node: Node, containers: Containers = HELD) -> Code:
     """The type of a property, definitions written as `models.Name`; bounds are left out."""
     if "$ref" in node:
-        return f"models.{target(node)}"
+        return Code(f"models.{target(node)}")
     if "const" in node:
         return _literal([node["const"]])
     if "enum" in node:
@@ -38,32 +43,37 @@ def annotation(node: Node, containers: Containers = HELD) -> str:
         return union(annotation(member, containers) for member in node["anyOf"])
     match node.get("type"):
         case "array":
-            return f"{containers.array}[{annotation(node['items'], containers)}]"
+            return Code(f"{containers.array}[{annotation(node['items'], containers)}]")
         case "object":
             inner = annotation(node.get("additionalProperties", {}), containers)
-            return f"{containers.map}[str, {inner}]"
+            return Code(f"{containers.map}[str, {inner}]")
         case str() as kind:
-            return _SCALARS[kind]
+            return Code(_SCALARS[kind])
         case _:
-            return "Any"
+            return Code("Any")
 
 
-def union(types: Iterable[str]) -> str:
+def union(types: Iterable[str]) -> Code:
     """Several types as one, each named once."""
-    return " | ".join(dict.fromkeys(part for kind in types for part in _parts(kind)))
+    return Code(" | ".join(dict.fromkeys(part for kind in types for part in _parts(kind))))
+
+
+def names_in(kind: str) -> list[str]:
+    """The names that a type refers to; of a dotted name the first part, of a string nothing."""
+    return [found["name"] for found in _NAME.finditer(kind) if found["name"]]
 
 
 def _parts(kind: str) -> list[str]:
     """The members of a union that is already written; what is inside brackets stays whole."""
-    parts = [""]
-    depth = 0
-    for token in kind.split(" | "):
-        parts[-1] = f"{parts[-1]} | {token}" if depth else token
-        depth += token.count("[") - token.count("]")
-        if not depth:
-            parts.append("")
-    return parts[:-1]
+    parts: list[str] = []
+    depth = start = 0
+    for token in _TOKEN.finditer(kind):
+        depth += (token["open"] is not None) - (token["close"] is not None)
+        if token["bar"] and not depth:
+            parts.append(kind[start : token.start()])
+            start = token.end()
+    return [*parts, kind[start:]]
 
 
-def _literal(values: Sequence[Json]) -> str:
-    return f"Literal[{', '.join(repr(value) for value in values)}]"
+def _literal(values: Sequence[Json]) -> Code:
+    return Code(f"Literal[{', '.join(literal(value) for value in values)}]")

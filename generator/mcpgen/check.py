@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mcpgen import __version__, manifest, output, pipeline, schema
+from mcpgen import directory as directories
 from mcpgen.errors import OutputError, UsageError
 
 
@@ -52,10 +53,16 @@ def check(directory: Path, named: pipeline.Source | None = None) -> Report:
         named: The schema file it was made from, if it was made from one.
 
     Raises:
-        OutputError: The directory is not a package of mcpgen's.
+        OutputError: The directory is not a package of mcpgen's, or holds links.
+        ManifestError: Its manifest is malformed.
         UsageError: The package was made from a schema file that was not named.
     """
-    record = manifest.read(directory)
+    with directories.locked(directory.resolve()):
+        return _checked(directory, named)
+
+
+def _checked(directory: Path, named: pipeline.Source | None) -> Report:
+    record = directories.read_manifest(directory)
     if record is None:
         raise OutputError(f"{directory}: expected a package of mcpgen's, got no {manifest.NAME}")
     sources = tuple(_source(name, origin, named) for name, origin in record.revisions.items())
@@ -105,6 +112,7 @@ def _changed_generator(record: manifest.Manifest) -> str:
 
 def _compared(report: Report, record: manifest.Manifest, files: Mapping[str, str]) -> Report:
     paths = sorted({*files, *record.files} - {manifest.NAME})
+    directories.refuse_links(report.directory, paths)
     diffs: dict[str, str] = {}
     for path in paths:
         place = report.directory / path

@@ -74,8 +74,8 @@ def _common(command: Any) -> Any:
     "--schema",
     "schema_file",
     type=_FILE,
-    help="Generate from this schema file, such as a draft; a date in its name or its folder's"
-    " names the revision.",
+    help="Generate from this schema file, JSON or TypeScript (.ts, .d.ts), such as a draft; a date"
+    " in its name or its folder's names the revision.",
 )
 @click.option(
     "--facts",
@@ -189,6 +189,23 @@ def verify(console: Console, against: Path, quiet: bool) -> None:
     console.quiet |= quiet
     if not commands.verify(console, against):
         sys.exit(1)
+
+
+@schema.command()
+@click.argument("typescript_file", type=_FILE, metavar="SCHEMA.TS")
+@click.argument("json_file", type=_FILE, metavar="SCHEMA.JSON")
+@_common
+@click.pass_obj
+def errata(console: Console, typescript_file: Path, json_file: Path, quiet: bool) -> None:
+    """Print where SCHEMA.JSON does not say what SCHEMA.TS says, as text for an errata.toml.
+
+    The TypeScript is taken as the truth. Definitions that only one of the files has are listed in
+    comments.
+    """
+    from mcpgen import commands
+
+    console.quiet |= quiet
+    commands.errata(console, typescript_file, json_file)
 
 
 def main(words: Sequence[str] | None = None) -> NoReturn:

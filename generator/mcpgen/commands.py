@@ -54,7 +54,7 @@ def generate(
     Raises:
         McpgenError: An input is wrong, or the directory cannot be written.
     """
-    output.recorded(directory.resolve())
+    output.expect_own(directory)
     names = ", ".join(source.revision for source in request.sources)
     for source in request.sources:
         if source.origin == "file":
@@ -180,3 +180,13 @@ def verify(console: Console, checkout: Path) -> bool:
         other = "" if verdict.same_file else ", another file than the one on record"
         console.summary(f"{entry.name}: {said}{other}")
     return same
+
+
+def errata(console: Console, typescript_file: Path, json_file: Path) -> None:
+    """Print what corrects a schema in JSON to what its TypeScript says, as an errata file.
+
+    Raises:
+        SchemaError: One of the files cannot be read.
+    """
+    found = schema.disagreements(typescript_file, json_file)
+    console.text(schema.errata_text(found) or "# the JSON says what the TypeScript says")

@@ -4,6 +4,7 @@
     +-- UsageError          the command line asks for something that cannot be (exit code 2)
     +-- InputError          a file that was read is wrong: file, JSON pointer, expected, came
     |   +-- SchemaError     a schema
+    |   |   +-- TypeScriptError   one in TypeScript: file, line, column, expected, came
     |   +-- ErrataError     an errata.toml
     |   +-- FactsError      a facts.toml
     |   +-- DocsError       docs.toml
@@ -18,6 +19,9 @@ from __future__ import annotations
 
 import json
 from typing import Any, ClassVar
+
+_POINTER = 300
+"""Characters of a JSON pointer that an error shows."""
 
 
 class McpgenError(Exception):
@@ -43,7 +47,8 @@ class InputError(McpgenError):
     """
 
     def __init__(self, source: str, pointer: str, expected: str, came: str) -> None:
-        super().__init__(f"{source}#{pointer}: expected {expected}, got {came}")
+        where = safe_text(pointer, _POINTER)
+        super().__init__(f"{source}#{where}: expected {expected}, got {came}")
         self.source = source
         self.pointer = pointer
         self.expected = expected
@@ -52,6 +57,24 @@ class InputError(McpgenError):
 
 class SchemaError(InputError):
     """A schema is not one, or not one of the protocol."""
+
+
+class TypeScriptError(SchemaError):
+    """A schema in TypeScript holds something that cannot be read.
+
+    Args:
+        source: The file, as the user knows it.
+        line: The line, from 1.
+        column: The character in the line, from 1.
+        expected: What should be there.
+        came: What is there.
+    """
+
+    def __init__(self, source: str, line: int, column: int, expected: str, came: str) -> None:
+        super().__init__(source, "", expected, came)
+        self.args = (f"{source}:{line}:{column}: expected {expected}, got {came}",)
+        self.line = line
+        self.column = column
 
 
 class ErrataError(InputError):
@@ -78,7 +101,16 @@ class OutputError(McpgenError):
     """The directory to write to, or to check, is not as it must be."""
 
 
+def safe_text(text: str, limit: int = 200) -> str:
+    """A foreign text for an error: one line, cut at `limit` characters.
+
+    Characters that a terminal acts on, and those that cannot be encoded, are written as escapes.
+    """
+    cut = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[:limit])
+    return cut if len(text) <= limit else f"{cut}..."
+
+
 def shown(value: Any, limit: int = 60) -> str:
     """A value as short JSON, for the end of an error text."""
     text = json.dumps(value, default=str)
-    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+    return safe_text(text if len(text) <= limit else f"{text[: limit - 3]}...")

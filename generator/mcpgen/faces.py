@@ -20,7 +20,10 @@ from mcpgen.texts import Texts, arguments, docstring
 CURSOR = "cursor"
 _ANSWER_TO = {"inputResponses": "inputRequests", "requestState": "inputRequests", "task": "task"}
 """Params that no face has, and the member by which a result tells that it answers to them."""
-_TAKEN = frozenset({"fields", "meta", "on_progress", "result", "rows", "self", "timeout"})
+_TAKEN = (
+    *("fields", "in_thread", "meta", "on_progress", "result", "rows", "self", "timeout"),
+    *("to_builtins", "told", "wire_params"),
+)
 """Names that the coroutines of a face need for themselves."""
 _INDENT = 8
 
@@ -51,7 +54,7 @@ class Call:
     Attributes:
         name: The wire's name.
         python_name: The coroutine's name.
-        doc: Its docstring.
+        doc: Its docstring, quotes included, like the next two.
         page_doc: The docstring of the coroutine that gets one page.
         handler_doc: The docstring of the handler.
         params: Type of the params, for handlers, `None` among them where they may be absent.
@@ -174,9 +177,10 @@ class _Maker:
             return ()
         left_out = {META, *self._left_out(method)}
         python = names.members(params.properties)
+        free = names.members((*_TAKEN, *python.values()))
         found = [
             Argument(
-                name=f"{python[wire]}_" if python[wire] in _TAKEN else python[wire],
+                name=free[python[wire]],
                 field=python[wire],
                 type=annotation(node, GIVEN),
                 required=wire in params.required,

@@ -7,12 +7,12 @@ not repeated here: methods, directions, params, most results, batching, the kind
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from mcpgen import schema
-from mcpgen.errors import FactsError
+from mcpgen.errors import FactsError, shown
 from mcpgen.tables import convert, read_toml
 
 
@@ -223,6 +223,45 @@ def load(revision: str) -> Facts:
         FactsError: The file is malformed.
     """
     return load_file(schema.entry(revision).folder / "facts.toml", revision)
+
+
+_CODES = {
+    "HEADER_MISMATCH": "header_mismatch",
+    "MISSING_REQUIRED_CLIENT_CAPABILITY": "missing_capability",
+    "RESOURCE_NOT_FOUND": "resource_not_found",
+    "UNSUPPORTED_PROTOCOL_VERSION": "unsupported_revision",
+    "URL_ELICITATION_REQUIRED": "url_elicitation_required",
+}
+"""Conditions by the name of the constant that states their code in TypeScript."""
+
+_RESERVED = range(-32099, -32019)
+
+
+def with_constants(facts: Facts, loaded: schema.Schema) -> Facts:
+    """The facts with the error codes that a schema states as constants, which only TypeScript does.
+
+    Raises:
+        SchemaError: A constant of that name is no integer.
+    """
+    codes: dict[str, int] = {}
+    for name, condition in _CODES.items():
+        code = loaded.constants.get(name, 0)
+        if type(code) is not int:
+            raise loaded.error("", f"an integer as the error code {name}", shown(code))
+        if code:
+            codes[condition] = code
+    if not codes:
+        return facts
+    errors = facts.errors
+    defined = errors.defined
+    if defined is not None:
+        replaced = {getattr(errors, condition) for condition in codes}
+        kept = [code for code in defined if code not in replaced]
+        stated = [code for code in codes.values() if code in _RESERVED]
+        defined = tuple(sorted({*kept, *stated}))
+    retired = tuple(code for code in errors.retired if code not in codes.values())
+    changed = replace(errors, **codes, defined=defined, retired=retired)
+    return replace(facts, errors=changed)
 
 
 def load_file(path: Path, revision: str | None = None) -> Facts:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from mcpgen.annotations import names_in
 from mcpgen.faces import Call, Face
-
-_WORD = re.compile(r"[A-Za-z_]+")
 
 
 @dataclass(frozen=True)
@@ -95,10 +93,10 @@ def _called(face: Face) -> Iterator[str]:
     for call in (*face.requests, *face.notifications):
         yield "Any"
         for argument in call.arguments:
-            yield from _WORD.findall(argument.type)
+            yield from names_in(argument.type)
             if not argument.required:
                 yield from ("UNSET", "UnsetType")
-        yield from _WORD.findall(call.answer)
+        yield from names_in(call.answer)
 
 
 def _handled(face: Face) -> Iterator[str]:
@@ -107,4 +105,4 @@ def _handled(face: Face) -> Iterator[str]:
     calls: tuple[Call, ...] = (*face.requests, *face.notifications)
     for call in calls:
         yield "Exchange"
-        yield from _WORD.findall(f"{call.params} {call.result}")
+        yield from names_in(f"{call.params} {call.result}")

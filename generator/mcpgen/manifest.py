@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,6 +18,13 @@ from mcpgen.errors import ManifestError
 from mcpgen.tables import Place, convert
 
 NAME = "mcpgen.json"
+
+FILE_PATH = "a relative path of letters, digits, '.', '-' and '_' between single '/'"
+"""What a path of a file within a package is; see `is_file_path`."""
+
+_PART = r"\w(?:[\w.-]*[\w-])?"
+_is_file_path = re.compile(rf"{_PART}(?:/{_PART})*", re.ASCII).fullmatch
+_is_version = re.compile(r"[\w.+!-]{1,60}", re.ASCII).fullmatch
 
 
 @dataclass(frozen=True)
@@ -91,9 +99,31 @@ def read(directory: Path) -> Manifest | None:
         return None
     try:
         document: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ManifestError(str(path), "", "JSON text", str(error)) from error
-    return convert(document, Manifest, Place(str(path), ManifestError))
+    place = Place(str(path), ManifestError)
+    record = convert(document, Manifest, place)
+    _check_texts(record, place)
+    return record
+
+
+def _check_texts(record: Manifest, place: Place) -> None:
+    """Refuse texts that mcpgen never writes: they become paths, code and lines on a terminal."""
+    if not _is_version(record.mcpgen):
+        raise place.at("mcpgen").error("a version", record.mcpgen)
+    if not record.package.isidentifier():
+        raise place.at("package").error("a name that Python can import", record.package)
+    for name in record.revisions:
+        if not _is_version(name):
+            raise place.at("revisions").at(name).error("the name of a revision", name)
+    for path in record.files:
+        if not is_file_path(path):
+            raise place.at("files").at(path).error(FILE_PATH, path)
+
+
+def is_file_path(path: str) -> bool:
+    """Whether a text is a path within a package: relative, normalized, the same on each system."""
+    return _is_file_path(path) is not None
 
 
 def fingerprint(text: str) -> str:

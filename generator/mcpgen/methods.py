@@ -6,6 +6,7 @@ The schema's unions by direction say who sends what. A result is what the facts 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -26,6 +27,8 @@ _UNIONS: Mapping[str, tuple[Role, Kind]] = {
     "ClientNotification": ("client", "notification"),
     "ServerNotification": ("server", "notification"),
 }
+_NAME = re.compile(r"[A-Za-z0-9_$][A-Za-z0-9_$./:-]{0,199}")
+_NAME_RULE = "a method of 1 to 200 letters, digits and $ . / : _ -, the first none of . / : -"
 _INPUTS = "InputRequest"
 """The union of what a server may ask inside a result."""
 _HANDSHAKE = "InitializeRequest"
@@ -109,6 +112,8 @@ def derive(normal: Normal, facts: Facts) -> Methods:
         for message in _messages(normal, union)
     ]
     asked = [table.method(message, "server", "request") for message in _messages(normal, _INPUTS)]
+    _check_unique(normal, found)
+    _check_unique(normal, asked)
     definitions = {**normal.definitions, **table.added}
     client = {method.type for method in found if method.sender == "client"}
     return Methods(
@@ -118,6 +123,20 @@ def derive(normal: Normal, facts: Facts) -> Methods:
         handshake=_HANDSHAKE in client,
         batching=_BATCH in normal.definitions,
     )
+
+
+def _check_unique(normal: Normal, methods: Sequence[Method]) -> None:
+    """Refuse two messages of one sender with one name, on the wire or in Python."""
+    seen: dict[tuple[Role, str, str], str] = {}
+    for method in methods:
+        for named in (("method", method.name), ("Python name", method.python_name)):
+            other = seen.setdefault((method.sender, *named), method.type)
+            if other != method.type:
+                raise normal.schema.error(
+                    normal.definitions[method.type].pointer,
+                    f"a {named[0]} of its own",
+                    f"{shown(named[1])}, as {other} has",
+                )
 
 
 def _messages(normal: Normal, union: str) -> Sequence[Definition]:
@@ -141,6 +160,10 @@ class _Table:
         if not isinstance(name, str):
             raise self.normal.schema.error(
                 f"{message.pointer}/properties", "a method with a const", shown(list(properties))
+            )
+        if not _NAME.fullmatch(name):
+            raise self.normal.schema.error(
+                f"{message.pointer}/properties/method/const", _NAME_RULE, shown(name)
             )
         node = properties.get("params")
         params = target(node) if node and "$ref" in node else None

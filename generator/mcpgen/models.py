@@ -7,20 +7,25 @@ decide unions without tags, what else to check, and the documentation.
 
 from __future__ import annotations
 
+import ast
 import json
 import warnings
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from mcpgen import names, paths
+from mcpgen.errors import SchemaError, safe_text, shown
 from mcpgen.jsonvalues import Node
+from mcpgen.literals import ascii_source, docstring, literal
 from mcpgen.plain import Check, Definition, Fixed, Normal, Range
 from mcpgen.texts import WIDTH, Doc
 from mcpgen.unions import Variant
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_WHOLE = "AllDefinitions_"
+"""What the module's own type would be called, which is not written; no definition has this name."""
 _OF_PACKAGE = {"Untagged": ".._wire", "Variant": ".._wire"}
 
 
@@ -37,13 +42,10 @@ def render(
         unions: Those that need tests.
         docs: Documentation of every definition.
         title: The module's docstring.
-    """
-    # datamodel-code-generator takes long to import; only this function needs it
-    from datamodel_code_generator import generate
-    from datamodel_code_generator.enums import DataModelType, InputFileType
-    from datamodel_code_generator.format import Formatter, PythonVersion
-    from datamodel_code_generator.parser import LiteralType
 
+    Raises:
+        SchemaError: A definition cannot become what its name says.
+    """
     extra: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     aliases: dict[str, str] = {}
     definitions: dict[str, Node] = {}
@@ -52,6 +54,33 @@ def render(
         definitions[name] = _input(definition)
         aliases |= {f"{name}.{wire}": member for wire, member in python.items() if wire != member}
         extra[name] = _extra(definition, python, docs[name], unions.get(name, ()))
+
+    def generated(chosen: Mapping[str, Node]) -> str:
+        return _generated(chosen, extra, aliases, _imports(normal, unions), title)
+
+    try:
+        source = generated(definitions)
+    except (
+        Exception
+    ) as error:  # of whatever kind: the schema is to blame, and the user is told where
+        raise _refusal(normal, definitions, generated, error) from error
+    _check(source, normal)
+    return source
+
+
+def _generated(
+    definitions: Mapping[str, Node],
+    extra: defaultdict[str, dict[str, Any]],
+    aliases: Mapping[str, str],
+    imports: list[str],
+    title: str,
+) -> str:
+    # datamodel-code-generator takes long to import; only this function needs it
+    from datamodel_code_generator import generate
+    from datamodel_code_generator.enums import DataModelType, InputFileType
+    from datamodel_code_generator.format import Formatter, PythonVersion
+    from datamodel_code_generator.parser import LiteralType
+
     with warnings.catch_warnings():
         # It warns of unions without tags; those are ours to decide.
         warnings.simplefilter("ignore")
@@ -60,11 +89,12 @@ def render(
             input_file_type=InputFileType.JsonSchema,
             output_model_type=DataModelType.MsgspecStruct,
             target_python_version=PythonVersion.PY_311,
+            class_name=_WHOLE,
             custom_template_dir=_templates(),
             extra_template_data=extra,
-            additional_imports=_imports(normal, unions),
+            additional_imports=imports,
             import_overrides=_OF_PACKAGE,
-            custom_file_header=f'"""{title}"""',
+            custom_file_header=docstring(title),
             formatters=[Formatter.BUILTIN],
             builtin_format_line_length=WIDTH,
             settings_path=_templates(),
@@ -80,7 +110,62 @@ def render(
             use_type_alias=True,
             use_union_operator=True,
         )
-    return str(source)
+    return ascii_source(str(source))
+
+
+def _refusal(
+    normal: Normal,
+    definitions: Mapping[str, Node],
+    generated: Callable[[Mapping[str, Node]], str],
+    error: Exception,
+) -> SchemaError:
+    """The error for definitions that no module can be made of, with the first one to blame."""
+    blank: Mapping[str, Node] = {name: {"type": "object"} for name in definitions}
+    pointer = "/$defs"
+    for name, node in definitions.items():
+        try:
+            generated({**blank, name: node})
+        except Exception as own:  # the same as above, for one definition
+            pointer, error = normal.definitions[name].pointer, own
+            break
+    came = f"{type(error).__name__}: {error}"
+    return normal.schema.error(pointer, "what can become Python", safe_text(came))
+
+
+def _check(source: str, normal: Normal) -> None:
+    """Check that each definition has its own name and members, and hides no import.
+
+    Raises:
+        SchemaError: A definition was renamed, left out, or changed in its members.
+    """
+    module = ast.parse(source)
+    written = dict(_written(module.body))
+    imported = {
+        name.asname or name.name
+        for statement in module.body
+        if isinstance(statement, ast.ImportFrom)
+        for name in statement.names
+    }
+    for name, definition in normal.definitions.items():
+        members = set(names.members(definition.properties).values())
+        same = name in written and written[name] == (members if definition.is_object else None)
+        if not same or name in imported:
+            expected = "a definition whose names Python can use"
+            raise normal.schema.error(definition.pointer, expected, shown(name))
+
+
+def _written(body: Iterable[ast.stmt]) -> Iterator[tuple[str, set[str] | None]]:
+    """The names that a module defines; for a Struct with its members."""
+    for statement in body:
+        match statement:
+            case ast.ClassDef(name=name, bases=[ast.Name(id="Struct")]):
+                yield name, {member for member, _ in _written(statement.body)}
+            case ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+                yield name, None
+            case ast.If():
+                yield from _written([*statement.body, *statement.orelse])
+            case _:
+                pass
 
 
 def _templates() -> Path:
@@ -120,6 +205,7 @@ def _extra(
         "tag": _tag(definition, python, doc),
         "schemas": _checks(definition, python, Fixed),
         "ranges": _checks(definition, python, Range),
+        "literal": literal,
         "variants": [
             {
                 "type": variant.type,
@@ -134,10 +220,22 @@ def _extra(
 
 def _checks(definition: Definition, python: Mapping[str, str], kind: type[Check]) -> list[Node]:
     return [
-        {**vars(check), "name": python[check.wire], "required": check.wire in definition.required}
+        {
+            **vars(check),
+            "name": python[check.wire],
+            "required": check.wire in definition.required,
+            "message": f"{safe_text(check.wire)}: expected {_expected(check)}",
+        }
         for check in definition.checks
         if isinstance(check, kind)
     ]
+
+
+def _expected(check: Check) -> str:
+    """What a member must be, for the error of one that is not."""
+    if isinstance(check, Range):
+        return f"{check.least} to {check.most}, got "
+    return f'a JSON Schema with "{safe_text(check.keyword)}": "{safe_text(check.value)}"'
 
 
 def _tag(definition: Definition, python: Mapping[str, str], doc: Doc) -> Node | None:

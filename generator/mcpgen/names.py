@@ -9,14 +9,18 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SEPARATOR = re.compile(r"[^A-Za-z0-9]+")
+_CLASS = re.compile(r"[A-Z][A-Za-z0-9]*")
+_LONGEST = 100
+"""Characters of a Python name; longer ones are cut."""
 _MESSAGE_ENDS = ("Request", "Notification")
 
-SHADOWING = frozenset({"bool", "dict", "float", "int", "list", "str"})
-"""Names that annotations of the same class need for themselves."""
+SHADOWING = frozenset({"bool", "dict", "field", "float", "int", "list", "str"})
+"""Names that annotations and defaults of the same class need for themselves."""
 
 
 def words(name: str) -> list[str]:
@@ -27,7 +31,7 @@ def words(name: str) -> list[str]:
 
 def snake(wire: str) -> str:
     """The Python name for a member: snake_case, no keyword, and nothing that annotations need."""
-    name = "_".join(words(wire)) or "empty"
+    name = "_".join(words(wire))[:_LONGEST].rstrip("_") or "empty"
     if name[0].isdigit():
         name = f"n{name}"
     return f"{name}_" if keyword.iskeyword(name) or name in SHADOWING else name
@@ -36,7 +40,7 @@ def snake(wire: str) -> str:
 def pascal(wire: str) -> str:
     """A member's name as a part of a type's name: `requestedSchema` gives `RequestedSchema`."""
     parts = [part for part in _SEPARATOR.split(wire.rpartition("/")[2]) if part]
-    return "".join(part[:1].upper() + part[1:] for part in parts)
+    return "".join(part[:1].upper() + part[1:] for part in parts)[:_LONGEST]
 
 
 def message_name(type_name: str) -> str:
@@ -59,20 +63,25 @@ def folder(revision: str) -> str:
 
 def is_class_name(name: str) -> bool:
     """Whether a definition's name can be the name of a Python class as it stands."""
-    return name.isidentifier() and not keyword.iskeyword(name) and not hasattr(builtins, name)
+    free = not keyword.iskeyword(name) and not hasattr(builtins, name)
+    return free and _CLASS.fullmatch(name) is not None
 
 
 def members(wires: Iterable[str]) -> Mapping[str, str]:
     """Python names for the members of one object, by wire name, no two alike.
 
-    A name that is taken gets underscores at its end: the first of the members keeps it plain.
+    A name that is taken gets an underscore at its end, or two, then a number: the first of the
+    members keeps it plain.
     """
     found: dict[str, str] = {}
     taken: set[str] = set()
+    counts: Counter[str] = Counter()
     for wire in wires:
-        name = snake(wire)
+        plain = name = snake(wire)
         while name in taken:
-            name += "_"
+            counts[plain] += 1
+            number = counts[plain]
+            name = plain + "_" * number if number < 3 else f"{plain}_{number}"
         taken.add(name)
         found[wire] = name
     return found

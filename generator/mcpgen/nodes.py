@@ -88,17 +88,22 @@ def bounds(wire: str, node: Json) -> Range | None:
     return Range(wire, node["minimum"], node["maximum"])
 
 
-def holds(definitions: Mapping[str, Node], name: str, node: Json, seen: frozenset[str]) -> bool:
+def holds(definitions: Mapping[str, Node], name: str, node: Json) -> bool:
     """Whether a schema comes back to a name through references, unions, lists and maps alone."""
-    if not is_object(node):
-        return False
-    if "$ref" in node:
-        other = target(node)
-        if other in seen:
-            return False
-        return other == name or holds(definitions, name, definitions[other], seen | {other})
-    children = (*variants(node), node.get("items"), node.get("additionalProperties"))
-    return any(holds(definitions, name, child, seen) for child in children)
+    left: list[Json] = [node]
+    seen: set[str] = set()
+    while left:
+        part = left.pop()
+        if not is_object(part):
+            continue
+        if "$ref" not in part:
+            left += [*variants(part), part.get("items"), part.get("additionalProperties")]
+        elif (other := target(part)) == name:
+            return True
+        elif other not in seen:
+            seen.add(other)
+            left.append(definitions[other])
+    return False
 
 
 def below(node: Json, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Node]]:

@@ -122,13 +122,14 @@ class _Walk:
     facts: Facts
     naming: _Naming
     found: dict[str, Definition] = field(default_factory=dict[str, Definition])
+    whole: dict[str, Node] = field(default_factory=dict[str, Node])
 
     def run(self) -> dict[str, Definition]:
         published = self.schema.definitions
         self.anything = frozenset(
             name
             for name, node in published.items()
-            if nodes.variants(node) and nodes.holds(published, name, node, frozenset())
+            if nodes.variants(node) and nodes.holds(published, name, node)
         )
         self.twins = {
             canonical(node): name
@@ -297,10 +298,7 @@ class _Walk:
         required: list[str] = []
         parts: list[Node] = [*node["allOf"], {k: v for k, v in node.items() if k != "allOf"}]
         for index, part in enumerate(parts):
-            whole = part
-            while "$ref" in whole:
-                whole = self.schema.definitions[target(whole)]
-            whole = self.merged(whole, place)
+            whole = self.taken_in(part, place)
             if whole.keys() - _MERGEABLE:
                 raise self.schema.error(
                     f"{place.pointer}/allOf/{index}", "an object with properties", shown(part)
@@ -308,6 +306,15 @@ class _Walk:
             members.update(nodes.properties(whole))
             required += [name for name in whole.get("required", ()) if name not in required]
         return {"type": "object", "properties": members, "required": required}
+
+    def taken_in(self, part: Node, place: _Place) -> Node:
+        """A member of an `allOf` as one object; a definition is made up once, however often."""
+        if "$ref" not in part:
+            return self.merged(part, place)
+        name = target(part)
+        if name not in self.whole:
+            self.whole[name] = self.taken_in(self.schema.definitions[name], place)
+        return self.whole[name]
 
 
 def _references(definitions: Mapping[str, Node]) -> dict[_Spot, str]:
@@ -334,9 +341,13 @@ def _tagged(definitions: Mapping[str, Definition]) -> dict[str, Definition]:
 
 
 def _said(definition: Definition) -> list[tuple[str, str]]:
-    """Properties that must be there with one fixed text."""
+    """Properties that must be there with one fixed text.
+
+    In ASCII only: msgspec refuses a Struct's own tag where the tag holds other characters.
+    """
     return [
         (wire, child["const"])
         for wire, child in definition.properties.items()
         if isinstance(child.get("const"), str) and wire in definition.required
+        if wire.isascii() and child["const"].isascii()
     ]

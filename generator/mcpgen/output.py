@@ -2,20 +2,21 @@
 
 A whole new tree is made beside the directory and takes its place by two renames, so a failure at
 any point leaves the directory as it was. What the user added to it moves along; what an earlier
-run wrote and this one does not is left behind.
+run wrote and this one does not is left behind. Runs on one directory wait for each other.
 """
 
 from __future__ import annotations
 
+import errno
 import os
-import secrets
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from mcpgen import directory as directories
 from mcpgen import manifest
-from mcpgen.errors import OutputError
+from mcpgen.errors import OutputError, shown
 
 _SHOWN = 5
 
@@ -54,30 +55,43 @@ def write(directory: Path, files: Mapping[str, str], *, force: bool = False) -> 
         OutputError: The directory is something else, holds edited files, or cannot be written.
     """
     target = directory.resolve()
+    _refuse_outside(target, files)
     try:
-        old = recorded(target)
-        if not force:
-            _refuse_edited(target, old, files)
-        plan = _plan(target, old, files)
-        if plan.changed:
-            _replace(target, old, files)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with directories.locked(target) as no_lock:
+            old = _recorded(target)
+            directories.refuse_links(target, files)
+            if not force:
+                _refuse_edited(target, old, files)
+            plan = _plan(target, old, files)
+            if plan.changed:
+                if no_lock is not None:
+                    raise no_lock
+                _replace(target, old, files)
     except OSError as error:
         text = error.strerror or str(error)
         raise OutputError(f"{directory}: nothing was written: {text}") from error
     return plan
 
 
-def recorded(target: Path) -> Mapping[str, str]:
-    """The fingerprints of the files that mcpgen last wrote to a directory, none if it is new.
+def expect_own(directory: Path) -> None:
+    """Check that a directory is one that mcpgen may write a package to.
 
     Raises:
         OutputError: The directory holds something that mcpgen did not write.
     """
+    target = directory.resolve()
+    with directories.locked(target):
+        _recorded(target)
+
+
+def _recorded(target: Path) -> Mapping[str, str]:
+    """The fingerprints of the files that mcpgen last wrote to a directory, none if it is new."""
     if not target.exists():
         return {}
     if not target.is_dir():
         raise OutputError(f"{target}: expected a directory, got a file")
-    record = manifest.read(target)
+    record = directories.read_manifest(target)
     if record is not None:
         return record.files
     if any(target.iterdir()):
@@ -95,6 +109,14 @@ def edited(target: Path, record: Mapping[str, str]) -> list[str]:
         for path, digest in record.items()
         if (target / path).is_file() and manifest.file_fingerprint(target / path) != digest
     ]
+
+
+def _refuse_outside(target: Path, files: Mapping[str, str]) -> None:
+    for path in files:
+        if not manifest.is_file_path(path):
+            raise OutputError(
+                f"{target}: expected {manifest.FILE_PATH} to write, got {shown(path)}"
+            )
 
 
 def _refuse_edited(target: Path, old: Mapping[str, str], files: Mapping[str, str]) -> None:
@@ -127,20 +149,18 @@ def _plan(target: Path, old: Mapping[str, str], files: Mapping[str, str]) -> Wri
 
 
 def _replace(target: Path, old: Mapping[str, str], files: Mapping[str, str]) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    mark = f"{target.name}.mcpgen-{secrets.token_hex(4)}"
-    fresh, aside = (target.with_name(f".{mark}{part}") for part in (".new", ".old"))
+    fresh, aside = directories.temporary_folders(target)
     try:
         fresh.mkdir()
+        # Written first: what is copied afterwards, links included, finds their places taken.
+        for path, text in files.items():
+            _write_file(fresh / path, text)
         if target.exists():
             shutil.copymode(target, fresh)
             _keep_own(target, fresh, {*old, *files})
-        for path, text in files.items():
-            _write_file(fresh / path, text)
         _swap(target, fresh, aside)
     finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-    shutil.rmtree(aside, ignore_errors=True)
+        directories.clean_up(target)
 
 
 def _keep_own(source: Path, fresh: Path, written: set[str]) -> None:
@@ -152,6 +172,8 @@ def _keep_own(source: Path, fresh: Path, written: set[str]) -> None:
         for name in [*files, *links]:
             path = here / name
             if path.as_posix() not in written:
+                if os.path.lexists(fresh / path):
+                    raise FileExistsError(errno.EEXIST, f"{os.strerror(errno.EEXIST)}: {path}")
                 (fresh / here).mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source / path, fresh / path, follow_symlinks=False)
 
@@ -166,9 +188,10 @@ def _swap(target: Path, fresh: Path, aside: Path) -> None:
     if not target.exists():
         fresh.rename(target)
         return
-    target.rename(aside)
     try:
+        target.rename(aside)
         fresh.rename(target)
-    except OSError:
-        aside.rename(target)
+    except BaseException:
+        if aside.exists() and not target.exists():
+            aside.rename(target)
         raise

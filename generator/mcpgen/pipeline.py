@@ -13,7 +13,17 @@ from mcpgen import docs, facts, manifest, schema
 from mcpgen.errors import UsageError
 
 RUNTIME = frozenset(
-    {"msgspec", "anyio", "uritemplate", "jsonschema", "httpx2", "uvicorn", "starlette", "mcpgen"}
+    {
+        "msgspec",
+        "anyio",
+        "uritemplate",
+        "jsonschema",
+        "re2",
+        "httpx2",
+        "uvicorn",
+        "starlette",
+        "mcpgen",
+    }
 )
 """What a generated package imports, and mcpgen: a package of such a name would hide it."""
 
@@ -75,7 +85,7 @@ def file_source(path: Path, facts_path: Path | None = None) -> Source:
     """The source for a schema file, with a facts file or the nearest earlier revision's facts.
 
     Raises:
-        SchemaError: The schema file cannot be read as a JSON object.
+        SchemaError: The schema file cannot be read as a JSON object or as TypeScript.
     """
     name = schema.revision_of(path)
     near = schema.nearest(name)
@@ -151,7 +161,8 @@ def build(request: BuildRequest) -> dict[str, str]:
     origins: dict[str, manifest.Origin] = {}
     for source in request.sources:
         loaded = _load(source, request.errata)
-        known = facts.load_file(source.facts, source.facts_of or source.revision)
+        stated = facts.load_file(source.facts, source.facts_of or source.revision)
+        known = facts.with_constants(stated, loaded)
         specs.append(spec.build(loaded, known, texts))
         origins[source.revision] = manifest.Origin(
             source.origin, loaded.digest, inputs(source, request.errata)

@@ -17,6 +17,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from mcpgen import models, paths
+from mcpgen.literals import checked, docstring, literal
 from mcpgen.spec import RevisionSpec, package
 from mcpgen.texts import WIDTH
 
@@ -92,8 +93,9 @@ def _environment(root: Path) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         autoescape=False,
+        finalize=checked,
     )
-    filters: Mapping[str, Any] = {"python": repr}
+    filters: Mapping[str, Any] = {"literal": literal, "docstring": docstring}
     environment.filters.update(filters)
     return environment
 

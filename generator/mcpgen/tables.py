@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from mcpgen import paths
 from mcpgen.errors import InputError, shown
+from mcpgen.input_files import check_json, read_text
 from mcpgen.jsonvalues import is_array, is_object
 
 T = TypeVar("T")
@@ -56,12 +57,15 @@ def read_toml(path: Path, kind: type[InputError]) -> tuple[dict[str, Any], Place
         InputError: The file cannot be read or is not TOML; of the class `kind`.
     """
     source = paths.shown_path(path)
+    text = read_text(path, kind, "TOML text")
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8")), Place(source, kind)
-    except OSError as error:
-        raise kind(source, "", "a readable file", error.strerror or str(error)) from error
+        table = tomllib.loads(text)
+    except RecursionError:
+        raise kind(source, "", "values that are not nested as deep", "deeper ones") from None
     except ValueError as error:
         raise kind(source, "", "TOML text", str(error)) from error
+    check_json(table, source, kind)
+    return table, Place(source, kind)
 
 
 def convert(value: Any, kind: type[T], place: Place) -> T:

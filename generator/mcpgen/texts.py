@@ -1,4 +1,4 @@
-"""Docstrings: what is said about a type or a call, wrapped and escaped, ready between quotes.
+"""Docstrings: what is said about a type or a call, wrapped and escaped.
 
 The prose of a schema comes first, if it has any; mcpgen's own schemas have none, but documentation.
 """
@@ -9,28 +9,40 @@ import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from mcpgen.docs import Docs
+from mcpgen.literals import Code, escaped
 from mcpgen.plain import Definition
 from mcpgen.schema import Schema
 from mcpgen.schema.structure import escape
 
 WIDTH = 100
-_QUOTES = 2 * 3
+MAX_TEXT = 10_000
+"""Characters of one description that a docstring holds; what is longer is cut.
+
+The longest of an official schema has 1,271 characters.
+"""
+MAX_PROSE = 1_000_000
+"""Characters of all descriptions of a schema together; beyond, each is cut to the same length.
+
+Official schemas have up to 63,000.
+"""
+_QUOTES = '"""'
 _DEFINITION = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 @dataclass(frozen=True)
 class Doc:
-    """A type's docstrings, ready to be written between quotes.
+    """A type's docstrings, quotes included.
 
     Attributes:
         text: The docstring of the type.
         fields: Those of its fields, by wire name; a field may have none.
     """
 
-    text: str
-    fields: Mapping[str, str]
+    text: Code
+    fields: Mapping[str, Code]
 
 
 @dataclass(frozen=True)
@@ -44,36 +56,54 @@ class Texts:
         """What a type is, in one paragraph or more."""
         told = self.docs.type_doc(self.schema.revision, definition.name)
         said = self.schema.prose.get(definition.pointer, "")
-        return said or told or f"{_spaced(definition.name)}."
+        return self._cut(said or told) or f"{_spaced(definition.name)}."
 
     def member(self, definition: Definition, wire: str) -> str:
         """What a member of a type means, or an empty text."""
         told = self.docs.field_doc(self.schema.revision, definition.name, wire)
         pointer = f"{definition.pointer}/properties/{escape(wire)}"
-        return self.schema.prose.get(pointer, "") or told
+        return self._cut(self.schema.prose.get(pointer, "") or told)
 
     def source(self, definition: Definition) -> str:
         """The line that names the page a type belongs to, or an empty text."""
         page = self.docs.page(self.schema.revision, definition.name)
         return f"Source: {page}." if page else ""
 
+    @cached_property
+    def limit(self) -> int:
+        """Characters of one description that are kept."""
+        lengths = [min(len(text), MAX_TEXT) for text in self.schema.prose.values()]
+        return MAX_TEXT if sum(lengths) <= MAX_PROSE else MAX_PROSE // len(lengths)
 
-def docstring(paragraphs: Iterable[str], indent: int) -> str:
-    """Paragraphs as the inside of a docstring at an indentation, closing line included.
+    def _cut(self, text: str) -> str:
+        """A text within the limit, with a note where more is left out."""
+        if len(text) <= self.limit:
+            return text
+        return f"{text[: self.limit].rstrip()} ... (cut, of {len(text)} characters)"
 
-    One that fits on a line with its quotes stays on it.
+
+def docstring(paragraphs: Iterable[str], indent: int) -> Code:
+    """Paragraphs as a docstring at an indentation, quotes included.
+
+    One that fits on a line stays on it; the quotes of others close on a line of their own.
     """
     whole = [paragraph for paragraph in paragraphs if paragraph]
     margin = " " * indent
-    if len(whole) == 1 and len(_safe(whole[0])) + indent + _QUOTES <= WIDTH:
-        return _safe(whole[0])
+    if len(whole) == 1:
+        text = escaped(whole[0].strip("\n"))
+        if "\n" not in text and len(text) + indent + 2 * len(_QUOTES) <= WIDTH:
+            return _quoted(text)
     lines: list[str] = []
     for paragraph in whole:
         if lines:
             lines.append("")
         lines += _wrapped(paragraph, indent, first=not lines)
     head, *tail = lines
-    return "\n".join([head, *(margin + line if line else "" for line in tail), margin])
+    return _quoted("\n".join([head, *(margin + line if line else "" for line in tail), margin]))
+
+
+def _quoted(text: str) -> Code:
+    return Code(f"{_QUOTES}{text}{_QUOTES}")
 
 
 def arguments(pairs: Sequence[tuple[str, str]]) -> str:
@@ -92,9 +122,9 @@ def _line(text: str) -> str:
 def _wrapped(paragraph: str, indent: int, *, first: bool) -> list[str]:
     """A paragraph in lines; one that has line breaks of its own keeps them."""
     found: list[str] = []
-    for line in _safe(paragraph).split("\n"):
+    for line in escaped(paragraph.strip("\n")).split("\n"):
         lead = " " * (len(line) - len(line.lstrip()))
-        room = WIDTH - indent - (3 if first and not found else 0)
+        room = WIDTH - indent - (len(_QUOTES) if first and not found else 0)
         hanging = lead + "    " if lead else ""
         found += textwrap.wrap(
             line.strip(),
@@ -105,12 +135,6 @@ def _wrapped(paragraph: str, indent: int, *, first: bool) -> list[str]:
             break_on_hyphens=False,
         ) or [""]
     return found
-
-
-def _safe(text: str) -> str:
-    """A text that cannot end the string it is put into, nor escape anything in it."""
-    safe = text.replace("\\", "\\\\").replace('"""', "'''").strip("\n")
-    return f"{safe[:-1]}'" if safe.endswith('"') else safe
 
 
 def _spaced(name: str) -> str:

@@ -10,11 +10,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from typing import Any, TypeAlias
 
 from mcpgen.errors import SchemaError, shown
 from mcpgen.jsonvalues import Json, is_array, is_object
 from mcpgen.plain import OWN_DEFAULT, Definition, Normal, reference, target
+
+MAX_LEVELS = 64
+"""How many unions may hold each other in a row. Official schemas have three."""
+
+MAX_WAYS = 2000
+"""Ways from a union to its objects through other unions. Official schemas have some twenty."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +48,10 @@ def untagged(normal: Normal) -> Mapping[str, tuple[Variant, ...]]:
     all results of one side, whose member the request decides, are of that kind.
 
     Raises:
-        SchemaError: Two members of a union in use cannot be told apart.
+        SchemaError: Two members of a union in use cannot be told apart, or unions hold each other
+            in too many ways.
     """
+    _check_ways(normal)
     used = _referred(normal)
     found: dict[str, tuple[Variant, ...]] = {}
     for name, definition in normal.definitions.items():
@@ -59,13 +68,35 @@ def untagged(normal: Normal) -> Mapping[str, tuple[Variant, ...]]:
     return found
 
 
+def _check_ways(normal: Normal) -> None:
+    """Refuse unions of unions of unions: what is written from them grows with the ways down."""
+    inner = {
+        name: [
+            target(node)
+            for node in (definition.node, *definition.members)
+            if isinstance(node.get("$ref"), str)
+        ]
+        for name, definition in normal.definitions.items()
+    }
+    levels: dict[str, int] = {}
+    ways: dict[str, int] = {}
+    for name in TopologicalSorter(inner).static_order():
+        levels[name] = 1 + max((levels[other] for other in inner[name]), default=0)
+        ways[name] = sum(ways[other] for other in inner[name]) or 1
+        if levels[name] > MAX_LEVELS or ways[name] > MAX_WAYS:
+            expected = f"unions in at most {MAX_LEVELS} levels, with at most {MAX_WAYS} ways down"
+            pointer = normal.definitions[name].pointer
+            raise normal.schema.error(pointer, expected, "more")
+
+
 def decide(normal: Normal, names: Sequence[str], pointer: str) -> tuple[Variant, ...]:
     """The tests for a union of named objects, empty if tags tell them apart.
 
     Raises:
         SchemaError: Two of them cannot be told apart; `pointer` says where they meet.
     """
-    objects = [definition for name in names for definition in _objects(normal, name)]
+    every = (definition for name in names for definition in _objects(normal, name))
+    objects = list({definition.name: definition for definition in every}.values())
     if len(objects) < 2 or _have_tags(objects):
         return ()
     return _ordered(normal, _distinct(objects), pointer)
@@ -93,12 +124,18 @@ def _decide(normal: Normal, definition: Definition) -> tuple[Variant, ...]:
 
 
 def _objects(normal: Normal, name: str) -> list[Definition]:
-    """The objects that a name may stand for, through references and unions."""
-    definition = normal.resolve(reference(name))
-    if definition is None or not definition.members:
-        return [definition] if definition is not None and definition.is_object else []
-    inner = [target(member) for member in definition.members if "$ref" in member]
-    return [found for member in inner for found in _objects(normal, member)]
+    """The objects that a name may stand for, through references and unions, each once."""
+    found: dict[str, Definition] = {}
+    left, seen = [name], set[str]()
+    while left:
+        definition = normal.resolve(reference(left.pop()))
+        if definition is None or definition.name in seen:
+            continue
+        seen.add(definition.name)
+        if definition.is_object:
+            found[definition.name] = definition
+        left += [target(member) for member in reversed(definition.members) if "$ref" in member]
+    return list(found.values())
 
 
 def _have_tags(objects: Sequence[Definition]) -> bool:
@@ -228,7 +265,7 @@ def _referred(normal: Normal) -> frozenset[str]:
 
 def _targets(node: Json) -> Iterator[str]:
     if is_object(node):
-        if "$ref" in node:
+        if isinstance(node.get("$ref"), str):  # and no member of that name
             yield target(node)
         for child in node.values():
             yield from _targets(child)

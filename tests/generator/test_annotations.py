@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from generator.schemas import COUNT, OPEN, TEXT, ref
-from mcpgen.annotations import GIVEN, annotation, union
+from mcpgen.annotations import GIVEN, annotation, names_in, union
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,17 @@ from mcpgen.annotations import GIVEN, annotation, union
 )
 def test_a_property_has_the_type_that_its_model_has(node: Any, expected: str) -> None:
     assert annotation(node) == expected
+
+
+def test_texts_in_a_type_are_no_part_of_it() -> None:
+    hostile = annotation({"enum": ["a | b", "]", "[", "'\" | \\", "models.Tool"]})
+    assert union([hostile, f"{hostile} | None", "str"]) == f"{hostile} | None | str"
+    assert names_in(f"{hostile} | models.Tool | Sequence[Any]") == [
+        "Literal",
+        "models",
+        "Sequence",
+        "Any",
+    ]
 
 
 def test_an_argument_may_be_any_list_and_any_map() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcpgen import __version__, manifest, paths
+from mcpgen.errors import ManifestError
 
 FILES = {"b.py": "b\n", "a.py": "a\n"}
 
@@ -70,3 +71,67 @@ def test_the_generators_fingerprint_sees_templates_and_docs(
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text("x = 1\n")
     assert (manifest.generator_fingerprint() != before) is counts
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("../secret.txt", "a/../../secret.txt", "..", "/etc/passwd", "//host/share", "a//b", "a/"),
+        *("./a", "a/./b", ".", "", "a\\b", "..\\a", "C:a", "C:/a", "a\0b", "a\nb", "a\x1b[2Jb"),
+        *(
+            "caf\u00e9.py",
+            "a b.py",
+            "a.",
+            "a./b",
+            ".hidden",
+            "-rf",
+            "~/a",
+            "$HOME",
+            "\u2024\u2024/a",
+        ),
+    ],
+)
+def test_a_file_that_no_package_has_is_refused_at_its_place(tmp_path: Path, path: str) -> None:
+    record = manifest.new("pkg", manifest.Options(errata=True), {}, {path: "x"})
+    (tmp_path / manifest.NAME).write_text(record.text())
+    pointer = "/files/" + path.replace("~", "~0").replace("/", "~1")
+    with pytest.raises(ManifestError) as raised:
+        manifest.read(tmp_path)
+    assert raised.value.pointer == pointer
+    assert raised.value.expected == manifest.FILE_PATH
+
+
+@pytest.mark.parametrize("path", ["a", "a/b.py", "_a.b-c/py.typed", "r2030_01_01/__init__.py"])
+def test_a_file_within_the_package_is_taken(tmp_path: Path, path: str) -> None:
+    record = manifest.new("pkg", manifest.Options(errata=True), {}, {path: "x"})
+    (tmp_path / manifest.NAME).write_text(record.text())
+    assert manifest.read(tmp_path) == record
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        ({"mcpgen": "1.0\x1b[2J"}, "/mcpgen"),
+        ({"package": "x\nimport os"}, "/package"),
+        (
+            {"revisions": {"\x1b]0;": {"origin": "file", "structure": "", "inputs": ""}}},
+            "/revisions/\x1b]0;",
+        ),
+    ],
+)
+def test_texts_that_mcpgen_never_writes_are_refused_and_shown_safely(
+    tmp_path: Path, change: dict[str, object], pointer: str
+) -> None:
+    record = json.loads(manifest.new("pkg", manifest.Options(errata=True), {}, FILES).text())
+    (tmp_path / manifest.NAME).write_text(json.dumps({**record, **change}))
+    with pytest.raises(ManifestError) as raised:
+        manifest.read(tmp_path)
+    assert raised.value.pointer == pointer
+    assert str(raised.value).isprintable()
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "9" * 5000, "\udcff"])
+def test_what_python_cannot_read_as_json_is_one_error(tmp_path: Path, text: str) -> None:
+    (tmp_path / manifest.NAME).write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(ManifestError, match="expected JSON text, got "):
+        manifest.read(tmp_path)

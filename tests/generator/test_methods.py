@@ -50,6 +50,37 @@ def test_the_unions_by_direction_say_who_sends_what() -> None:
     ]
 
 
+def test_two_messages_of_one_sender_may_not_have_one_name_in_python() -> None:
+    with pytest.raises(
+        SchemaError, match='a Python name of its own, got "ask", as AskReq'
+    ) as raised:
+        derived(
+            AskRequest=request("ask"),
+            AskResult=obj(x=TEXT),
+            AskNotification=request("asked"),
+            ClientRequest=any_of("AskRequest"),
+            ClientNotification=any_of("AskNotification"),
+        )
+    assert raised.value.pointer == "/$defs/AskNotification"
+
+
+@pytest.mark.parametrize("method", ["a/b.c", "$/cancel", "A_1-b:c", "x" * 200])
+def test_a_method_may_have_the_characters_of_methods(method: str) -> None:
+    found = derived(
+        AskRequest=request(method), AskResult=obj(x=TEXT), ClientRequest=any_of("AskRequest")
+    )
+    assert found.all[0].name == method
+
+
+@pytest.mark.parametrize("method", ["", "/a", "a b", "a'b", "a\\", "a\n", "\u202ea", "x" * 201])
+def test_a_method_with_other_characters_is_refused(method: str) -> None:
+    with pytest.raises(SchemaError, match="a method of 1 to 200 letters, digits") as raised:
+        derived(
+            AskRequest=request(method), AskResult=obj(x=TEXT), ClientRequest=any_of("AskRequest")
+        )
+    assert raised.value.pointer == "/$defs/AskRequest/properties/method/const"
+
+
 def test_a_result_is_named_like_its_request() -> None:
     found = derived(
         AskRequest=request("ask"), AskResult=obj(a=TEXT), ClientRequest=any_of("AskRequest")

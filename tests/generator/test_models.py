@@ -14,6 +14,8 @@ import pytest
 
 from generator.schemas import OPEN, TEXT, any_of, const, facts_of, normal_of, obj, ref
 from mcpgen import models, paths
+from mcpgen.errors import SchemaError
+from mcpgen.literals import docstring
 from mcpgen.texts import Doc
 from mcpgen.unions import untagged
 
@@ -49,6 +51,9 @@ DEFINITIONS: dict[str, Any] = {
         outputSchema=obj("type", type=const("object")),
     ),
     "Result": obj("resultType", resultType=TEXT),
+    "Acute": obj("kind x", kind=const("\xe9"), x=TEXT),
+    "Grave": obj("kind x", kind=const("\xe8"), x=TEXT),
+    "Accents": any_of("Acute", "Grave"),
 }
 
 
@@ -59,7 +64,8 @@ def wire(tmp_path_factory: pytest.TempPathFactory) -> Any:
     package = folder / "modelled"
     (package / "r").mkdir(parents=True)
     (package / "r" / "models.py").write_text(rendered(), encoding="utf-8")
-    shutil.copy(paths.templates_dir() / "package" / "_wire.py", package)
+    for name in ("_wire.py", "foreign_text.py"):
+        shutil.copy(paths.templates_dir() / "package" / name, package)
     sys.path.insert(0, str(folder))
     try:
         module: Any = importlib.import_module("modelled._wire")
@@ -72,7 +78,7 @@ def wire(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def rendered() -> str:
     """The models of these definitions."""
     normal = normal_of(facts=facts_of(defaults={"*": {"resultType": "done"}}), **DEFINITIONS)
-    docs = {name: Doc(f"About {name}.", {}) for name in normal.definitions}
+    docs = {name: Doc(docstring(f"About {name}."), {}) for name in normal.definitions}
     return models.render(normal, untagged(normal), docs, "Models.")
 
 
@@ -177,6 +183,13 @@ def test_a_tag_and_a_constant_need_not_be_given(wire: Any) -> None:
     }
 
 
+def test_a_constant_beyond_ascii_tells_a_type_like_any_other(wire: Any) -> None:
+    for text in ('{"kind":"\xe9","x":"a"}', '{"kind":"\xe8","x":"a"}'):
+        assert through(wire, "Accents", text) == json.loads(text)
+    with pytest.raises(msgspec.ValidationError):
+        through(wire, "Accents", '{"kind":"e","x":"a"}')
+
+
 def test_models_are_frozen(wire: Any) -> None:
     with pytest.raises(AttributeError):
         wire.models.Text(text="a").text = "b"
@@ -188,7 +201,25 @@ def test_no_type_is_named_after_anything_but_a_definition(wire: Any) -> None:
         for name, value in vars(wire.models).items()
         if isinstance(value, type) and value.__module__ == wire.models.__name__
     }
-    assert own == {"Text", "Image", "Near", "Far", "Contents", "Message", "Tool", "Result"}
+    objects = {"Text", "Image", "Near", "Far", "Message", "Tool", "Result", "Acute", "Grave"}
+    assert own == {*objects, "Contents", "Accents"}
+
+
+def test_what_the_code_generator_cannot_do_is_an_error_of_the_schema(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def generate(text: str, **options: Any) -> str:
+        if "properties" in json.loads(text)["$defs"]["Far"]:
+            raise KeyError("no way\nat all")
+        return ""
+
+    monkeypatch.setattr("datamodel_code_generator.generate", generate)
+    with pytest.raises(SchemaError) as raised:
+        rendered()
+    assert raised.value.pointer == "/$defs/Far"
+    came = "KeyError: 'no way\\nat all'"
+    expected = f"schema.json#/$defs/Far: expected what can become Python, got {came}"
+    assert str(raised.value) == expected
 
 
 def test_models_do_not_depend_on_where_they_are_made(

@@ -36,6 +36,13 @@ def test_members_that_would_have_one_name_are_kept_apart() -> None:
     }
 
 
+def test_many_members_of_one_name_are_numbered_and_long_names_cut() -> None:
+    found = list(names.members("\xe9" * count for count in range(1, 6)).values())
+    assert found == ["empty", "empty_", "empty__", "empty_3", "empty_4"]
+    assert names.snake("a" * 1000) == "a" * 100
+    assert names.pascal("a" * 1000) == "A" + "a" * 99
+
+
 @pytest.mark.parametrize(
     ("wire", "part"),
     [
@@ -76,7 +83,11 @@ def test_a_revision_has_a_folder_that_python_can_import(revision: str, folder: s
 
 @pytest.mark.parametrize(
     ("name", "usable"),
-    [("Tool", True), ("ValueError", False), ("None", False), ("a b", False), ("A-B", False)],
+    [
+        ("Tool", True),
+        *((name, False) for name in ("ValueError", "None", "a b", "A-B", "Foo_bar", "tool")),
+        *((name, False) for name in ("__path__", "Gr\xf6sse", "")),
+    ],
 )
 def test_a_class_name_is_an_identifier_that_hides_no_builtin(name: str, usable: bool) -> None:
     assert names.is_class_name(name) is usable

@@ -14,26 +14,26 @@ from mcpgen.texts import Texts, arguments, docstring
 LONG = "word " * 30
 
 
-def evaluated(inside: str, indent: int) -> str:
-    """What Python reads between the quotes."""
-    value = ast.literal_eval(f'"""{inside}"""')
+def evaluated(source: str, indent: int) -> str:
+    """What Python reads in a docstring."""
+    value = ast.literal_eval(source)
     assert isinstance(value, str)
     return "\n".join(line.removeprefix(" " * indent) for line in value.split("\n"))
 
 
 def test_a_short_text_stays_on_its_line() -> None:
-    assert docstring(["Short.", ""], 4) == "Short."
+    assert docstring(["Short.", ""], 4) == '"""Short."""'
 
 
 def test_a_long_text_is_wrapped_and_closes_on_a_line_of_its_own() -> None:
     lines = docstring([LONG.strip()], 8).split("\n")
-    assert len(lines[0]) <= 100 - 8 - 3
+    assert len(lines[0]) <= 100 - 8
     assert all(line.startswith(" " * 8) and len(line) <= 100 for line in lines[1:])
-    assert lines[-1].strip() == ""
+    assert lines[-1] == " " * 8 + '"""'
 
 
 def test_paragraphs_are_kept_apart_by_an_empty_line() -> None:
-    assert docstring(["One.", "Two."], 4) == "One.\n\n    Two.\n    "
+    assert docstring(["One.", "Two."], 4) == '"""One.\n\n    Two.\n    """'
 
 
 @pytest.mark.parametrize(

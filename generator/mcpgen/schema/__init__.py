@@ -1,11 +1,13 @@
 """Schemas of the protocol: loading, checking, correcting, comparing.
 
-`load` reads a revision that mcpgen has, `load_file` any schema file of the protocol's shape.
+`load` reads a revision that mcpgen has, `load_file` any schema file of the protocol's shape, in
+JSON or in TypeScript. `disagreements` compares the two.
 `digest` is the fingerprint that tells whether two schemas have the same structure.
 """
 
 from __future__ import annotations
 
+from mcpgen.schema.disagreements import Disagreements, disagreements, errata_text
 from mcpgen.schema.errata import Erratum, read_errata
 from mcpgen.schema.load import Schema, corrections_for, load, load_file, read_digest, revision_of
 from mcpgen.schema.revisions import RevisionEntry, entry, latest, nearest, revisions
@@ -13,6 +15,7 @@ from mcpgen.schema.structure import canonical, difference, digest, structure
 from mcpgen.schema.verify import Verdict, verify
 
 __all__ = [
+    "Disagreements",
     "Erratum",
     "RevisionEntry",
     "Schema",
@@ -21,7 +24,9 @@ __all__ = [
     "corrections_for",
     "difference",
     "digest",
+    "disagreements",
     "entry",
+    "errata_text",
     "latest",
     "load",
     "load_file",

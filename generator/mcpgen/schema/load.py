@@ -1,4 +1,4 @@
-"""Reading a schema: JSON text in, a checked and corrected `Schema` out.
+"""Reading a schema: JSON or TypeScript in, a checked and corrected `Schema` out.
 
 A file is held against its dialect's meta-schema first, then against the shape that all schemas of
 the protocol have: named definitions, local references, and unions that say who sends what.
@@ -6,16 +6,18 @@ the protocol have: named definitions, local references, and unions that say who 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from mcpgen import paths
 from mcpgen.errors import SchemaError, shown
+from mcpgen.input_files import json_pointer, read_json
 from mcpgen.jsonvalues import Json, Node, is_array, is_object
+from mcpgen.schema import checks, typescript
 from mcpgen.schema import errata as corrections
 from mcpgen.schema.revisions import RevisionEntry, entry, nearest, revisions
 from mcpgen.schema.structure import (
@@ -23,15 +25,19 @@ from mcpgen.schema.structure import (
     escape,
     prose,
     structure,
-    subschemas,
-    unescape,
 )
+from mcpgen.schema.typescript import Fidelity
+from mcpgen.schema.typescript.syntax import Module
 
 DRAFT_07 = "http://json-schema.org/draft-07/schema#"
 DRAFT_2020_12 = "https://json-schema.org/draft/2020-12/schema"
 
 _CONTAINERS = {"$defs": DRAFT_2020_12, "definitions": DRAFT_07}
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_LISTS = frozenset({"allOf", "anyOf", "oneOf"})
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+Scalar: TypeAlias = str | int | float | bool
+"""The value of a constant."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,7 @@ class Schema:
             empty for the files of mcpgen, which have none.
         source: The file, for messages.
         container: The key that holds the definitions in the file.
+        constants: Constants by name, such as error codes; only TypeScript has them.
     """
 
     revision: str
@@ -59,10 +66,11 @@ class Schema:
     prose: Mapping[str, str] = field(default_factory=dict[str, str])
     source: str = ""
     container: str = "$defs"
+    constants: Mapping[str, Scalar] = field(default_factory=dict[str, Scalar])
 
     def pointer(self, normalised: str) -> str:
         """The pointer into the file for a pointer that begins with `/$defs/`."""
-        return f"/{self.container}/{normalised.removeprefix('/$defs/')}"
+        return f"/{self.container}{normalised.removeprefix('/$defs')}"
 
     def error(self, normalised: str, expected: str, came: str) -> SchemaError:
         """The error for a place in this schema, given by its normalised pointer."""
@@ -90,23 +98,33 @@ def load(revision: str, *, errata: bool = True) -> Schema:
             paths.shown_path(path), "", f"the digest {row.digest} of revisions.toml", found
         )
     entries = corrections.read_errata(row.folder / "errata.toml") if errata else ()
-    return _schema(document, revision, path, entries)
+    return _schema(_File(document, found, {}), revision, path, entries)
 
 
 def load_file(path: Path, *, revision: str | None = None, errata: bool = True) -> Schema:
     """The schema in any file of the protocol's shape.
 
     Args:
-        path: The file: draft-07 with `definitions`, or 2020-12 with `$defs`.
+        path: The file: draft-07 with `definitions`, 2020-12 with `$defs`, or TypeScript by its
+            suffix.
         revision: Its name; `revision_of(path)` unless given.
         errata: Whether it gets the corrections of `corrections_for(path)`.
 
     Raises:
         SchemaError: The file cannot be read, or is not a schema of the protocol.
     """
-    document = _read(path)
+    file = _file(path)
     entries = corrections_for(path)[1] if errata else ()
-    return _schema(document, revision or revision_of(path), path, entries)
+    return _schema(file, revision or revision_of(path), path, entries)
+
+
+def read_document(path: Path) -> Node:
+    """The JSON object in a file, unchecked and as it is.
+
+    Raises:
+        SchemaError: The file cannot be read as a JSON object.
+    """
+    return _read(path)
 
 
 def corrections_for(path: Path) -> tuple[RevisionEntry, tuple[corrections.Erratum, ...]]:
@@ -115,23 +133,22 @@ def corrections_for(path: Path) -> tuple[RevisionEntry, tuple[corrections.Erratu
     It is the known revision that has the same structure, else the one nearest to the file's.
 
     Raises:
-        SchemaError: The file cannot be read as a JSON object.
+        SchemaError: The file cannot be read as a JSON object or as TypeScript.
     """
-    document = _read(path)
-    found = digest(document)
-    same = (row for row in revisions() if row.digest == found)
+    file = _file(path)
+    same = (row for row in revisions() if row.digest == file.digest)
     row = next(same, None) or nearest(revision_of(path))
     entries = corrections.read_errata(row.folder / "errata.toml")
-    return row, corrections.fitting(document, entries)
+    return row, corrections.fitting(file.document, entries)
 
 
 def read_digest(path: Path) -> str:
-    """The digest of the schema in a file.
+    """The digest of the schema in a file; for TypeScript, of the JSON that is published for it.
 
     Raises:
-        SchemaError: The file cannot be read as a JSON object.
+        SchemaError: The file cannot be read as a JSON object or as TypeScript.
     """
-    return digest(_read(path))
+    return _file(path).digest
 
 
 def revision_of(path: Path) -> str:
@@ -141,7 +158,7 @@ def revision_of(path: Path) -> str:
     same structure, else `draft`.
 
     Raises:
-        SchemaError: The file cannot be read as a JSON object.
+        SchemaError: The file cannot be read as a JSON object or as TypeScript.
     """
     for part in (path.stem, path.resolve().parent.name):
         if dated := _DATE.search(part):
@@ -150,37 +167,69 @@ def revision_of(path: Path) -> str:
     return next((row.name for row in revisions() if row.digest == found), "draft")
 
 
+@dataclass(frozen=True)
+class _File:
+    """What a file holds: its schema, the digest of its published structure, its constants."""
+
+    document: Node
+    digest: str
+    constants: Mapping[str, Scalar]
+
+
+def _file(path: Path) -> _File:
+    if not typescript.is_typescript(path):
+        document = _read(path)
+        return _File(document, digest(document), {})
+    return _typescript_file(typescript.read(path))
+
+
+@lru_cache(maxsize=2)
+def _typescript_file(module: Module) -> _File:
+    """The schema of a module, in the dialect in which a known revision has the same structure."""
+    known = {row.digest for row in revisions()}
+    published = {
+        container: digest(typescript.document(module, container, Fidelity.PUBLISHED))
+        for container in _CONTAINERS
+    }
+    container = next((name for name, found in published.items() if found in known), "$defs")
+    constants = {
+        name: constant.value
+        for name, constant in module.constants.items()
+        if constant.value is not None
+    }
+    document = typescript.document(module, container, Fidelity.TYPESCRIPT)
+    return _File(document, published[container], constants)
+
+
 def _schema(
-    document: Node, revision: str, path: Path, entries: tuple[corrections.Erratum, ...]
+    file: _File, revision: str, path: Path, entries: tuple[corrections.Erratum, ...]
 ) -> Schema:
+    document = file.document
     source = paths.shown_path(path)
     container = _container(document, source)
     dialect = _dialect(document, container, source)
-    _check_against_meta_schema(document, dialect, source)
+    checks.check_bounds(document, source)
+    _check_against_meta_schema(document, container, dialect, source)
     corrected: Node = corrections.apply(document, entries, source)
-    _check_references(corrected, container, source)
+    checks.check(corrected, container, source)
     _check_shape(corrected[container], container, source)
     normal = _normalise(corrected, container)
     return Schema(
         revision=revision,
         dialect=dialect,
         definitions=structure(normal)["$defs"],
-        digest=digest(document),
+        digest=file.digest,
         errata=entries,
         prose=prose(normal),
         source=source,
         container=container,
+        constants=file.constants,
     )
 
 
 def _read(path: Path) -> Node:
     source = paths.shown_path(path)
-    try:
-        document: Json = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SchemaError(source, "", "a readable file", error.strerror or str(error)) from error
-    except ValueError as error:
-        raise SchemaError(source, "", "JSON text", str(error)) from error
+    document = read_json(path, SchemaError)
     if not is_object(document):
         raise SchemaError(source, "", "a schema that is an object", shown(document))
     return document
@@ -201,30 +250,22 @@ def _dialect(document: Node, container: str, source: str) -> str:
     raise SchemaError(source, "/$schema", f"{DRAFT_07} or {DRAFT_2020_12}", shown(named))
 
 
-def _check_against_meta_schema(document: Node, dialect: str, source: str) -> None:
+def _check_against_meta_schema(document: Node, container: str, dialect: str, source: str) -> None:
     from jsonschema import Draft7Validator, Draft202012Validator
     from jsonschema.exceptions import SchemaError as NotASchema
 
     validator = Draft7Validator if dialect == DRAFT_07 else Draft202012Validator
+    hidden = dialect == DRAFT_07 and container == "$defs"  # a keyword it does not know
     try:
         validator.check_schema(document)
+        if hidden:
+            validator.check_schema({"definitions": document[container]})
     except NotASchema as error:
         wrong: Any = error
-        pointer = "".join(f"/{escape(str(token))}" for token in wrong.absolute_path)
+        path = list(wrong.absolute_path)
+        pointer = json_pointer([container, *path[1:]] if hidden and path else path)
         expected = f"a schema of {dialect} ({wrong.validator}: {shown(wrong.validator_value)})"
         raise SchemaError(source, pointer, expected, shown(wrong.instance)) from error
-
-
-def _check_references(document: Node, container: str, source: str) -> None:
-    prefix = f"#/{container}/"
-    for pointer, node in subschemas(document):
-        if "$ref" not in node:
-            continue
-        target: str = node["$ref"]
-        name = unescape(target.removeprefix(prefix))
-        if not target.startswith(prefix) or name not in document[container]:
-            expected = f"a reference to a definition, {prefix}<name>"
-            raise SchemaError(source, f"{pointer}/$ref", expected, shown(target))
 
 
 def _check_shape(definitions: Mapping[str, Json], container: str, source: str) -> None:
@@ -241,7 +282,7 @@ def _check_shape(definitions: Mapping[str, Json], container: str, source: str) -
 
 
 def _normalise(document: Node, container: str) -> Node:
-    """The document with `$defs` as container, and references that say so."""
+    """The document with `$defs` as container, references that say so, and `{}` for `true`."""
     prefix = f"#/{container}/"
 
     def normal(value: Json) -> Json:
@@ -254,6 +295,13 @@ def _normalise(document: Node, container: str) -> Node:
     def normal_member(key: str, value: Json) -> Json:
         if key == "$ref" and isinstance(value, str):
             return f"#/$defs/{value.removeprefix(prefix)}"
+        if key == "properties" and is_object(value):
+            return {name: normal_schema(child) for name, child in value.items()}
+        if key in _LISTS and is_array(value):
+            return [normal_schema(child) for child in value]
         return normal(value)
+
+    def normal_schema(value: Json) -> Json:
+        return {} if value is True else normal(value)
 
     return {"$defs": normal(document[container])}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from mcpgen.errors import SchemaError, UsageError, shown
+from mcpgen.input_files import read_json
 from mcpgen.jsonvalues import is_object
 from mcpgen.schema.revisions import RevisionEntry
 from mcpgen.schema.structure import difference, structure
@@ -40,23 +40,17 @@ def verify(row: RevisionEntry, checkout: Path) -> Verdict:
     official = checkout / "schema" / row.name / "schema.json"
     if not official.is_file():
         raise UsageError(f"{official}: expected the official schema of {row.name}, got no file")
-    theirs = official.read_bytes()
-    ours = (row.folder / "schema.json").read_bytes()
+    theirs = _structure(official)
     return Verdict(
         revision=row.name,
         source=str(official),
-        same_file=hashlib.sha256(theirs).hexdigest() == row.official,
-        differences=tuple(
-            difference(_structure(ours, f"schema/{row.name}"), _structure(theirs, str(official)))
-        ),
+        same_file=hashlib.sha256(official.read_bytes()).hexdigest() == row.official,
+        differences=tuple(difference(_structure(row.folder / "schema.json"), theirs)),
     )
 
 
-def _structure(text: bytes, source: str) -> object:
-    try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise SchemaError(source, "", "JSON text", str(error)) from error
+def _structure(path: Path) -> object:
+    document = read_json(path, SchemaError)
     if not is_object(document):
-        raise SchemaError(source, "", "a schema that is an object", shown(document))
+        raise SchemaError(str(path), "", "a schema that is an object", shown(document))
     return structure(document)

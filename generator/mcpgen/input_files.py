@@ -1,0 +1,191 @@
+"""Files that a user hands in, read within bounds: text as it is, JSON as values of JSON.
+
+JSON that Python reads and other readers do not, or that could fill memory or the stack of a later
+step, is refused here with the place where it stands.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from mcpgen import paths
+from mcpgen.errors import InputError
+from mcpgen.jsonvalues import Json, Node, is_array, is_object
+
+MAX_BYTES = 64 * 1024 * 1024
+"""Size of the largest file that is read, in bytes. Official schemas have some 200 kB."""
+
+MAX_LEVELS = 64
+"""How deep objects and arrays may stand in each other. Official schemas have 12 levels."""
+
+MAX_ENTRIES = 5000
+"""Members of one object, or items of one array. Official schemas have up to 160."""
+
+MAX_NAME = 1000
+"""Characters of a member's name."""
+
+_LONGEST_INTEGER = 20
+"""Digits, and a sign, of the longest integer that fits 64 bits."""
+_REPEATED = object()
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]', re.DOTALL)
+
+_Path: TypeAlias = tuple[object, ...]
+"""Names and indices on the way to a place."""
+
+
+def read_text(path: Path, kind: type[InputError], form: str) -> str:
+    """The text of a file in UTF-8.
+
+    Args:
+        path: The file.
+        kind: The class of the error.
+        form: What the text should be, for the error of one that is not UTF-8.
+
+    Raises:
+        InputError: The file cannot be read, is larger than `MAX_BYTES`, or is not UTF-8; of the
+            class `kind`.
+    """
+    source = paths.shown_path(path)
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise kind(source, "", "a readable file", error.strerror or str(error)) from error
+    if len(data) > MAX_BYTES:
+        raise kind(source, "", f"a file of {MAX_BYTES} bytes at most", "a larger one")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise kind(source, "", f"{form} in UTF-8", str(error)) from error
+
+
+def read_json(path: Path, kind: type[InputError]) -> Json:
+    """The JSON value in a file.
+
+    Raises:
+        InputError: As for `read_text`; or the text is no JSON, repeats a member of an object, is
+            nested deeper than `MAX_LEVELS`, has an object or array with more than `MAX_ENTRIES`
+            entries, a name with more than `MAX_NAME` characters, text with half a surrogate pair,
+            or a number that does not fit 64 bits.
+    """
+    source = paths.shown_path(path)
+    text = read_text(path, kind, "JSON text")
+    try:
+        document: Json = json.loads(text, object_pairs_hook=_object, parse_int=_integer)
+    except RecursionError:
+        raise _too_deep(source, kind, _first_too_deep(text)) from None
+    except ValueError as error:
+        raise kind(source, "", "JSON text", str(error)) from error
+    check_json(document, source, kind)
+    return document
+
+
+def json_pointer(path: Iterable[object]) -> str:
+    """The JSON pointer of a place, from the names and indices on the way to it."""
+    tokens = (str(token).replace("~", "~0").replace("/", "~1") for token in path)
+    return "".join(f"/{token}" for token in tokens)
+
+
+def _object(pairs: Sequence[tuple[str, Json]]) -> Node:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                found[name] = _REPEATED
+            seen.add(name)
+    return found
+
+
+def _integer(digits: str) -> float:
+    return int(digits) if len(digits) <= _LONGEST_INTEGER else math.inf
+
+
+def check_json(document: object, source: str, kind: type[InputError]) -> None:
+    """Check a value that was read from a file: JSON, within the bounds of this module.
+
+    Raises:
+        InputError: As for `read_json`.
+    """
+    left: list[tuple[Json, _Path]] = [(document, ())]
+    while left:
+        value, path = left.pop()
+        if not (is_object(value) or is_array(value)):
+            _check_scalar(value, path, source, kind)
+            continue
+        if len(path) >= MAX_LEVELS:
+            raise _too_deep(source, kind, path)
+        if len(value) > MAX_ENTRIES:
+            expected = f"at most {MAX_ENTRIES} entries in an object or array"
+            raise kind(source, json_pointer(path), expected, str(len(value)))
+        if is_object(value):
+            for name in value:
+                _check_name(name, path, source, kind)
+        entries = list(value.items() if is_object(value) else enumerate(value))
+        left.extend((item, (*path, token)) for token, item in reversed(entries))
+
+
+def _check_scalar(value: Json, path: _Path, source: str, kind: type[InputError]) -> None:
+    if value is _REPEATED:
+        raise kind(source, json_pointer(path), "one member of this name", "several")
+    if isinstance(value, str):
+        if not _is_unicode(value):
+            raise kind(source, json_pointer(path), "text in Unicode", "half a surrogate pair")
+    elif not (value is None or isinstance(value, int | float)):
+        raise kind(source, json_pointer(path), "a value that JSON has", type(value).__name__)
+    elif value is not None and not _fits(value):
+        raise kind(source, json_pointer(path), "a number that fits 64 bits", "one that does not")
+
+
+def _check_name(name: str, path: _Path, source: str, kind: type[InputError]) -> None:
+    if len(name) > MAX_NAME:
+        expected = f"names of {MAX_NAME} characters at most"
+        raise kind(source, json_pointer(path), expected, f"one of {len(name)}")
+    if not _is_unicode(name):
+        raise kind(
+            source, json_pointer((*path, name)), "a name in Unicode", "half a surrogate pair"
+        )
+
+
+def _fits(number: float) -> bool:
+    return math.isfinite(number) if isinstance(number, float) else -(2**63) <= number < 2**63
+
+
+def _is_unicode(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _too_deep(source: str, kind: type[InputError], path: _Path) -> InputError:
+    return kind(source, json_pointer(path), f"at most {MAX_LEVELS} levels of nesting", "more")
+
+
+def _first_too_deep(text: str) -> _Path:
+    """The first place in JSON text that is nested too deep; empty if there is none."""
+    path: list[object] = []
+    name = '""'
+    for token in _TOKEN.finditer(text):
+        match token[0]:
+            case "{" | "[":
+                if len(path) >= MAX_LEVELS:
+                    break
+                path.append("" if token[0] == "{" else 0)
+            case "}" | "]":
+                path[-1:] = []
+            case ",":
+                path[-1:] = [at + 1 if isinstance(at, int) else at for at in path[-1:]]
+            case ":":
+                path[-1:] = [json.loads(name, strict=False)]
+            case string:
+                name = string
+    return tuple(path)

@@ -1,0 +1,103 @@
+"""Values as Python source: the one place where foreign text becomes a literal or a docstring.
+
+Text of a schema, of facts or of documentation may hold anything. Source made here is ASCII, and no
+character of the text ends the string that holds the text. `Code` marks such source; `checked` is
+the last look at every value that a template writes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from typing import Any, TypeGuard
+
+from mcpgen.jsonvalues import is_array, is_object
+
+_PLAIN = re.compile(r"[\w.,|\[\] -]*")
+"""Names, types and numbers: neither quotes, brackets of a call, operators nor line ends."""
+
+
+class Code(str):
+    """Python source that this module wrote, or that was put together from such source."""
+
+    __slots__ = ()
+
+
+def literal(value: Any) -> Code:
+    """A value as a Python literal, in ASCII.
+
+    Args:
+        value: Text, a finite number, a boolean, `None`, or a list, tuple or dict of these.
+
+    Raises:
+        ValueError: There is no literal for the value.
+    """
+    if isinstance(value, str):
+        return Code(ascii(str(value)))
+    if value is None or isinstance(value, bool | int):
+        return Code(repr(value))
+    if isinstance(value, float) and math.isfinite(value):
+        return Code(repr(value))
+    if is_object(value):
+        pairs = (f"{literal(key)}: {literal(item)}" for key, item in value.items())
+        return Code("{" + ", ".join(pairs) + "}")
+    if is_array(value):
+        return Code(f"[{_joined(value)}]")
+    if _is_tuple(value):
+        return Code(f"({_joined(value)},)" if len(value) == 1 else f"({_joined(value)})")
+    raise ValueError(f"expected a value with a Python literal, got {type(value).__name__}")
+
+
+def _is_tuple(value: Any) -> TypeGuard[tuple[Any, ...]]:
+    return isinstance(value, tuple)
+
+
+def _joined(values: Iterable[Any]) -> str:
+    return ", ".join(literal(value) for value in values)
+
+
+def escaped(text: str) -> str:
+    """A text as it stands between the triple quotes of a docstring: ASCII, line ends kept.
+
+    Three quotes in a row become apostrophes, and so does a quote at the very end. Other characters
+    outside printable ASCII are written as escapes; a tab becomes spaces.
+    """
+    lines = text.replace("\r\n", "\n").expandtabs().split("\n")
+    safe = "\n".join(_escaped_line(line) for line in lines).replace('"""', "'''")
+    return f"{safe[:-1]}'" if safe.endswith('"') else safe
+
+
+def _escaped_line(line: str) -> str:
+    safe = line.replace("\\", "\\\\")
+    if safe.isascii() and safe.isprintable():
+        return safe
+    return "".join(
+        char if char.isascii() and char.isprintable() else ascii(char)[1:-1] for char in safe
+    )
+
+
+def docstring(text: str) -> Code:
+    """A text as a docstring with its quotes; its lines stay as they are.
+
+    The first line stands behind the opening quotes; the others have the indentation of the text.
+    """
+    return Code(f'"""{escaped(text)}"""')
+
+
+def ascii_source(source: str) -> Code:
+    """Source of another generator, in which only literals hold foreign text, in ASCII."""
+    return Code(source.encode("ascii", "backslashreplace").decode("ascii"))
+
+
+def checked(value: object) -> str:
+    """What a template may write for a value: source made here, a number, or names and types.
+
+    Raises:
+        ValueError: The value is a text that may hold anything, so it has to be a literal.
+    """
+    if isinstance(value, Code):
+        return value
+    if isinstance(value, bool | int) or (isinstance(value, str) and _PLAIN.fullmatch(value)):
+        return str(value)
+    raise ValueError(f"expected a name or a literal in a template, got {ascii(value)[:60]}")

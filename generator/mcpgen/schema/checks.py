@@ -1,0 +1,158 @@
+"""Rules for a schema beyond its meta-schema: bounds, names, and values that can become Python.
+
+They keep every later step short and its output sound. Each error names the place in the schema.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from mcpgen.errors import SchemaError, shown
+from mcpgen.jsonvalues import Json, Node, is_object
+from mcpgen.schema.structure import escape, subschemas, unescape
+
+MAX_SUBSCHEMAS = 10_000
+"""Schemas within one file. Official files have up to 900."""
+
+MAX_CHAIN = 64
+"""Definitions in a row of which each is a reference to the next, or takes it in by `allOf`."""
+
+MAX_TEXT = 2000
+"""Characters of a text that becomes code: a constant, a value of an enum, a pattern."""
+
+_NAME = re.compile(r"""[^\x00-\x1f\x7f-\U0010ffff'"`\\]{1,200}""")
+_NAME_RULE = "a name of 1 to 200 printable ASCII characters other than quotes and backslashes"
+_NO_MEMBER = re.compile(r'[\x00-\x1f"\\]')
+_MEMBER_RULE = "a member without double quotes, backslashes and control characters"
+_LISTS = ("allOf", "anyOf", "oneOf")
+
+
+def check_bounds(document: Json, source: str) -> None:
+    """Refuse what the check against the meta-schema takes too long for, or fails at.
+
+    Raises:
+        SchemaError: There are more than `MAX_SUBSCHEMAS` schemas; or a pattern cannot be compiled,
+            or is longer than `MAX_TEXT`.
+    """
+    for count, (pointer, node) in enumerate(subschemas(document), start=1):
+        if count > MAX_SUBSCHEMAS:
+            expected = f"at most {MAX_SUBSCHEMAS} schemas in a file"
+            raise SchemaError(source, pointer, expected, "more")
+        pattern = node.get("pattern")
+        if isinstance(pattern, str):
+            _check_pattern(pattern, f"{pointer}/pattern", source)
+        among = node.get("patternProperties")
+        if is_object(among):
+            for name in among:
+                _check_pattern(name, f"{pointer}/patternProperties/{escape(name)}", source)
+
+
+def check(document: Node, container: str, source: str) -> None:
+    """Check a document that fits its meta-schema.
+
+    Raises:
+        SchemaError: A definition has a name, or a schema a value, that cannot become Python; or a
+            reference leads nowhere or back to itself.
+    """
+    for pointer, node in subschemas(document):
+        _check_values(node, pointer, source)
+        _check_children(node, pointer, source)
+    _check_names(document[container], f"/{container}", source)
+    _check_references(document, container, source)
+    _check_chains(document[container], f"/{container}", source)
+
+
+def _check_pattern(pattern: str, pointer: str, source: str) -> None:
+    expected = f"a regular expression of at most {MAX_TEXT} characters"
+    try:
+        if len(pattern) > MAX_TEXT:
+            raise SchemaError(source, pointer, expected, f"{len(pattern)} characters")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what may mean something else some day
+            re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise SchemaError(source, pointer, expected, shown(pattern)) from error
+
+
+def _check_values(node: Node, pointer: str, source: str) -> None:
+    """Constants: what a `Literal` can hold."""
+    if "const" in node:
+        _check_value(node["const"], f"{pointer}/const", source)
+    values: Any = node.get("enum", [None])
+    if not values:
+        raise SchemaError(source, f"{pointer}/enum", "at least one value", "none")
+    for index, value in enumerate(values):
+        _check_value(value, f"{pointer}/enum/{index}", source)
+
+
+def _check_value(value: Json, pointer: str, source: str) -> None:
+    if not (value is None or isinstance(value, str | int)):
+        expected = "a text, an integer, a boolean or null"
+        raise SchemaError(source, pointer, expected, shown(value))
+    if isinstance(value, str) and len(value) > MAX_TEXT:
+        expected = f"a text of at most {MAX_TEXT} characters"
+        raise SchemaError(source, pointer, expected, f"{len(value)} characters")
+
+
+def _check_children(node: Node, pointer: str, source: str) -> None:
+    """No member and no variant may be impossible."""
+    members: Any = node.get("properties", {})
+    for name, child in members.items():
+        at = f"{pointer}/properties/{escape(name)}"
+        if child is False:
+            raise SchemaError(source, at, "a schema that is an object", "false")
+        if _NO_MEMBER.search(name):
+            raise SchemaError(source, at, _MEMBER_RULE, shown(name))
+    for keyword in _LISTS:
+        for index, child in enumerate(node.get(keyword, ())):
+            if child is False:
+                at = f"{pointer}/{keyword}/{index}"
+                raise SchemaError(source, at, "a schema that is an object", "false")
+
+
+def _check_names(definitions: Mapping[str, Json], pointer: str, source: str) -> None:
+    for name in definitions:
+        if not _NAME.fullmatch(name):
+            raise SchemaError(source, f"{pointer}/{escape(name)}", _NAME_RULE, shown(name))
+
+
+def _check_references(document: Node, container: str, source: str) -> None:
+    prefix = f"#/{container}/"
+    for pointer, node in subschemas(document):
+        if "$ref" not in node:
+            continue
+        target: str = node["$ref"]
+        name = unescape(target.removeprefix(prefix))
+        if not target.startswith(prefix) or name not in document[container]:
+            expected = f"a reference to a definition, {prefix}<name>"
+            raise SchemaError(source, f"{pointer}/$ref", expected, shown(target))
+
+
+def _check_chains(definitions: Mapping[str, Json], pointer: str, source: str) -> None:
+    graph = {name: set(_taken_in(node)) for name, node in definitions.items()}
+    try:
+        order = list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        circle: list[str] = error.args[1][::-1]
+        expected = "a definition that does not lead back to itself by $ref or allOf"
+        came = " to ".join(circle[:4]) + (" ..." if len(circle) > 4 else "")
+        raise SchemaError(source, f"{pointer}/{escape(circle[0])}", expected, came) from None
+    lengths: dict[str, int] = {}
+    for name in order:
+        lengths[name] = 1 + max((lengths[other] for other in graph[name]), default=0)
+        if lengths[name] > MAX_CHAIN:
+            expected = f"a chain of at most {MAX_CHAIN} definitions by $ref or allOf"
+            raise SchemaError(source, f"{pointer}/{escape(name)}", expected, "a longer one")
+
+
+def _taken_in(node: Json) -> Iterator[str]:
+    """The definitions that a schema is made of itself, not those of its members."""
+    if is_object(node):
+        if "$ref" in node:
+            yield unescape(node["$ref"].rpartition("/")[2])
+        for part in node.get("allOf", ()):
+            yield from _taken_in(part)

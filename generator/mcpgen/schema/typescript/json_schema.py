@@ -1,0 +1,323 @@
+"""Declarations in, a JSON Schema document out, as the specification's own tools write it.
+
+`schema.json` is written from `schema.ts` by typescript-json-schema, with integers for numbers and
+without strict null checks. Its conventions are kept, so that a schema has one structure whichever
+file it comes from:
+
+- an interface has all members of those it extends, and the index signature of its own body only;
+- a reference to an interface, or to an alias of a union, an intersection or an object, is a `$ref`;
+  an alias of anything else stands for what it names;
+- in a union the schemas come first, then the literals as one `enum`, then plain types as one
+  `type`; an alias of a union is replaced by its members there;
+- `number` is an integer unless a tag says otherwise.
+
+What that tool loses is kept in `Fidelity.TYPESCRIPT` and lost again in `Fidelity.PUBLISHED`, which
+exists so that a schema can be recognised by its digest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from enum import Enum
+
+from mcpgen.jsonvalues import Json, Node
+from mcpgen.schema.structure import escape
+from mcpgen.schema.typescript.scope import Scope
+from mcpgen.schema.typescript.syntax import (
+    Alias,
+    Array,
+    Comment,
+    ConstantType,
+    Declaration,
+    Formatted,
+    Index,
+    Intersection,
+    KeyOf,
+    Keyword,
+    Literal,
+    Member,
+    Module,
+    Object,
+    Reference,
+    Tuple,
+    Type,
+    Union,
+)
+
+MAX_LEVELS = 30
+"""How deep objects, arrays and unions may stand in each other. Official schemas have 6 levels."""
+
+
+class Fidelity(Enum):
+    """Which of two texts a document follows where they disagree.
+
+    `TYPESCRIPT`: an arbitrary scalar (string, number and boolean together) has numbers that need
+    not be whole, null is a member of a union, a map has the type of its values.
+    `PUBLISHED`: the same places as typescript-json-schema writes them.
+    """
+
+    TYPESCRIPT = "typescript"
+    PUBLISHED = "published"
+
+
+_DIALECTS = {
+    "$defs": "https://json-schema.org/draft/2020-12/schema",
+    "definitions": "http://json-schema.org/draft-07/schema#",
+}
+
+
+def document(module: Module, container: str, fidelity: Fidelity) -> Node:
+    """The JSON Schema document of a module.
+
+    Args:
+        module: The declarations.
+        container: `$defs` for 2020-12, `definitions` for draft-07.
+        fidelity: Which text is followed where the two disagree.
+
+    Raises:
+        TypeScriptError: A type has no JSON Schema, or names something that is not declared.
+    """
+    return _Writer(module, container, fidelity).document()
+
+
+class _Writer:
+    def __init__(self, module: Module, container: str, fidelity: Fidelity) -> None:
+        self._module = module
+        self._container = container
+        self._published = fidelity is Fidelity.PUBLISHED
+        self._scope = Scope(module, nulls=not self._published)
+        self._referenced: dict[str, None] = {}
+        self._levels = 0
+
+    def document(self) -> Node:
+        definitions: dict[str, Node] = {}
+        for name in self._module.types:
+            pending = [name]
+            while pending:
+                each = pending.pop()
+                if each not in definitions:
+                    before = len(self._referenced)
+                    definitions[each] = self._definition(self._module.types[each])
+                    pending += list(self._referenced)[before:]
+        whole = {"$schema": _DIALECTS[self._container], self._container: definitions}
+        ordered: Node = json.loads(json.dumps(whole, sort_keys=True))
+        return ordered
+
+    def _definition(self, declaration: Declaration) -> Node:
+        if isinstance(declaration, Alias):
+            schema = self._alias(declaration)
+        else:
+            members = self._scope.declared_members(declaration).values()
+            schema = self._object(members, declaration.body.index, (declaration.name,))
+        return _annotated(schema, declaration.comment)
+
+    def _alias(self, declaration: Alias) -> Node:
+        """What an alias stands for: a named type is copied unless a `$ref` to it came before."""
+        plain, name = self._scope.resolved(declaration.type)
+        if not name or not _is_named(plain) or name in self._referenced:
+            return self._schema(declaration.type, (declaration.name,))
+        copied = self._definition(self._module.types[name])
+        return self._ref(name) if name in self._referenced else copied
+
+    def _schema(self, type_: Type, trail: tuple[str, ...]) -> Node:
+        """The schema of a type; `trail` names the aliases that are being written out."""
+        self._scope.count(type_.at)
+        if self._levels >= MAX_LEVELS:
+            expected = f"at most {MAX_LEVELS} levels of objects, arrays and unions"
+            raise self._module.error(type_.at, expected, "more")
+        self._levels += 1
+        schema = self._written(type_, trail)
+        self._levels -= 1
+        return schema
+
+    def _written(self, type_: Type, trail: tuple[str, ...]) -> Node:
+        match type_:
+            case Keyword():
+                return self._keyword(type_)
+            case Literal(value=value):
+                return {"type": "null"} if value is None else self._values([value])
+            case Formatted(format=name):
+                return {"format": name, "type": "string"}
+            case Array(item=item):
+                return {"items": self._schema(item, trail), "type": "array"}
+            case Tuple():
+                return self._tuple(type_, trail)
+            case Union() | KeyOf():
+                return self._union(type_, trail)
+            case Intersection(members=members):
+                ordered = sorted(members, key=lambda member: isinstance(member, Keyword))
+                return {"allOf": [self._schema(member, trail) for member in ordered]}
+            case Object(members=members, index=index):
+                if not members and index is None:
+                    return {"properties": {}, "type": "object"}
+                return self._object(members, index, trail)
+            case Reference() | ConstantType():
+                return self._reference(type_, trail)
+
+    def _keyword(self, type_: Keyword) -> Node:
+        match type_.name:
+            case "any" | "unknown":
+                return {}
+            case "number":
+                return {"type": "integer"}
+            case "object":
+                return {"additionalProperties": True, "properties": {}, "type": "object"}
+            case "boolean" | "null" | "string":
+                return {"type": type_.name}
+            case _:
+                raise self._module.error(type_.at, "a type that JSON has", type_.name)
+
+    def _tuple(self, type_: Tuple, trail: tuple[str, ...]) -> Node:
+        items = [self._schema(item, trail) for item in type_.items]
+        first, then = "prefixItems", "items"
+        if self._container == "definitions" and items:
+            first, then = "items", "additionalItems"
+        schema: Node = {first: items} if items else {}
+        if type_.rest is None:
+            schema["maxItems"] = len(items)
+        else:
+            schema[then] = self._schema(type_.rest, trail)
+        return {**schema, "minItems": type_.required, "type": "array"}
+
+    def _reference(self, type_: Reference | ConstantType, trail: tuple[str, ...]) -> Node:
+        plain, name = self._scope.resolved(type_)
+        if name and _is_named(plain):
+            return self._ref(name)
+        if isinstance(plain, Reference):
+            return self._mapped(plain, trail)
+        if name in trail:
+            return self._ref(name)
+        return self._schema(plain, (*trail, name) if name else trail)
+
+    def _ref(self, name: str) -> Node:
+        self._referenced.setdefault(name)
+        return {"$ref": f"#/{self._container}/{escape(name)}"}
+
+    def _mapped(self, type_: Reference, trail: tuple[str, ...]) -> Node:
+        made = self._scope.mapped(type_)
+        loses_values = type_.name == "Record" and (self._published or _is_anything(made.index))
+        return self._object(made.members, None if loses_values else made.index, trail)
+
+    # Unions
+
+    def _union(self, type_: Type, trail: tuple[str, ...]) -> Node:
+        schemas: list[Node] = []
+        values: list[Json] = []
+        plain: list[str] = []
+        for each in self._scope.alternatives(type_):
+            match each:
+                case Literal(value=value):
+                    values.append(value)
+                case Keyword(name="boolean"):
+                    values += [False, True]
+                case _:
+                    schema = self._schema(each, trail)
+                    if schema.keys() == {"type"}:
+                        plain.append(schema["type"])
+                    else:
+                        schemas.append(schema)
+        if not (schemas or values or plain):
+            raise self._module.error(type_.at, "a union of types that JSON has", "none")
+        if len(values) == 2 and all(isinstance(value, bool) for value in values):
+            plain.append("boolean")
+        elif values:
+            schemas.append(self._values(values))
+        if plain:
+            schemas.append({"type": self._scalars(plain)})
+        return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+
+    def _scalars(self, names: list[str]) -> Json:
+        """The value of `type` for plain types, null last."""
+        if not self._published and {"string", "integer", "boolean"} <= set(names):
+            names = ["number" if name == "integer" else name for name in names]
+        names = sorted(names, key=lambda name: name == "null")
+        return names if len(names) > 1 else names[0]
+
+    def _values(self, values: list[Json]) -> Node:
+        kinds = {_type_of(value) for value in values}
+        type_: Node = {"type": kinds.pop()} if len(kinds) == 1 else {}
+        if len(values) > 1:
+            named = {"type": "number"} if type_ == {"type": "integer"} else type_
+            return {"enum": sorted(values, key=_javascript_text), **named}
+        if self._published and type_ == {"type": "number"}:
+            type_ = {"type": "integer"}
+        return {"const": values[0], **type_}
+
+    # Objects
+
+    def _object(
+        self, members: Iterable[Member], index: Index | None, trail: tuple[str, ...]
+    ) -> Node:
+        present = [member for member in members if not _is_left_out(member)]
+        schema: Node = {}
+        if index is not None:
+            schema["additionalProperties"] = self._schema(index.type, trail)
+        if present:
+            schema["properties"] = {each.name: self._property(each, trail) for each in present}
+        required = sorted(member.name for member in present if not member.optional)
+        if required:
+            schema["required"] = required
+        return {**schema, "type": "object"}
+
+    def _property(self, member: Member, trail: tuple[str, ...]) -> Node:
+        if "type" in member.comment.keywords:
+            self._scope.count(member.at)
+            return _annotated({}, member.comment)
+        return _annotated(self._schema(member.type, trail), member.comment)
+
+
+def _is_named(type_: Type) -> bool:
+    """Whether a type that a name stands for is referred to, not written out, where it is named."""
+    return isinstance(type_, Object | Intersection | Union | Reference)
+
+
+def _is_left_out(member: Member) -> bool:
+    """Whether a member may never be there, or is marked as no part of the schema."""
+    type_ = member.type
+    forbidden = isinstance(type_, Keyword) and type_.name in ("never", "undefined")
+    return forbidden or member.comment.ignored
+
+
+def _is_anything(index: Index | None) -> bool:
+    return index is None or (
+        isinstance(index.type, Keyword) and index.type.name in ("any", "unknown")
+    )
+
+
+def _annotated(schema: Node, comment: Comment) -> Node:
+    text: Node = {"description": comment.text} if comment.text else {}
+    annotated: Node = {**schema, **comment.keywords, **text}
+    return _with_null(annotated) if comment.nullable else annotated
+
+
+def _with_null(schema: Node) -> Node:
+    type_: Json = schema.get("type")
+    if schema.keys() <= {"type", "description"}:
+        names = [] if type_ is None else [type_] if isinstance(type_, str) else list(type_)
+        return {**schema, "type": names if "null" in names else [*names, "null"]}
+    alternatives: list[Json] | None = schema.get("anyOf")
+    if alternatives is None:
+        return {"anyOf": [schema, {"type": "null"}]}
+    null: Node = {"type": "null"}
+    return schema if null in alternatives else {**schema, "anyOf": [*alternatives, null]}
+
+
+def _type_of(value: Json) -> str:
+    match value:
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case _:
+            return "string"
+
+
+def _javascript_text(value: Json) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case _:
+            return str(value)

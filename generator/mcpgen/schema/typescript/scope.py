@@ -1,0 +1,392 @@
+"""What names and type operators stand for: members of objects, alternatives of unions."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from mcpgen.schema.typescript.syntax import (
+    NO_COMMENT,
+    Alias,
+    Array,
+    ConstantType,
+    Declaration,
+    Formatted,
+    Index,
+    Interface,
+    Intersection,
+    KeyOf,
+    Keyword,
+    Literal,
+    Member,
+    Module,
+    Object,
+    Position,
+    Reference,
+    Tuple,
+    Type,
+    Union,
+)
+
+MAX_LEVELS = 100
+"""How many types and declarations may depend on one another in a row."""
+
+MAX_PARTS = 50_000
+"""Most members and types in one document, after inheritance. Official schemas have some 2,000."""
+
+_MAPPED = {"Omit": 2, "Partial": 1, "Pick": 2, "Record": 2, "Required": 1}
+"""Operators that give an object, with the number of their arguments."""
+
+_TRANSPARENT = {"Array": 1, "Date": 0, "Readonly": 1, "ReadonlyArray": 1}
+
+_INTRINSIC = ("any", "unknown", "null", "string", "number", "boolean", "never", "object")
+"""Types that a compiler has before it reads a file, in its order."""
+
+_LITERALS: Mapping[str, tuple[type, ...]] = {
+    "boolean": (bool,),
+    "number": (int, float),
+    "string": (str,),
+}
+
+
+class Scope:
+    """The declarations of a module, and what types mean among them.
+
+    Args:
+        module: The declarations.
+        nulls: Whether null is an alternative of a union; without strict null checks it is not.
+    """
+
+    def __init__(self, module: Module, *, nulls: bool) -> None:
+        self.module = module
+        self._nulls = nulls
+        self._parts = 0
+        self._levels = 0
+        self._active: set[str] = set()
+        self._members: dict[str, Mapping[str, Member]] = {}
+        self._ranks = _ranks(module)
+
+    def count(self, at: Position, parts: int = 1) -> None:
+        """Count what is written out: small texts may not become large documents.
+
+        Raises:
+            TypeScriptError: It is more than `MAX_PARTS`.
+        """
+        self._parts += parts
+        if self._parts > MAX_PARTS:
+            expected = f"a schema of at most {MAX_PARTS} members and types, after inheritance"
+            raise self.module.error(at, expected, self._parts)
+
+    @contextmanager
+    def _inside(self, type_: Type | Declaration) -> Generator[None]:
+        """Go into a type or a declaration, which may not lead back to itself."""
+        name = type_.name if isinstance(type_, Interface | Alias) else ""
+        if name in self._active:
+            expected = "a declaration that does not depend on itself"
+            raise self.module.error(type_.at, expected, name)
+        if self._levels >= MAX_LEVELS:
+            expected = f"types and declarations that depend on at most {MAX_LEVELS} in a row"
+            raise self.module.error(type_.at, expected, "more")
+        self._levels += 1
+        self._active.update({name} - {""})
+        yield
+        self._active.discard(name)
+        self._levels -= 1
+
+    # Names
+
+    def resolved(self, type_: Type) -> tuple[Type, str]:
+        """What a type stands for, and the last name on the way; empty if it has none.
+
+        Aliases are followed up to an interface, to which a reference is left, or to a type that
+        has no name. A union with one alternative is that alternative.
+
+        Raises:
+            TypeScriptError: A name is not declared, or stands for itself.
+        """
+        with self._inside(type_):
+            match type_:
+                case Union():
+                    alternatives = self.alternatives(type_)
+                    if len(alternatives) == 1 and alternatives[0] != type_:
+                        return self.resolved(alternatives[0])
+                case ConstantType():
+                    return self._constant(type_), ""
+                case Reference():
+                    return self._resolved_reference(type_)
+                case _:
+                    pass
+            return type_, ""
+
+    def _resolved_reference(self, type_: Reference) -> tuple[Type, str]:
+        declaration = self._declared(type_)
+        if isinstance(declaration, Interface):
+            return type_, declaration.name
+        if declaration is None:
+            plain = self._plain(type_)
+            return (type_, "") if plain is type_ else self.resolved(plain)
+        with self._inside(declaration):
+            plain, name = self.resolved(declaration.type)
+        return plain, name or declaration.name
+
+    def _declared(self, type_: Reference) -> Declaration | None:
+        """The declaration that a reference names, `None` for an operator of the language."""
+        declaration = self.module.types.get(type_.name)
+        if declaration is not None:
+            self._check_arguments(type_, 0)
+            return declaration
+        arguments = {**_MAPPED, **_TRANSPARENT}.get(type_.name)
+        if arguments is None:
+            known = ", ".join(sorted({**_MAPPED, **_TRANSPARENT}))
+            expected = f"a type that this file declares, or one of {known}"
+            raise self.module.error(type_.at, expected, type_.name)
+        self._check_arguments(type_, arguments)
+        return None
+
+    def _check_arguments(self, type_: Reference, number: int) -> None:
+        came = len(type_.arguments)
+        if came != number:
+            expected = f"{type_.name} with {number} type argument{'' if number == 1 else 's'}"
+            raise self.module.error(type_.at, expected, came)
+
+    def _plain(self, type_: Reference) -> Type:
+        match type_.name:
+            case "Array" | "ReadonlyArray":
+                return Array(type_.arguments[0], type_.at)
+            case "Readonly":
+                return type_.arguments[0]
+            case "Date":
+                return Formatted("date-time", type_.at)
+            case _:
+                return type_
+
+    def _constant(self, type_: ConstantType) -> Literal:
+        constant = self.module.constants.get(type_.name)
+        if constant is None or constant.value is None:
+            expected = "the name of a constant that is a string, a number or a boolean"
+            raise self.module.error(type_.at, expected, type_.name)
+        return Literal(constant.value, type_.at)
+
+    # Unions
+
+    def alternatives(self, type_: Type) -> Sequence[Type]:
+        """The alternatives of a type, each once, in the order in which the file names them first.
+
+        Unions within are opened; `never` and `undefined` are none; a literal is none beside the
+        keyword of its type. A type that is no union is its own only alternative.
+
+        Raises:
+            TypeScriptError: A name is not declared, or stands for itself.
+        """
+        found = list(dict.fromkeys(self._opened(type_)))
+        keywords = {each.name: each for each in found if isinstance(each, Keyword)}
+        for name in ("any", "unknown"):
+            if name in keywords:
+                return [keywords[name]]
+        ruled_out = tuple(kind for name in keywords for kind in _LITERALS.get(name, ()))
+        kept = [
+            each for each in found if not (isinstance(each, Literal) and each.kind in ruled_out)
+        ]
+        return sorted(kept, key=self._rank)
+
+    def _opened(self, type_: Type) -> list[Type]:
+        self.count(type_.at)
+        with self._inside(type_):
+            match type_:
+                case Union(members=members):
+                    return [each for member in members for each in self._opened(member)]
+                case KeyOf(type=inner):
+                    return [Literal(name, type_.at) for name in self.members(inner)]
+                case Keyword(name="never" | "undefined"):
+                    return []
+                case Keyword(name="null") | Literal(value=None):
+                    return [Keyword("null", type_.at)] if self._nulls else []
+                case Reference():
+                    return self._opened_reference(type_)
+                case ConstantType():
+                    return [self._constant(type_)]
+                case _:
+                    return [type_]
+
+    def _opened_reference(self, type_: Reference) -> list[Type]:
+        declaration = self._declared(type_)
+        if declaration is None:
+            plain = self._plain(type_)
+            return [type_] if plain is type_ else self._opened(plain)
+        if isinstance(declaration, Interface):
+            return [type_]
+        if isinstance(declaration.type, Object | Intersection | Array | Tuple):
+            return [type_]
+        with self._inside(declaration):
+            opened = self._opened(declaration.type)
+        if opened == [declaration.type] and isinstance(declaration.type, Reference):
+            return opened if declaration.type.name in self.module.types else [type_]
+        return opened
+
+    def _rank(self, type_: Type) -> int:
+        if isinstance(type_, Keyword):
+            return _INTRINSIC.index(type_.name) - len(_INTRINSIC)
+        declaration = isinstance(type_, Reference) and self.module.types.get(type_.name)
+        if isinstance(declaration, Alias) and isinstance(declaration.type, Array | Tuple):
+            return self._ranks.get(declaration.type, 0)
+        return self._ranks.get(declaration.name if declaration else type_, 0)
+
+    # Objects
+
+    def members(self, type_: Type) -> Mapping[str, Member]:
+        """The members of an object, those it inherits included.
+
+        Raises:
+            TypeScriptError: The type is no object.
+        """
+        with self._inside(type_):
+            match type_:
+                case Object(members=members):
+                    return {member.name: member for member in members}
+                case Intersection(members=parts):
+                    return _merged(self.members(part) for part in parts)
+                case Reference():
+                    declaration = self._declared(type_)
+                    if declaration is None:
+                        plain = self._plain(type_)
+                        return self.members(self.mapped(type_) if plain is type_ else plain)
+                    return self.declared_members(declaration)
+                case _:
+                    raise self.module.error(type_.at, "an object with members", _kind(type_))
+
+    def declared_members(self, declaration: Declaration) -> Mapping[str, Member]:
+        """The members of what a declaration names, those it inherits included.
+
+        Raises:
+            TypeScriptError: It is no object.
+        """
+        known = self._members.get(declaration.name)
+        if known is None:
+            parts: Iterable[Type]
+            if isinstance(declaration, Alias):
+                parts = (declaration.type,)
+            else:
+                parts = (*declaration.extends, declaration.body)
+            with self._inside(declaration):
+                known = _merged(self.members(part) for part in parts)
+            self.count(declaration.at, len(known))
+            self._members[declaration.name] = known
+        return known
+
+    def mapped(self, type_: Reference) -> Object:
+        """The object that `Record`, `Omit`, `Pick`, `Partial` or `Required` makes.
+
+        Raises:
+            TypeScriptError: Its arguments are not an object and names of members.
+        """
+        if type_.name == "Record":
+            return self._record(type_)
+        members = self.members(type_.arguments[0])
+        self.count(type_.at, len(members))
+        match type_.name:
+            case "Partial":
+                kept = [replace(member, optional=True) for member in members.values()]
+            case "Required":
+                kept = [replace(member, optional=False) for member in members.values()]
+            case "Pick":
+                names = self._names(type_.arguments[1])
+                for name in sorted(names - members.keys()):
+                    expected = f"names of members of {_kind(type_.arguments[0])}"
+                    raise self.module.error(type_.at, expected, name)
+                kept = [member for member in members.values() if member.name in names]
+            case _:
+                names = self._names(type_.arguments[1])
+                kept = [member for member in members.values() if member.name not in names]
+        return Object(tuple(kept), None, type_.at)
+
+    def _record(self, type_: Reference) -> Object:
+        keys, value = type_.arguments
+        plain = self.alternatives(keys)
+        if len(plain) == 1 and isinstance(plain[0], Keyword) and plain[0].name == "string":
+            return Object((), Index(value, value.at), type_.at)
+        names = sorted(self._names(keys))
+        members = (Member(name, value, False, NO_COMMENT, type_.at) for name in names)
+        return Object(tuple(members), None, type_.at)
+
+    def _names(self, type_: Type) -> set[str]:
+        names: set[str] = set()
+        for each in self.alternatives(type_):
+            if not isinstance(each, Literal) or not isinstance(each.value, str):
+                raise self.module.error(each.at, "names of members as strings", _kind(each))
+            names.add(each.value)
+        return names
+
+
+def _merged(parts: Iterable[Mapping[str, Member]]) -> Mapping[str, Member]:
+    members: dict[str, Member] = {}
+    for part in parts:
+        members.update(part)
+    return members
+
+
+def _kind(type_: Type) -> str:
+    match type_:
+        case Keyword(name=name) | Reference(name=name) | ConstantType(name=name):
+            return name
+        case Literal(value=value):
+            return str(value)
+        case _:
+            return type(type_).__name__.lower()
+
+
+def _ranks(module: Module) -> Mapping[Type | str, int]:
+    """The order in which a compiler comes across types: that of the alternatives of unions.
+
+    It reads the declarations in turn and opens an alias where it is named first. A type that has
+    no name is ranked by its shape, after the types that it is written with.
+    """
+    ranks: dict[Type | str, int] = {}
+    for declaration in module.types.values():
+        pending: list[Type | Declaration | _Opened] = [declaration]
+        while pending:
+            each = pending.pop()
+            match each:
+                case _Opened(type=type_):
+                    ranks.setdefault(type_, len(ranks))
+                case Interface(name=name):
+                    ranks.setdefault(name, len(ranks))
+                    pending += reversed((*each.extends, each.body))
+                case Alias(name=name):
+                    if name not in ranks:
+                        ranks[name] = len(ranks)
+                        pending.append(each.type)
+                case Reference(name=name) if name in module.types:
+                    named = module.types[name]
+                    if isinstance(named, Interface):
+                        ranks.setdefault(name, len(ranks))
+                    else:
+                        pending.append(named)
+                case _:
+                    pending += (_Opened(each), *reversed(_parts(each)))
+    return ranks
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A type whose parts have been ranked."""
+
+    type: Type
+
+
+def _parts(type_: Type) -> Sequence[Type]:
+    """The types that a type is written with, in their order."""
+    match type_:
+        case Array(item=inner) | KeyOf(type=inner):
+            return (inner,)
+        case Reference(arguments=arguments):
+            return arguments
+        case Tuple(items=items, rest=rest):
+            return items if rest is None else (*items, rest)
+        case Union(members=members) | Intersection(members=members):
+            return members
+        case Object(members=members, index=index):
+            types = tuple(member.type for member in members)
+            return types if index is None else (*types, index.type)
+        case _:
+            return ()

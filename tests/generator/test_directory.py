@@ -1,0 +1,296 @@
+"""The directory of a package: one run at a time, no links inside, no folders of dead runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import filelock
+import pytest
+
+from mcpgen import directory, manifest, output
+from mcpgen.check import check
+from mcpgen.errors import OutputError
+
+FIRST = {"__init__.py": "one = 1\n", "r1/models.py": "class A: ...\n"}
+SECOND = {"__init__.py": "one = 2\n", "r2/models.py": "class B: ...\n"}
+MARK = "mcpgen-0123abcd"
+
+
+def package(files: dict[str, str]) -> dict[str, str]:
+    """Files with the manifest that belongs to them."""
+    record = manifest.new("pkg", manifest.Options(errata=True), {}, files)
+    return {**files, manifest.NAME: record.text()}
+
+
+def names(folder: Path) -> list[str]:
+    """Names of all that is in a folder."""
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    """A place with the first package, alone in its folder."""
+    place = tmp_path / "folder" / "pkg"
+    output.write(place, package(FIRST))
+    return place
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    """A folder of the user's, outside of the package."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (folder / "models.py").write_text("mine\n")
+    return folder
+
+
+def left_over(target: Path, part: str) -> Path:
+    """A folder beside the target as a run leaves it that is killed."""
+    folder = target.with_name(f".{target.name}.{MARK}.{part}")
+    folder.mkdir()
+    (folder / "part.py").write_text(f"{part}\n")
+    return folder
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_nothing_is_written_through_a_linked_directory(
+    target: Path, elsewhere: Path, force: bool
+) -> None:
+    (target / "r2").symlink_to(elsewhere)
+    with pytest.raises(OutputError, match=r"expected files and directories, got a link: r2;"):
+        output.write(target, package(SECOND), force=force)
+    assert (elsewhere / "models.py").read_text() == "mine\n"
+    assert names(elsewhere) == ["models.py"]
+    assert names(target.parent) == ["pkg"]
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_nothing_is_removed_through_a_linked_directory(
+    target: Path, elsewhere: Path, force: bool
+) -> None:
+    (target / "r1" / "models.py").unlink()
+    (target / "r1").rmdir()
+    (target / "r1").symlink_to(elsewhere)
+    with pytest.raises(OutputError, match="got a link: r1;"):
+        output.write(target, package(SECOND), force=force)
+    assert names(elsewhere) == ["models.py"]
+
+
+@pytest.mark.parametrize("path", ["__init__.py", manifest.NAME])
+@pytest.mark.parametrize("dangling", [False, True])
+@pytest.mark.parametrize("force", [False, True])
+def test_a_link_in_the_place_of_a_file_of_mcpgen_is_refused(
+    target: Path, elsewhere: Path, path: str, dangling: bool, force: bool
+) -> None:
+    outside = elsewhere / path
+    if not dangling:
+        outside.write_bytes((target / path).read_bytes())
+    (target / path).unlink()
+    (target / path).symlink_to(outside)
+    with pytest.raises(OutputError, match=rf"got a link: {path};"):
+        output.write(target, package(SECOND), force=force)
+    with pytest.raises(OutputError, match=rf"got a link: {path};"):
+        check(target)
+    assert (target / path).is_symlink()
+
+
+def test_a_check_reads_nothing_through_a_linked_directory(target: Path, elsewhere: Path) -> None:
+    (target / "r1" / "models.py").unlink()
+    (target / "r1").rmdir()
+    (target / "r1").symlink_to(elsewhere)
+    with pytest.raises(OutputError, match="got a link: r1;"):
+        check(target)
+
+
+def test_a_file_of_the_user_in_the_place_of_a_new_directory_is_kept(target: Path) -> None:
+    (target / "r2").write_text("mine\n")
+    with pytest.raises(OutputError, match="nothing was written: File exists: r2"):
+        output.write(target, package(SECOND), force=True)
+    assert (target / "r2").read_text() == "mine\n"
+    assert names(target.parent) == ["pkg"]
+
+
+def test_links_of_the_user_stay_where_mcpgen_has_no_file(target: Path, elsewhere: Path) -> None:
+    (target / "own").symlink_to(elsewhere)
+    (target / "r1" / "own.py").symlink_to("nowhere")
+    output.write(target, package(SECOND))
+    assert (target / "own").readlink() == elsewhere
+    assert (target / "r1" / "own.py").readlink() == Path("nowhere")
+    assert check(target).edited == ()
+
+
+def test_a_package_behind_a_link_is_written_and_checked_where_it_is(target: Path) -> None:
+    link = target.with_name("link")
+    link.symlink_to(target)
+    output.write(link, package(SECOND))
+    assert link.is_symlink()
+    assert check(link).edited == ()
+    assert names(target.parent) == ["link", "pkg"]
+
+
+def test_a_dangling_link_is_a_package_to_be(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "there" / "pkg")
+    output.write(link, package(FIRST))
+    assert names(tmp_path / "there" / "pkg") == ["__init__.py", "mcpgen.json", "r1"]
+
+
+@pytest.mark.parametrize("path", ["../out.py", "/out.py", "r1/../../out.py", "", "a\\b.py"])
+def test_a_file_outside_of_the_directory_is_not_written(target: Path, path: str) -> None:
+    with pytest.raises(OutputError, match="expected a relative path"):
+        output.write(target, {path: "x\n", manifest.NAME: "{}"})
+    assert names(target.parent) == ["pkg"]
+
+
+@pytest.mark.parametrize("parts", [["new"], ["old"]])
+@pytest.mark.parametrize("files", [FIRST, SECOND], ids=["unchanged", "changed"])
+def test_folders_of_runs_that_died_are_removed_by_the_next(
+    target: Path, parts: list[str], files: dict[str, str]
+) -> None:
+    for part in parts:
+        left_over(target, part)
+    output.write(target, package(files))
+    assert names(target.parent) == ["pkg"]
+
+
+def test_folders_of_other_packages_and_of_the_user_stay(target: Path, elsewhere: Path) -> None:
+    others = [".pkg.mcpgen-0123abcd.tmp", ".pkg2.mcpgen-0123abcd.new", ".pkg.mcpgen-mine.new"]
+    for name in others:
+        (target.parent / name).mkdir()
+    (target.parent / f".pkg.{MARK}.new").symlink_to(elsewhere)
+    output.write(target, package(SECOND))
+    assert names(target.parent) == sorted([*others, f".pkg.{MARK}.new", "pkg"])
+    assert names(elsewhere) == ["models.py"]
+
+
+def test_a_run_that_died_between_the_renames_is_undone(target: Path) -> None:
+    (target / "mine.py").write_text("x\n")
+    target.rename(target.with_name(f".pkg.{MARK}.old"))
+    left_over(target, "new")
+    output.write(target, package(SECOND))
+    assert names(target) == ["__init__.py", "mcpgen.json", "mine.py", "r2"]
+    assert names(target.parent) == ["pkg"]
+
+
+def test_a_check_after_a_run_that_died_between_the_renames_undoes_it_too(target: Path) -> None:
+    target.rename(target.with_name(f".pkg.{MARK}.old"))
+    left_over(target, "new")
+    assert check(target).edited == ()
+    assert names(target.parent) == ["pkg"]
+
+
+def test_both_packages_stay_if_the_user_put_one_in_the_place_of_the_lost_one(target: Path) -> None:
+    left_over(target, "old")
+    left_over(target, "new")
+    output.write(target, package(SECOND))
+    assert names(target.parent) == [f".pkg.{MARK}.new", f".pkg.{MARK}.old", "pkg"]
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3])
+def test_an_interrupt_at_any_rename_leaves_a_package_that_the_next_run_finds(
+    target: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    rename, calls = Path.rename, 0
+
+    def interrupted(self: Path, place: Path) -> Path:
+        nonlocal calls
+        calls += 1
+        if failing == 3 and calls == 2:
+            raise OSError
+        if calls == failing:
+            raise KeyboardInterrupt
+        return rename(self, place)
+
+    (target / "mine.py").write_text("x\n")
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        output.write(target, package(SECOND))
+    monkeypatch.undo()
+    if failing < 3:
+        assert names(target.parent) == ["pkg"]
+    output.write(target, package(SECOND))
+    assert names(target) == ["__init__.py", "mcpgen.json", "mine.py", "r2"]
+    assert names(target.parent) == ["pkg"]
+
+
+def lock_file(target: Path) -> Path:
+    return target.with_name(".pkg.mcpgen-lock")
+
+
+def test_the_lock_file_of_a_run_that_died_is_no_lock(target: Path) -> None:
+    lock_file(target).write_text("")
+    output.write(target, package(SECOND))
+    assert names(target.parent) == ["pkg"]
+
+
+@pytest.mark.parametrize(
+    "run", [lambda target: output.write(target, package(SECOND)), check], ids=["write", "check"]
+)
+def test_a_run_that_waits_too_long_for_another_says_for_which_file(
+    target: Path, monkeypatch: pytest.MonkeyPatch, run: Callable[[Path], object]
+) -> None:
+    monkeypatch.setattr(directory, "LOCK_SECONDS", 0.01)
+    expected = r"another run of mcpgen has held \S*\.pkg\.mcpgen-lock for more than 0\.01 s"
+    with filelock.FileLock(lock_file(target)), pytest.raises(OutputError, match=expected):
+        run(target)
+    assert (target / "__init__.py").read_text() == "one = 1\n"
+
+
+def unusable_lock(target: Path) -> None:
+    """Let no run have a lock, as on a disk that can only be read."""
+    lock_file(target).mkdir()
+
+
+def test_a_lock_that_cannot_be_had_lets_nothing_be_written(target: Path) -> None:
+    unusable_lock(target)
+    left_over(target, "new")
+    with pytest.raises(OutputError, match="nothing was written: Is a directory"):
+        output.write(target, package(SECOND))
+    assert (target / "__init__.py").read_text() == "one = 1\n"
+    assert names(target.parent) == [".pkg.mcpgen-0123abcd.new", ".pkg.mcpgen-lock", "pkg"]
+
+
+def test_where_there_is_nothing_to_write_no_lock_is_needed(target: Path) -> None:
+    unusable_lock(target)
+    assert not output.write(target, package(FIRST)).changed
+    assert check(target).edited == ()
+
+
+def test_a_lock_is_not_made_through_a_link(target: Path, elsewhere: Path) -> None:
+    lock_file(target).symlink_to(elsewhere / "made.txt")
+    with pytest.raises(OutputError, match="nothing was written: "):
+        output.write(target, package(SECOND))
+    assert names(elsewhere) == ["models.py"]
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from mcpgen import manifest, output
+
+for number in range(8):
+    files = {f"m{name}.py": f"{sys.argv[2]} {number}\\n" for name in range(8)}
+    record = manifest.new("pkg", manifest.Options(errata=True), {}, files)
+    output.expect_own(Path(sys.argv[1]))
+    output.write(Path(sys.argv[1]), {**files, manifest.NAME: record.text()})
+"""
+
+
+def test_several_runs_at_once_write_one_after_another(target: Path, root: Path) -> None:
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(target), str(number)],
+            env={**os.environ, "PYTHONPATH": str(root / "generator")},
+            stderr=subprocess.PIPE,
+        )
+        for number in range(4)
+    ]
+    assert [writer.communicate()[1] for writer in writers] == [b""] * 4
+    assert [writer.returncode for writer in writers] == [0] * 4
+    assert len({path.read_text() for path in target.glob("*.py")}) == 1
+    assert check(target).edited == ()
+    assert names(target.parent) == ["pkg"]

@@ -1,0 +1,208 @@
+"""Where TypeScript and the JSON published for it disagree, as text for an errata file."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from generator.typescript_text import saved
+from mcpgen import schema
+from mcpgen.cli import cli
+from mcpgen.errors import SchemaError
+from mcpgen.schema.errata import apply, read_errata
+
+TEXT = """\
+export type Json = string | number | boolean | null;
+export interface Cat { name: string; lives: number; ids: string | number; weight: number }
+export interface Dog { name: string; owner?: Cat; marks: Record<string, Cat> }
+"""
+
+CAT: dict[str, Any] = {
+    "properties": {
+        "ids": {"type": ["string", "integer"]},
+        "lives": {"type": "integer"},
+        "name": {"type": "string"},
+        "weight": {"type": "number"},
+    },
+    "required": ["ids", "lives", "name", "weight"],
+    "type": "object",
+}
+DOG: dict[str, Any] = {
+    "properties": {
+        "marks": {"additionalProperties": {"$ref": "#/$defs/Cat"}, "type": "object"},
+        "name": {"type": "string"},
+        "owner": {"$ref": "#/$defs/Cat"},
+    },
+    "required": ["marks", "name"],
+    "type": "object",
+}
+JSON = {"type": ["string", "number", "boolean", "null"]}
+
+
+def compared(folder: Path, /, **changes: Any) -> schema.Disagreements:
+    """What `TEXT` and a JSON file with these definitions disagree about."""
+    return compared_with(folder, TEXT, changes)
+
+
+def compared_with(folder: Path, text: str, changes: dict[str, Any]) -> schema.Disagreements:
+    definitions = {"Cat": CAT, "Dog": DOG, "Json": JSON, **changes}
+    kept = {name: value for name, value in definitions.items() if value is not None}
+    document = saved(folder, json.dumps({"$defs": kept}), "schema.json")
+    return schema.disagreements(saved(folder, text), document)
+
+
+def properties(definition: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """A definition with other properties; `None` leaves one out."""
+    changed = {**definition["properties"], **changes}
+    kept = {name: value for name, value in changed.items() if value is not None}
+    return {**definition, "properties": kept}
+
+
+def test_the_same_in_both_is_no_disagreement(tmp_path: Path) -> None:
+    described = {**CAT, "description": "A cat.", "title": "Cat"}
+    assert compared(tmp_path, Cat=described) == schema.Disagreements((), ())
+
+
+CASES = {
+    "numbers that are whole in JSON": (
+        {"Json": {"type": ["string", "integer", "boolean", "null"]}},
+        "/$defs/Json/type",
+        "the TypeScript allows numbers that are not whole",
+    ),
+    "numbers and null": (
+        {"Json": {"type": ["string", "integer", "boolean"]}},
+        "/$defs/Json/type",
+        "the TypeScript allows null and numbers that are not whole",
+    ),
+    "a value that differs": (
+        {"Cat": properties(CAT, name={"type": "boolean"})},
+        "/$defs/Cat/properties/name/type",
+        "the TypeScript declares it otherwise",
+    ),
+    "a member that JSON lacks": (
+        {"Dog": properties(DOG, owner=None)},
+        "/$defs/Dog/properties",
+        "the TypeScript declares it otherwise",
+    ),
+    "a member that only JSON has": (
+        {"Dog": properties(DOG, more={"type": "string"}, owner={"type": "string"})},
+        "/$defs/Dog/properties",
+        "the TypeScript declares it otherwise",
+    ),
+    "the order of names": (
+        {"Dog": {**DOG, "required": ["name", "marks"]}},
+        "/$defs/Dog/required",
+        "the TypeScript names the same in another order",
+    ),
+    "another container": (
+        {"Dog": properties(DOG, owner={"$ref": "#/definitions/Cat"})},
+        "/$defs/Dog/properties/owner/$ref",
+        "the file has its definitions under another key",
+    ),
+    "another definition": (
+        {"Dog": properties(DOG, owner={"$ref": "#/$defs/Dog"})},
+        "/$defs/Dog/properties/owner/$ref",
+        "the TypeScript names another definition",
+    ),
+    "a map whose values JSON does not describe": (
+        {"Dog": properties(DOG, marks={"$ref": "#/$defs/Json"})},
+        "/$defs/Dog/properties/marks",
+        "the TypeScript says what the values of the map are",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_disagreement_is_an_erratum_with_its_reason(tmp_path: Path, case: str) -> None:
+    changes, pointer, reason = CASES[case]
+    found = compared(tmp_path, **changes)
+    name = pointer.split("/")[2]
+    line = next(at for at, text in enumerate(TEXT.splitlines(), 1) if f" {name} " in text)
+    assert [(each.pointer, each.reason, each.source) for each in found.errata] == [
+        (pointer, reason, f"schema.ts, line {line}: {name}")
+    ]
+    assert found.others == ()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_text_is_an_errata_file_that_corrects_the_json(tmp_path: Path, case: str) -> None:
+    changes, _, _ = CASES[case]
+    text = schema.errata_text(compared(tmp_path, **changes))
+    errata = read_errata(saved(tmp_path, text, "errata.toml"))
+    document = json.loads((tmp_path / "schema.json").read_text())
+    corrected = apply(document, errata, "schema.json")
+    saved(tmp_path, json.dumps(corrected), "schema.json")
+    again = schema.disagreements(tmp_path / "schema.ts", tmp_path / "schema.json")
+    assert again == schema.Disagreements((), ())
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [("lives", {"type": "number"}), ("ids", {"type": ["string", "number"]})],
+)
+def test_a_number_that_json_keeps_is_no_disagreement(tmp_path: Path, name: str, kept: Any) -> None:
+    assert compared(tmp_path, Cat=properties(CAT, **{name: kept})).errata == ()
+
+
+def test_definitions_of_one_file_only_are_comments(tmp_path: Path) -> None:
+    found = compared(tmp_path, Dog=None, **{"Record<string,\u202eCat>": {"type": "object"}})
+    assert schema.errata_text(found).splitlines() == [
+        "# Dog is a definition of the TypeScript only",
+        "# Record<string,\\u202eCat> is a definition of the JSON only",
+    ]
+
+
+def test_what_toml_cannot_say_is_a_comment(tmp_path: Path) -> None:
+    found = compared(tmp_path, Cat=properties(CAT, name={"type": "string", "default": None}))
+    assert found.errata == ()
+    assert found.others == (
+        "/$defs/Cat/properties/name differs by a null, which TOML has no form for",
+    )
+
+
+def test_foreign_text_in_an_errata_file_is_a_string(tmp_path: Path) -> None:
+    hostile = 'x"\n[[erratum]]\\u0000\x7f\u202e\U0001f600\x1b'
+    text = f"{TEXT}interface Owl {{ name: 'a' }}"
+    owl = {
+        "properties": {"name": {"const": hostile, "type": "string"}, hostile: {"enum": [hostile]}},
+        "required": ["name"],
+        "type": "object",
+    }
+    shown = schema.errata_text(compared_with(tmp_path, text, {"Owl": owl}))
+    assert shown.isascii()
+    assert all(line.isprintable() for line in shown.splitlines())
+    (entry,) = tomllib.loads(shown)["erratum"]
+    assert entry["old"] == owl["properties"]
+
+
+def test_the_command_prints_the_errata(tmp_path: Path) -> None:
+    compared(tmp_path, Json={"type": ["string", "integer", "boolean"]})
+    words = ["schema", "errata", str(tmp_path / "schema.ts"), str(tmp_path / "schema.json")]
+    result = CliRunner().invoke(cli, words, catch_exceptions=False)
+    assert result.output == (
+        "[[erratum]]\n"
+        'pointer = "/$defs/Json/type"\n'
+        'old = ["string", "integer", "boolean"]\n'
+        'new = ["string", "number", "boolean", "null"]\n'
+        'reason = "the TypeScript allows null and numbers that are not whole"\n'
+        'source = "schema.ts, line 1: Json"\n'
+    )
+
+
+def test_the_command_says_that_there_is_nothing_to_correct(tmp_path: Path) -> None:
+    compared(tmp_path)
+    words = ["schema", "errata", str(tmp_path / "schema.ts"), str(tmp_path / "schema.json")]
+    result = CliRunner().invoke(cli, words, catch_exceptions=False)
+    assert result.output == "# the JSON says what the TypeScript says\n"
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"$defs": []}', "{"])
+def test_a_json_file_without_definitions_is_refused(tmp_path: Path, text: str) -> None:
+    path = saved(tmp_path, text, "schema.json")
+    with pytest.raises(SchemaError, match=r"schema\.json#: expected "):
+        schema.disagreements(saved(tmp_path, TEXT), path)

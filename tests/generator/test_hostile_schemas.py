@@ -1,0 +1,381 @@
+"""Hostile input: one line that names the file and the place, nothing written, and soon."""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.tiny_package import TINY
+from mcpgen import cli, input_files, texts
+
+Definitions = dict[str, Any]
+TEXT = {"type": "string"}
+DEFS = "/$defs"
+
+
+def obj(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+def ref(name: str) -> dict[str, Any]:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def nested(levels: int, innermost: Any = None) -> dict[str, Any]:
+    node: dict[str, Any] = innermost or {"type": "string"}
+    for _ in range(levels):
+        node = {"type": "array", "items": node}
+    return node
+
+
+def chain(length: int) -> Definitions:
+    links = {f"C{i}": {"allOf": [ref(f"C{i + 1}")]} for i in range(length)}
+    return {**links, f"C{length}": obj(a=TEXT)}
+
+
+def message(method: str) -> Definitions:
+    """A request under another name, its method, and the union that has it."""
+    request = obj(method={"type": "string", "const": method})
+    return {
+        "EvilRequest": {**request, "required": ["method"]},
+        "EvilResult": obj(),
+        "ClientRequest": {"anyOf": [ref("ListNotesRequest"), ref("EvilRequest")]},
+    }
+
+
+DEFINITIONS: dict[str, tuple[Definitions, str]] = {
+    "a name with a quote": ({"A'b": obj()}, f"{DEFS}/A'b: expected a name"),
+    "a name with a line end": ({"A\nb": obj()}, f"{DEFS}/A\\nb: expected a name"),
+    "a name with a bidirectional mark": ({"A\u202e": obj()}, f"{DEFS}/A\\u202e: expected a name"),
+    "a name with a backslash": ({"A\\": obj()}, f"{DEFS}/A\\: expected a name"),
+    "an empty name": ({"": obj()}, f"{DEFS}/: expected a name"),
+    "a name of a function": ({"__getattr__": obj()}, f"{DEFS}/__getattr__: expected a name"),
+    "a name of an import": ({"ClassVar": obj(a=TEXT)}, f"{DEFS}/ClassVar: expected a definition"),
+    "a name that is long": ({"A" * 201: obj()}, f"{DEFS}/AAA"),
+    "a method with a quote": (
+        message('a" + b'),
+        f"{DEFS}/EvilRequest/properties/method/const: expected a method",
+    ),
+    "a method with a line end": (
+        message("a/b\n"),
+        f"{DEFS}/EvilRequest/properties/method/const: expected a method",
+    ),
+    "a method that another has": (
+        message("notes/list"),
+        f"{DEFS}/EvilRequest: expected a method of its own",
+    ),
+    "a member with a quote": (
+        {"A": obj(**{'a"b': TEXT})},
+        f'{DEFS}/A/properties/a"b: expected a m',
+    ),
+    "a member with NUL": ({"A": obj(**{"\0": TEXT})}, f"{DEFS}/A/properties/\\x00: expected a m"),
+    "a member that is long": ({"A": obj(**{"a" * 1001: TEXT})}, f"{DEFS}/A/properties: expected"),
+    "a reference to itself": ({"A": ref("A")}, f"{DEFS}/A: expected a definition that does not"),
+    "references in a circle": (
+        {"A": ref("B"), "B": ref("C"), "C": ref("A")},
+        f"{DEFS}/A: expected a definition that does not lead back to itself",
+    ),
+    "an allOf of itself": (
+        {"A": {"allOf": [{"allOf": [ref("A")]}]}},
+        f"{DEFS}/A: expected a definition that does not lead back to itself",
+    ),
+    "a union that takes itself in": (
+        {"A": {"allOf": [ref("B")]}, "B": {"anyOf": [ref("A")]}},
+        f"{DEFS}/A/allOf/0: expected an object with properties",
+    ),
+    "a long chain": (chain(500), "expected a chain of at most 64 definitions"),
+    "a reference into nothing": ({"A": ref("B")}, f"{DEFS}/A/$ref: expected a reference"),
+    "a reference that is a number": ({"A": {"$ref": 3}}, f"{DEFS}/A/$ref: expected a schema"),
+    "arrays of arrays": ({"A": nested(70)}, f"{DEFS}/A/items/items/items"),
+    "an enum of nothing": ({"A": {"enum": []}}, f"{DEFS}/A/enum: expected at least one value"),
+    "a const that is an object": (
+        {"A": obj(a={"const": {"b": {"$ref": "#/x"}}})},
+        f"{DEFS}/A/properties/a/const: expected a text",
+    ),
+    "an enum with a float": ({"A": {"enum": ["a", 1.5]}}, f"{DEFS}/A/enum/1: expected a text"),
+    "a const that is long": (
+        {"A": {"const": "x" * 2001}},
+        f"{DEFS}/A/const: expected a text of at most 2000 characters",
+    ),
+    "false as a definition": ({"A": False}, f"{DEFS}/A: expected an object, got false"),
+    "true as a definition": ({"A": True}, f"{DEFS}/A: expected an object, got true"),
+    "a number as a definition": ({"A": 1}, f"{DEFS}/A: expected a schema of"),
+    "false as a member": ({"A": obj(a=False)}, f"{DEFS}/A/properties/a: expected a schema that"),
+    "false as a variant": ({"A": {"anyOf": [False]}}, f"{DEFS}/A/anyOf/0: expected a schema that"),
+    "false in an allOf": ({"A": {"allOf": [False]}}, f"{DEFS}/A/allOf/0: expected a schema that"),
+    "false as items": ({"A": {"type": "array", "items": False}}, f"{DEFS}/A/items: expected a sch"),
+    "a list as properties": ({"A": {"properties": []}}, f"{DEFS}/A/properties: expected a schema"),
+    "null as a type": ({"A": {"type": None}}, f"{DEFS}/A/type: expected a schema of"),
+    "a pattern that is none": ({"A": {"pattern": "("}}, f"{DEFS}/A/pattern: expected a regular"),
+    "a pattern of brackets": (
+        {"A": {"pattern": "(" * 1900 + ")" * 1900}},
+        f"{DEFS}/A/pattern: expected a regular expression of at most 2000 characters",
+    ),
+    "a pattern that repeats too often": (
+        {"A": {"pattern": "a{99999999999}"}},
+        f"{DEFS}/A/pattern: expected a regular expression",
+    ),
+    "a deep pattern": (
+        {"A": {"pattern": "(" * 990 + ")" * 990}},
+        f"{DEFS}/A/pattern: expected a regular expression",
+    ),
+    "a key that is no pattern": (
+        {"A": {"patternProperties": {"[": {}}}},
+        f"{DEFS}/A/patternProperties/[: expected a regular expression",
+    ),
+    "very many members": (
+        {"A": obj(**{f"m{i}": TEXT for i in range(100_000)})},
+        f"{DEFS}/A/properties: expected at most 5000 entries",
+    ),
+    "very many schemas": (
+        {f"A{i}": obj(**{f"m{j}": TEXT for j in range(100)}) for i in range(150)},
+        "expected at most 10000 schemas in a file",
+    ),
+    "half a surrogate pair": (
+        {"A": {"const": "\ud800"}},
+        f"{DEFS}/A/const: expected text in Unicode",
+    ),
+    "half a pair in a name": (
+        {"A": obj(**{"\udc00": TEXT})},
+        f"{DEFS}/A/properties/\\udc00: expected a name in Unicode",
+    ),
+    "half a pair in a description": (
+        {"A": {"description": "x\ud800"}},
+        f"{DEFS}/A/description: expected text in Unicode",
+    ),
+    "a huge integer": (
+        {"A": {"type": "integer", "maximum": 10**30}},
+        f"{DEFS}/A/maximum: expected a number that fits 64 bits",
+    ),
+    "a method that is an object": (
+        {"ListNotesRequest": obj(method=obj(a=TEXT))},
+        f"{DEFS}/ListNotesRequest/properties: expected a method with a const",
+    ),
+    "no requests": (
+        {"ClientRequest": ref("ListNotesResult")},
+        f"{DEFS}/ListNotesResult/properties",
+    ),
+    "a diamond of unions, many times over": (
+        {
+            **{
+                f"{side}{i}": {"anyOf": [ref(f"L{i + 1}"), ref(f"R{i + 1}")]}
+                for i in range(40)
+                for side in "LR"
+            },
+            "L40": obj(a=TEXT) | {"required": ["a"]},
+            "R40": obj(b=TEXT) | {"required": ["b"]},
+        },
+        "expected unions in at most 64 levels, with at most 2000 ways down, got more",
+    ),
+    "a union that refers to itself": (
+        {"ClientRequest": {"anyOf": [ref("ClientRequest")]}},
+        f"{DEFS}/ClientRequest/properties: expected a method with a const",
+    ),
+    "unions in a row": (
+        {
+            **{f"U{i}": {"anyOf": [ref(f"U{i + 1}"), TEXT]} for i in range(300)},
+            "U300": {"type": "integer"},
+        },
+        "expected unions in at most 64 levels, with at most 2000 ways down, got more",
+    ),
+}
+
+NAMED = '{"$defs": {"A": %s}}'
+
+TEXTS: dict[str, tuple[bytes, str]] = {
+    "nothing": (b"", "#: expected JSON text"),
+    "half of it": (b'{"$defs": {"A"', "#: expected JSON text"),
+    "brackets": (b"[" * 200_000, f"#{'/0' * 64}: expected at most 64 levels of nesting"),
+    "open objects": (b'{"a":' * 100_000, f"#{'/a' * 64}: expected at most 64 levels of nesting"),
+    "deep and sound": (
+        b'{"$defs": {"A": ' + b"[1, " * 3000 + b"1" + b"]" * 3000 + b"}}",
+        f"#/$defs/A{'/1' * 62}: expected at most 64 levels of nesting",
+    ),
+    "an infinite number": (
+        (NAMED % '{"maximum": 1e999}').encode(),
+        "#/$defs/A/maximum: expected a number that fits 64 bits",
+    ),
+    "a number of 5000 digits": (
+        (NAMED % f'{{"maximum": {"9" * 5000}}}').encode(),
+        "#/$defs/A/maximum: expected a number that fits 64 bits",
+    ),
+    "no number": (
+        (NAMED % '{"maximum": NaN}').encode(),
+        "#/$defs/A/maximum: expected a number that fits 64 bits",
+    ),
+    "a member twice": (
+        (NAMED % '{"properties": {"a": {}, "a": {}}}').encode(),
+        "#/$defs/A/properties/a: expected one member of this name, got several",
+    ),
+    "a definition twice": (
+        b'{"$defs": {"A": {}, "B": {}, "A": {}}}',
+        "#/$defs/A: expected one member of this name, got several",
+    ),
+    "Latin-1": (b'{"$defs": {"\xe9": {}}}', "#: expected JSON text in UTF-8"),
+    "UTF-16": ('{"$defs": {}}'.encode("utf-16"), "#: expected JSON text in UTF-8"),
+    "a byte order mark": (b"\xef\xbb\xbf{}", "#: expected JSON text"),
+    "a list": (b"[]", "#: expected a schema that is an object, got []"),
+    "a text": (b'"$defs"', "#: expected a schema that is an object"),
+    "a draft-07 schema with $defs": (
+        b'{"$schema": "http://json-schema.org/draft-07/schema#", "$defs": {"A": {"type": 1}}}',
+        "#/$defs/A/type: expected a schema of",
+    ),
+    "a name of megabytes": (
+        b'{"$defs": {"A": {"properties": {"' + b"a" * 3_000_000 + b'": {}}}}}',
+        "#/$defs/A/properties: expected names of 1000 characters at most",
+    ),
+}
+
+
+def refused(folder: Path, content: bytes, capsys: pytest.CaptureFixture[str]) -> str:
+    """What is said of a schema, without the file's name: one line, and nothing was written."""
+    path = folder / "draft.json"
+    path.write_bytes(content)
+    words = ["-q", "--schema", path, "--facts", TINY / "facts.toml", "-o", folder / "pkg"]
+    with pytest.raises(SystemExit) as raised:
+        cli.main([str(word) for word in words])
+    shown = capsys.readouterr()
+    assert raised.value.code == 1, shown.err
+    assert shown.out == ""
+    assert shown.err.startswith(f"mcpgen: error: {path}#")
+    assert shown.err.count("\n") == 1
+    assert shown.err.isascii()
+    assert len(shown.err) < 900
+    assert sorted(folder.iterdir()) == [path]
+    return shown.err.removeprefix(f"mcpgen: error: {path}")
+
+
+@pytest.mark.parametrize("case", DEFINITIONS)
+def test_a_hostile_definition_is_refused_in_one_line_that_names_it(
+    case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    definitions, expected = DEFINITIONS[case]
+    document: dict[str, Any] = copy.deepcopy(json.loads((TINY / "schema.json").read_text()))
+    document["$defs"] |= definitions
+    said = refused(tmp_path, json.dumps(document).encode(), capsys)
+    assert expected in said
+
+
+@pytest.mark.parametrize("case", TEXTS)
+def test_a_hostile_text_is_refused_in_one_line_that_names_the_place(
+    case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content, expected = TEXTS[case]
+    assert refused(tmp_path, content, capsys).startswith(expected)
+
+
+def test_a_file_beyond_the_limit_is_not_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "sparse"
+    with path.open("wb") as file:
+        file.truncate(input_files.MAX_BYTES + 1)
+    with pytest.raises(SystemExit) as raised:
+        cli.main(["--schema", str(path), "-o", str(tmp_path / "pkg")])
+    assert raised.value.code == 1
+    expected = (
+        f"{path}#: expected a file of {input_files.MAX_BYTES} bytes at most, got a larger one"
+    )
+    assert capsys.readouterr().err == f"mcpgen: error: {expected}\n"
+
+
+def generated(definitions: Definitions, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """The models of the tiny schema with these definitions."""
+    document: dict[str, Any] = json.loads((TINY / "schema.json").read_text())
+    document["$defs"] |= definitions
+    path = folder / "draft.json"
+    path.write_text(json.dumps(document))
+    words = ["-q", "--schema", path, "--facts", TINY / "facts.toml", "-o", folder / "pkg"]
+    with pytest.raises(SystemExit) as raised:
+        cli.main([str(word) for word in words])
+    assert (raised.value.code, capsys.readouterr().err) == (None, "")
+    return (folder / "pkg" / "rdraft" / "models.py").read_text()
+
+
+@pytest.mark.parametrize("text", ["word " * 2_000_000, "x" * 10_000_000, '\u202e"' * 5_000_000])
+def test_a_description_of_ten_megabytes_is_cut_and_takes_seconds(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started = time.monotonic()
+    models = generated({"A": {**obj(a=TEXT), "description": text}}, tmp_path, capsys)
+    assert time.monotonic() - started < 60  # some four seconds, on a machine that does nothing else
+    assert f"... (cut, of {len(text.strip())} characters)" in " ".join(models.split())
+    assert len(models) < 20_000 + 8 * texts.MAX_TEXT
+
+
+def test_many_long_descriptions_are_cut_to_the_same_length(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prose = "word " * 2_000
+    many = {f"A{i}": {**obj(a=TEXT), "description": prose} for i in range(200)}
+    models = generated(many, tmp_path, capsys)
+    told = " ".join(models.split())  # wherever a line was wrapped
+    assert told.count(f"... (cut, of {len(prose) - 1} characters)") == len(many)
+    assert len(models) < 1.5 * texts.MAX_PROSE
+
+
+FACTS: dict[str, tuple[str, str]] = {
+    "deep": ("x = " + "[" * 5000, "#: expected "),
+    "infinite": ("[defaults.A]\na = inf", "#/defaults/A/a: expected a number that fits 64 bits"),
+    "no JSON": ("[defaults.A]\na = 2020-01-01", "#/defaults/A/a: expected a value that JSON has"),
+    "a huge integer": ("x = " + "9" * 5000, "#: expected TOML text"),
+    "twice": ("x = 1\nx = 2", "#: expected TOML text"),
+    "unknown": ('"a\\nb" = 1', "#/a\\nb: expected one of the keys"),
+}
+
+
+@pytest.mark.parametrize("case", FACTS)
+def test_hostile_facts_are_refused_in_one_line_that_names_the_place(
+    case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content, expected = FACTS[case]
+    path = tmp_path / "own.toml"
+    path.write_text(content)
+    words = ["-q", "--schema", TINY / "schema.json", "--facts", path, "-o", tmp_path / "pkg"]
+    with pytest.raises(SystemExit) as raised:
+        cli.main([str(word) for word in words])
+    shown = capsys.readouterr()
+    assert raised.value.code == 1
+    assert shown.err.startswith(f"mcpgen: error: {path}{expected}")
+    assert shown.err.count("\n") == 1
+    assert not (tmp_path / "pkg").exists()
+
+
+SOUND: dict[str, Callable[[], Definitions]] = {
+    "arrays of arrays": lambda: {"A": nested(60)},
+    "a diamond of allOf, many times over": lambda: {
+        **{f"D{i}": {"allOf": [ref(f"D{i + 1}"), ref(f"D{i + 1}")]} for i in range(60)},
+        "D60": obj(a=TEXT),
+    },
+    "a diamond of unions, a few times over": lambda: {
+        **{
+            f"{side}{i}": {"anyOf": [ref(f"L{i + 1}"), ref(f"R{i + 1}")]}
+            for i in range(8)
+            for side in "LR"
+        },
+        "L8": obj(a=TEXT) | {"required": ["a"]},
+        "R8": obj(b=TEXT) | {"required": ["b"]},
+    },
+    "lists of lists by reference": lambda: {
+        **{f"L{i}": {"type": "array", "items": ref(f"L{i + 1}")} for i in range(300)},
+        "L300": TEXT,
+    },
+    "true as a member": lambda: {"A": {"allOf": [True, obj(a=True)]}, "B": {"anyOf": [True]}},
+    "a recursive union": lambda: {"A": {"anyOf": [TEXT, {"type": "array", "items": ref("A")}]}},
+    "members that all lose their names": lambda: {
+        "A": obj(**{"\u00e9" * count: TEXT for count in range(1, 200)})
+    },
+}
+
+
+@pytest.mark.parametrize("case", SOUND)
+def test_an_odd_schema_within_the_bounds_is_generated_in_seconds(
+    case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "class ListNotesRequest(" in generated(SOUND[case](), tmp_path, capsys)

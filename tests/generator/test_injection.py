@@ -1,0 +1,131 @@
+"""Foreign text in every place of a schema, of facts and of documentation: it stays text."""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import cache
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
+from typing import Any, get_args
+
+import pytest
+from hypothesis import HealthCheck, Phase, example, given, settings
+
+from generator.spoiled import HARMLESS, Texts, built, canary, hostile, imported, shape
+from mcpgen.errors import safe_text
+
+_numbers = count()
+
+
+@cache
+def harmless_shapes() -> dict[str, list[str]]:
+    """What each module is made of when its texts mean nothing."""
+    with TemporaryDirectory() as folder:
+        files = built(HARMLESS, Path(folder), "harmless")
+    return {path: shape(text) for path, text in files.items() if path.endswith(".py")}
+
+
+def check_spoiled_package(texts: Texts) -> None:
+    """Build a package with these texts, and look for each of them where it belongs."""
+    package = f"spoiled_{next(_numbers)}"
+    with TemporaryDirectory() as folder:
+        files = built(texts, Path(folder), package)
+        for path, expected in harmless_shapes().items():
+            assert shape(files[path]) == expected, path
+            if path.startswith("r2030") or path in ("client.py", "models.py", "sessions.py"):
+                assert files[path].isascii(), path
+        with imported(files, Path(folder), package) as module:
+            check_messages(module, texts)
+            check_tables(module, texts)
+            check_docstrings(module, texts)
+            assert canary() == []
+
+
+def submodule(package: ModuleType, name: str) -> Any:
+    return sys.modules[f"{package.__name__}.{name}"]
+
+
+def message(texts: Texts) -> dict[str, Any]:
+    """A message with every member, as the schema demands it."""
+    member, value = texts.members, texts.values
+    return {
+        member[0]: "x",
+        member[1]: 0.5,
+        member[2]: {"type": value[5]},
+        member[3]: value[6],
+        member[4]: value[7],
+        member[5]: value[9],
+        member[6]: ["x"],
+        member[7]: {member[0]: value[13], "y": "x"},
+        member[8]: {member[11]: "x"},
+        member[9]: value[29],
+    }
+
+
+def check_messages(package: ModuleType, texts: Texts) -> None:
+    """Messages with these names and values come back as they were; others are refused."""
+    models, wire = submodule(package, "r2030_01_01.models"), submodule(package, "_wire")
+    member, value, whole = texts.members, texts.values, message(texts)
+    decode = wire.decoder(models.Spoiled)
+    assert json.loads(wire.encode(decode(json.dumps(whole).encode()))) == whole
+    plain = json.loads(wire.encode(decode(json.dumps({member[0]: "x"}).encode())))
+    assert plain == {member[0]: "x", member[9]: value[29]}
+    shown = {1: safe_text(member[1]), 2: safe_text(member[2])}
+    for at, wrong in ((1, 5), (2, {"type": "y"}), (3, "y"), (4, "y"), (5, "y"), (7, {}), (8, {})):
+        with pytest.raises(wire.ValidationError) as raised:
+            decode(json.dumps({**whole, member[at]: wrong}).encode())
+        assert shown.get(at, "") in str(raised.value)
+    assert get_args(models.Choice) == (value[10], value[11])
+    first = {member[0]: value[12], "x": "x"}
+    assert json.loads(wire.encode(wire.decoder(models.OneTag)(json.dumps(first).encode()))) == first
+
+
+def check_tables(package: ModuleType, texts: Texts) -> None:
+    """Methods and facts are what the schema and the facts say."""
+    revision = submodule(package, "r2030_01_01.methods").REVISION
+    value, known = texts.values, revision.facts
+    assert set(revision.client_requests) == {"notes/list", texts.method}
+    row = revision.client_requests[texts.method]
+    assert (row.name, row.capability) == (texts.method, (value[28].replace(".", ""),))
+    assert set(row.wire_names.values()) == set(texts.members[:2])
+    assert (known.headers.session, known.headers.name) == (value[18], value[19])
+    assert known.headers.param_prefix == value[20]
+    assert known.http.fallback == (value[21], value[22])
+    assert (known.input_required, known.listen) == (frozenset({value[23]}), value[24])
+    assert (known.trace_keys, known.meta.log_level) == ((value[25], value[26]), value[27])
+
+
+def words(text: str) -> str:
+    """A text without white space, and with one kind of quotes."""
+    return "".join(text.replace('"', "'").split())
+
+
+def check_docstrings(package: ModuleType, texts: Texts) -> None:
+    """Docstrings hold what is said about a type."""
+    models = submodule(package, "r2030_01_01.models")
+    value = texts.values
+    assert words(models.Spoiled.__doc__) == words(value[0])
+    assert words(models.OneShape.__doc__) == words(f"{value[30]} Source: {value[32]}.")
+    face = submodule(package, "r2030_01_01.client").Client
+    assert words(value[0]) in words(face.spoil.__doc__)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shapes() -> None:
+    """The harmless package, built once and not within an example."""
+    harmless_shapes()
+
+
+@settings(
+    max_examples=5,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],  # to shrink an example takes minutes
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@example(HARMLESS)
+@given(hostile)
+def test_foreign_text_is_text_wherever_it_stands(texts: Texts) -> None:
+    check_spoiled_package(texts)

@@ -1,0 +1,487 @@
+"""TypeScript that is read: each construct, and the JSON Schema that stands for it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from generator.typescript_text import DECLARED, SMALL, member, read, saved, typescript_of
+from mcpgen import facts, schema
+from mcpgen.cli import cli
+from mcpgen.errors import SchemaError
+from mcpgen.schema.typescript import Fidelity
+from mcpgen.schema.typescript.comments import read_comment
+from mcpgen.schema.typescript.parse import parse
+
+CAT, DOG, PET, LEVEL = ({"$ref": f"#/$defs/{name}"} for name in ("Cat", "Dog", "Pet", "Level"))
+STRING, INTEGER, BOOLEAN = ({"type": name} for name in ("string", "integer", "boolean"))
+ANY_OBJECT = {"additionalProperties": True, "properties": {}, "type": "object"}
+
+
+def obj(required: str = "", **properties: Any) -> dict[str, Any]:
+    """The schema of an object; the members named in `required`, by spaces, must be there."""
+    schema: dict[str, Any] = {"properties": properties, "type": "object"}
+    return {**schema, "required": required.split()} if required else schema
+
+
+def array(items: Any) -> dict[str, Any]:
+    return {"items": items, "type": "array"}
+
+
+TYPES = {
+    "string": STRING,
+    "number": INTEGER,
+    "boolean": BOOLEAN,
+    "null": {"type": "null"},
+    "unknown": {},
+    "any": {},
+    "object": ANY_OBJECT,
+    '"a"': {"const": "a", "type": "string"},
+    "'it\\'s \\u00e9\\x21\\u{1F600}\\n'": {"const": "it's \u00e9!\U0001f600\n", "type": "string"},
+    "7": {"const": 7, "type": "integer"},
+    "-7": {"const": -7, "type": "integer"},
+    "1_000": {"const": 1000, "type": "integer"},
+    "0.5": {"const": 0.5, "type": "number"},
+    "true": {"const": True, "type": "boolean"},
+    "typeof KIND": {"const": "kind", "type": "string"},
+    "typeof CODE": {"const": -32042, "type": "integer"},
+    "Cat": CAT,
+    "Pet": PET,
+    "Level": LEVEL,
+    "Name": STRING,
+    "Names": array(STRING),
+    "(string)": STRING,
+    "string[]": array(STRING),
+    "Cat[][]": array(array(CAT)),
+    "readonly string[]": array(STRING),
+    "Array<Pet>": array(PET),
+    "ReadonlyArray<Cat>": array(CAT),
+    "Readonly<Cat>": CAT,
+    "Date": {"format": "date-time", "type": "string"},
+    "{}": obj(),
+    "{ a: string; b?: number }": obj("a", a=STRING, b=INTEGER),
+    "{ a: string, 'b-c': Cat }": obj("a b-c", **{"a": STRING, "b-c": CAT}),
+    "{ readonly a: string; 5: number }": obj("5 a", **{"5": INTEGER, "a": STRING}),
+    "{ a?: never; b: undefined; c?: string }": obj(c=STRING),
+    "{ [key: string]: unknown }": {"additionalProperties": {}, "type": "object"},
+    "{ a: 1; [key: string]: Cat }": {
+        **obj("a", a={"const": 1, "type": "integer"}),
+        "additionalProperties": CAT,
+    },
+    "[string, number]": {
+        "prefixItems": [STRING, INTEGER],
+        "minItems": 2,
+        "maxItems": 2,
+        "type": "array",
+    },
+    "[a: string, b?: number]": {
+        "prefixItems": [STRING, INTEGER],
+        "minItems": 1,
+        "maxItems": 2,
+        "type": "array",
+    },
+    "[string, ...Cat[]]": {
+        "prefixItems": [STRING],
+        "items": CAT,
+        "minItems": 1,
+        "type": "array",
+    },
+    "[...rest: string[]]": {"items": STRING, "minItems": 0, "type": "array"},
+    "[]": {"maxItems": 0, "minItems": 0, "type": "array"},
+    "Cat | Dog": {"anyOf": [CAT, DOG]},
+    "Dog | Cat": {"anyOf": [CAT, DOG]},
+    "| Cat": CAT,
+    "Pet | string": {"anyOf": [CAT, DOG, STRING]},
+    "string | number": {"type": ["string", "integer"]},
+    "number | string | undefined": {"type": ["string", "integer"]},
+    "string | number | boolean": {"type": ["string", "number", "boolean"]},
+    "string | null": {"type": ["string", "null"]},
+    "null | Cat": {"anyOf": [CAT, {"type": "null"}]},
+    "Cat | string[]": {"anyOf": [CAT, array(STRING)]},
+    "Array<Cat> | string": {"anyOf": [array(CAT), STRING]},
+    "Rest": {"$ref": "#/$defs/Rest"},
+    "Rest | string": {"anyOf": [{"$ref": "#/$defs/Rest"}, STRING]},
+    "Names | Cat": {"anyOf": [CAT, array(STRING)]},
+    '"b" | "a"': {"enum": ["a", "b"], "type": "string"},
+    '"b" | typeof KIND': {"enum": ["b", "kind"], "type": "string"},
+    "1 | 2": {"enum": [1, 2], "type": "number"},
+    '"a" | 1 | true': {"enum": [1, "a", True]},
+    '"a" | Level': {"enum": ["a", "high", "low"], "type": "string"},
+    '"a" | boolean': {"enum": ["a", False, True]},
+    "true | false": BOOLEAN,
+    '"a" | string': STRING,
+    "Name[] | null": {"anyOf": [array(STRING), {"type": "null"}]},
+    "1 | number | Name": {"type": ["string", "integer"]},
+    "string | unknown": {},
+    "Cat | any": {},
+    "never | string": STRING,
+    '(Cat | "a") | (Dog | "b")': {"anyOf": [CAT, DOG, {"enum": ["a", "b"], "type": "string"}]},
+    "Cat & Dog": {"allOf": [CAT, DOG]},
+    "Cat & { age: number }": {"allOf": [CAT, obj("age", age=INTEGER)]},
+    "keyof Cat": {"enum": ["lives", "name"], "type": "string"},
+    'Omit<Cat, "name">': obj(lives=INTEGER),
+    'Omit<Cat, "name" | "lives">': {"type": "object"},
+    "Omit<Cat & Dog, keyof Cat>": obj("good", good=BOOLEAN),
+    'Pick<Dog, "good">': obj("good", good=BOOLEAN),
+    "Partial<Dog>": obj(name=STRING, good=BOOLEAN),
+    "Required<Cat>": obj("lives name", name=STRING, lives=INTEGER),
+    'Partial<Pick<Dog, "name">>': obj(name=STRING),
+    "Record<string, unknown>": {"type": "object"},
+    "Record<string, Cat>": {"additionalProperties": CAT, "type": "object"},
+    'Record<"x" | Name, number>': {"additionalProperties": INTEGER, "type": "object"},
+    "Record<Level, Cat>": obj("high low", high=CAT, low=CAT),
+    "/* why */ string /* how */": STRING,
+}
+
+
+@pytest.mark.parametrize("type_", TYPES)
+def test_a_type_has_one_schema(type_: str) -> None:
+    assert schema.canonical(member(type_)) == schema.canonical(TYPES[type_])
+
+
+DECLARATIONS = {
+    "interface A { a: string }": obj("a", a=STRING),
+    "export interface A {}": {"type": "object"},
+    "export declare interface A { a?: Name }": obj(a=STRING),
+    "export default interface A { a?: Name }": obj(a=STRING),
+    "interface A extends Cat {}": obj("name", name=STRING, lives=INTEGER),
+    "interface A extends Cat, Dog { lives: string }": obj(
+        "good lives name", name=STRING, lives=STRING, good=BOOLEAN
+    ),
+    'interface A extends Omit<Cat, "name">, Pick<Dog, "good"> {}': obj(
+        "good", lives=INTEGER, good=BOOLEAN
+    ),
+    "interface A extends B { a: 1 } interface B extends Open {}"
+    " interface Open { [key: string]: unknown }": obj("a", a={"const": 1, "type": "integer"}),
+    "interface A { a: string } interface A extends Dog { a: string; b: number }": obj(
+        "a b good name", a=STRING, b=INTEGER, name=STRING, good=BOOLEAN
+    ),
+    "interface A { next?: A }": obj(next={"$ref": "#/$defs/A"}),
+    "type A = { next?: A }": obj(next={"$ref": "#/$defs/A"}),
+    "type A = A[]": array({"$ref": "#/$defs/A"}),
+    "type A = (A | string)[]": array({"anyOf": [{"$ref": "#/$defs/A"}, STRING]}),
+    "export type A = Cat": {"$ref": "#/$defs/Cat"},
+    "type A = Name": STRING,
+    "type A = Pet": {"$ref": "#/$defs/Pet"},
+    'enum A { X = "x", Y = "y" }': {"enum": ["x", "y"], "type": "string"},
+    "export const enum A { X, Y = 5, Z }": {"enum": [0, 5, 6], "type": "number"},
+    'declare enum A { X = "x" }': {"const": "x", "type": "string"},
+}
+
+
+@pytest.mark.parametrize("text", DECLARATIONS)
+def test_a_declaration_is_a_definition(text: str) -> None:
+    used = "interface Uses { cat: Cat; pet: Pet }\n"
+    assert read(DECLARED + used + text)["A"] == DECLARATIONS[text]
+
+
+def test_an_alias_of_a_type_that_nothing_refers_to_before_is_a_copy() -> None:
+    found = read("interface Cat { name: string } type A = Cat; interface Uses { a: A } type B = A;")
+    assert found["A"] == found["Cat"]
+    assert found["B"] == {"$ref": "#/$defs/Cat"}
+
+
+def test_alternatives_stand_in_the_order_in_which_the_file_first_names_their_types() -> None:
+    text = """
+        type All = Last | First | Middle | Last[];
+        interface First {}
+        interface Middle {}
+        interface Last {}
+        type Late = Middle[] | Last[] | Middle | First;
+    """
+    first, middle, last = ({"$ref": f"#/$defs/{name}"} for name in ("First", "Middle", "Last"))
+    found = read(text)
+    assert found["All"] == {"anyOf": [last, first, middle, array(last)]}
+    assert found["Late"] == {"anyOf": [first, middle, array(last), array(middle)]}
+
+
+def test_both_dialects_say_the_same() -> None:
+    text = f"{SMALL} interface More {{ pair: [string, Result]; list: [string, ...Result[]] }}"
+    found = read(text, "definitions")
+    result = {"$ref": "#/definitions/Result"}
+    assert found["ClientRequest"] == found["PingRequest"]
+    assert found["More"]["properties"] == {
+        "list": {"additionalItems": result, "items": [STRING], "minItems": 1, "type": "array"},
+        "pair": {"items": [STRING, result], "maxItems": 2, "minItems": 2, "type": "array"},
+    }
+
+
+LOST = {
+    "string | number | boolean": {"type": ["string", "integer", "boolean"]},
+    "string | null": STRING,
+    "Cat | null": CAT,
+    "Record<string, Cat>": {"type": "object"},
+    "0.5": {"const": 0.5, "type": "integer"},
+}
+
+
+@pytest.mark.parametrize("type_", LOST)
+def test_what_the_published_json_loses_is_lost_in_the_form_for_recognition_only(type_: str) -> None:
+    assert member(type_, fidelity=Fidelity.PUBLISHED) == LOST[type_]
+    assert member(type_) != LOST[type_]
+
+
+TAGS: dict[str, dict[str, Any]] = {
+    "@minimum 0": {"minimum": 0},
+    "@maximum 1.5": {"maximum": 1.5},
+    "@minimum 0 @maximum 1": {"minimum": 0, "maximum": 1},
+    "@exclusiveMinimum -1": {"exclusiveMinimum": -1},
+    "@exclusiveMaximum 1e3": {"exclusiveMaximum": 1000},
+    "@multipleOf 0.01": {"multipleOf": 0.01},
+    "@minLength 1\n * @maxLength 9": {"minLength": 1, "maxLength": 9},
+    "@minItems 1\n * @maxItems 9\n * @uniqueItems": {
+        "minItems": 1,
+        "maxItems": 9,
+        "uniqueItems": True,
+    },
+    "@minProperties 1\n * @maxProperties 2": {"minProperties": 1, "maxProperties": 2},
+    "@format uri": {"format": "uri"},
+    "@pattern ^[a-z]{2}$": {"pattern": "^[a-z]{2}$"},
+    "@default low": {"default": "low"},
+    '@default {"a": [1, null]}': {"default": {"a": [1, None]}},
+    "@default true": {"default": True},
+    "@default NaN": {"default": "NaN"},
+    "@additionalProperties false": {"additionalProperties": False},
+    "@category Tools": {},
+    "@internal": {},
+    "@deprecated Use something else.": {},
+    "@see {@link Other}\n * @example\n * ```\n * @minimum 5\n * ```": {},
+    "Mail to a@minimum.org, or @someone.": {},
+}
+
+
+@pytest.mark.parametrize("comment", TAGS)
+def test_tags_that_name_a_keyword_set_it_and_others_do_not(comment: str) -> None:
+    found = read(f"interface It {{\n /**\n * Words.\n *\n * {comment}\n */\n it: string }}")
+    assert found["It"]["properties"]["it"] == {**STRING, **TAGS[comment]}
+
+
+TYPE_TAGS = {
+    "number": ("@TJS-type number\n * @minimum 0", {"minimum": 0, "type": "number"}),
+    "string": ("@asType integer", {"type": "integer"}),
+    "string | number": ("@nullable", {"type": ["string", "integer", "null"]}),
+    "string | null": ("@nullable", {"type": ["string", "null"]}),
+    "Cat": ("@nullable", {"anyOf": [CAT, {"type": "null"}]}),
+    "Cat | string[]": ("@nullable", {"anyOf": [CAT, array(STRING), {"type": "null"}]}),
+}
+
+
+@pytest.mark.parametrize("type_", TYPE_TAGS)
+def test_tags_about_the_type_replace_or_widen_it(type_: str) -> None:
+    comment, expected = TYPE_TAGS[type_]
+    text = f"{DECLARED}interface It {{\n /** {comment}\n */ it: {type_} }}"
+    assert read(text)["It"]["properties"]["it"] == expected
+
+
+def test_a_tag_leaves_a_member_out() -> None:
+    assert read("interface It { /** @ignore */ a: string; b: string }")["It"] == obj("b", b=STRING)
+
+
+def test_a_tag_on_a_declaration_sets_a_keyword_of_its_definition() -> None:
+    text = "/** Text.\n * @minLength 1 */\nexport type Id = string; /** @format uri */ type U = Id"
+    assert read(text) == {"Id": {"minLength": 1, **STRING}, "U": {"format": "uri", **STRING}}
+
+
+COMMENTS = {
+    "/** One line. */": "One line.",
+    "/**\n   * Two\n   * lines.\n   *\n   * - more\n   *   within\n   */": (
+        "Two\nlines.\n\n- more\n  within"
+    ),
+    "/** See {@link Tool}, {@link Tool | the tools} and {@linkcode A.b}. */": (
+        "See Tool, the tools and A.b."
+    ),
+    "/** {@includeCode ./../../secret.json}Text. */": "Text.",
+    "/** Text.\n * @example A note\n * {@includeCode ./x.json} */": "Text.",
+    "/** Write to me@example.org or `@name`. */": "Write to me@example.org or `@name`.",
+    "/** {@link unfinished */": "{@link unfinished",
+    "/***/": "",
+    "/** */": "",
+}
+
+
+@pytest.mark.parametrize("comment", COMMENTS)
+def test_the_description_is_the_comment_without_tags_and_with_links_as_text(comment: str) -> None:
+    assert read_comment(comment).text == COMMENTS[comment]
+
+
+def test_the_last_documentation_comment_before_a_declaration_describes_it(tmp_path: Path) -> None:
+    text = """
+        /** Another. */
+        /** A tool. */
+        // no documentation
+        export interface Tool {
+          /** The name. */
+          /* no documentation */
+          name: string; /** The title. */
+          title: string;
+          other: string; /** Nothing follows. */
+        }
+    """
+    loaded = schema.load_file(saved(tmp_path, SMALL + text))
+    below = {key: text for key, text in loaded.prose.items() if key.startswith("/$defs/Tool")}
+    assert below == {
+        "/$defs/Tool": "A tool.",
+        "/$defs/Tool/properties/name": "The name.",
+        "/$defs/Tool/properties/title": "The title.",
+    }
+
+
+CONSTANTS = {
+    'export const A = "x";': "x",
+    "export declare const A = -32042;": -32042,
+    'declare const A: "x";': "x",
+    "const A = 1.5 as const;": 1.5,
+    "const A = true, B = 2;": True,
+    "const A = `x`;": "x",
+}
+
+
+@pytest.mark.parametrize("text", CONSTANTS)
+def test_constants_are_kept_with_their_values(tmp_path: Path, text: str) -> None:
+    constants = schema.load_file(saved(tmp_path, SMALL + text)).constants
+    assert constants["JSONRPC_VERSION"] == "2.0"
+    assert (constants["A"], type(constants["A"])) == (CONSTANTS[text], type(CONSTANTS[text]))
+
+
+@pytest.mark.parametrize(
+    "text", ["const A = f();", "const A: string[];", "const A = `${1}`;", "const A = { b: 1 };"]
+)
+def test_a_constant_without_a_plain_value_is_no_part_of_the_schema(
+    tmp_path: Path, text: str
+) -> None:
+    assert schema.load_file(saved(tmp_path, SMALL + text)).constants == {"JSONRPC_VERSION": "2.0"}
+
+
+def test_a_file_in_typescript_gives_the_schema_of_the_same_file_in_json(tmp_path: Path) -> None:
+    loaded = schema.load_file(saved(tmp_path, SMALL, "2031-02-03/schema.ts"))
+    meta = {"additionalProperties": {}, "type": "object"}
+    ping = obj(
+        "id jsonrpc method",
+        id={"type": ["string", "integer"]},
+        jsonrpc={"const": "2.0", "type": "string"},
+        method={"const": "ping", "type": "string"},
+    )
+    assert loaded.definitions == {
+        "ClientRequest": ping,
+        "EmptyResult": obj(_meta=meta),
+        "PingRequest": ping,
+        "Result": obj(_meta=meta),
+        "ServerResult": obj(_meta=meta),
+    }
+    assert loaded.revision == "2031-02-03"
+    assert loaded.prose["/$defs/PingRequest"] == (
+        "Asks whether the peer is there. See what comes back."
+    )
+
+
+def unordered(value: Any) -> Any:
+    """A schema whose alternatives stand in one order."""
+    if isinstance(value, dict):
+        return {key: unordered(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return sorted(map(unordered, value), key=schema.canonical)
+    return value
+
+
+@pytest.mark.parametrize("name", [row.name for row in schema.revisions()])
+def test_every_revision_comes_back_from_typescript(tmp_path: Path, name: str) -> None:
+    ours = schema.load(name)
+    path = saved(tmp_path, typescript_of(ours.definitions), f"{name}/schema.ts")
+    loaded = schema.load_file(path)
+    assert unordered(loaded.definitions) == unordered(ours.definitions)
+    assert loaded.revision == name
+
+
+def test_a_package_is_generated_from_typescript_and_checked_against_it(tmp_path: Path) -> None:
+    name = schema.revisions()[0].name
+    text = typescript_of(schema.load(name).definitions)
+    path = saved(tmp_path, text, f"{name}/schema.ts")
+    words = ["--schema", str(path), "-o", str(tmp_path / "package")]
+    result = CliRunner().invoke(cli, words, catch_exceptions=False)
+    assert f"taken as revision {name}" in result.output
+    record = json.loads((tmp_path / "package" / "mcpgen.json").read_text())
+    assert record["revisions"][name]["structure"] == schema.read_digest(path)
+    words = ["check", str(tmp_path / "package"), "--schema", str(path)]
+    assert CliRunner().invoke(cli, words, catch_exceptions=False).exit_code == 0
+    path.write_text(f"{text}\nexport interface More {{}}", encoding="utf-8")
+    result = CliRunner().invoke(cli, words, catch_exceptions=False)
+    assert result.exit_code == 1
+    assert f"the schema changed: {name}: the structure of its messages" in result.output
+
+
+@pytest.mark.parametrize("name", ["schema.ts", "spec.types.d.ts", "index.d.mts", "index.d.cts"])
+def test_the_name_of_a_file_says_that_it_is_typescript(tmp_path: Path, name: str) -> None:
+    assert "PingRequest" in schema.load_file(saved(tmp_path, SMALL, name)).definitions
+
+
+def test_imports_are_allowed_and_what_they_name_is_not() -> None:
+    read('import type { Tool } from "./tool.js"; export type A = string; export { A as B };')
+    with pytest.raises(SchemaError, match=r'^s\.ts:1:49: expected a type that this .*got "Tool"$'):
+        read('import type { Tool } from "./tool.js"; type A = Tool;')
+
+
+def test_error_codes_are_those_of_the_constants(tmp_path: Path) -> None:
+    rows = [row.name for row in schema.revisions()]
+    text = "const HEADER_MISMATCH = -32050; const URL_ELICITATION_REQUIRED = -32051;"
+    loaded = schema.load_file(saved(tmp_path, SMALL + text))
+    before = facts.load(rows[-1])
+    after = facts.with_constants(before, loaded).errors
+    assert after.header_mismatch == -32050
+    assert after.url_elicitation_required == -32051
+    assert after.unsupported_revision == before.errors.unsupported_revision
+    assert before.errors.defined is not None
+    assert before.errors.header_mismatch is not None
+    kept = {*before.errors.defined} - {before.errors.header_mismatch}
+    assert after.defined == tuple(sorted({*kept, -32050, -32051}))
+    assert facts.with_constants(before, schema.load(rows[-1])) == before
+
+
+def test_a_constant_that_is_no_error_code_is_refused(tmp_path: Path) -> None:
+    loaded = schema.load_file(saved(tmp_path, f'{SMALL}const HEADER_MISMATCH = "x";'))
+    with pytest.raises(SchemaError, match='an integer as the error code HEADER_MISMATCH, got "x"'):
+        facts.with_constants(facts.load(schema.revisions()[-1].name), loaded)
+
+
+def test_tree_sitter_is_loaded_for_typescript_only(tmp_path: Path) -> None:
+    json_file = saved(tmp_path, '{"$defs": {"A": {}}}', "schema.json")
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom mcpgen import schema\n"
+        f"schema.read_digest(Path({str(json_file)!r}))\n"
+        "assert not [name for name in sys.modules if name.startswith('tree_sitter')]\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_a_schema_of_three_thousand_lines_is_read_in_well_under_a_second() -> None:
+    declaration = """
+/**
+ * A thing among many. See {{@link Thing{0} | itself}}.
+ *
+ * @category Things
+ */
+export interface Thing{0} extends Base {{
+  /** Its name. */
+  name: string;
+  /** @minimum 0 */
+  other?: Thing{0} | string | null;
+  kind: "thing{0}";
+}}
+"""
+    text = "interface Base { [key: string]: unknown; _meta?: { a: string } }\n"
+    text += "".join(declaration.format(at) for at in range(250))
+    assert text.count("\n") > 3000
+    started = perf_counter()
+    assert len(read(text)) == 251
+    assert perf_counter() - started < 1
+
+
+def test_equal_text_gives_equal_declarations() -> None:
+    one, two = (parse((DECLARED + gap).encode(), "s.ts") for gap in ("", "\n"))
+    assert one.types == two.types

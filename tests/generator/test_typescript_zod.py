@@ -1,0 +1,139 @@
+"""Declaration files of SDKs that describe messages with the types of Zod."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from generator.typescript_text import read
+from mcpgen.errors import TypeScriptError
+
+IMPORT = 'import * as z from "zod/v4";\n'
+STRING, INTEGER = {"type": "string"}, {"type": "integer"}
+
+
+def described(type_: str) -> dict[str, Any]:
+    """The definition that a constant with a type of Zod declares."""
+    found: dict[str, Any] = read(f"{IMPORT}export declare const ItSchema: {type_};")["It"]
+    return found
+
+
+TYPES = {
+    "z.ZodString": STRING,
+    "z.ZodNumber": INTEGER,
+    "z.ZodCoercedNumber<unknown>": INTEGER,
+    "z.ZodBoolean": {"type": "boolean"},
+    "z.ZodNull": {"type": "null"},
+    "z.ZodUnknown": {},
+    "z.ZodAny": {},
+    "z.ZodISODateTime": {"format": "date-time", "type": "string"},
+    "z.ZodURL": {"format": "uri", "type": "string"},
+    'z.ZodLiteral<"a">': {"const": "a", "type": "string"},
+    'z.ZodLiteral<"a" | "b">': {"enum": ["a", "b"], "type": "string"},
+    'z.ZodEnum<{ b: "b"; a: "a" }>': {"enum": ["a", "b"], "type": "string"},
+    "z.ZodArray<z.ZodString>": {"items": STRING, "type": "array"},
+    "z.ZodNullable<z.ZodString>": {"type": ["string", "null"]},
+    "z.ZodUnion<readonly [z.ZodString, z.ZodNumber]>": {"type": ["string", "integer"]},
+    "z.ZodIntersection<z.ZodString, z.ZodNumber>": {"allOf": [STRING, INTEGER]},
+    "z.ZodRecord<z.ZodString, z.ZodNumber>": {"additionalProperties": INTEGER, "type": "object"},
+    "z.ZodReadonly<z.ZodCatch<z.ZodString>>": STRING,
+    "z.ZodPipe<z.ZodString, z.ZodTransform<number, string>>": STRING,
+    "z.ZodPipe<z.ZodTransform<string, unknown>, z.ZodString>": STRING,
+    "z.ZodType<string, unknown>": STRING,
+    "z.ZodObject<{ a: z.ZodString }, z.core.$strip>": {
+        "properties": {"a": STRING},
+        "required": ["a"],
+        "type": "object",
+    },
+    "z.ZodObject<{ a: z.ZodOptional<z.ZodString> }, z.core.$strict>": {
+        "properties": {"a": STRING},
+        "type": "object",
+    },
+    "z.ZodObject<{ a: z.ZodCatch<z.ZodDefault<z.ZodString>> }, z.core.$loose>": {
+        "additionalProperties": {},
+        "properties": {"a": STRING},
+        "type": "object",
+    },
+    "z.ZodObject<{ a: z.ZodArray<z.ZodOptional<z.ZodString>> }, z.core.$catchall<z.ZodNumber>>": {
+        "additionalProperties": INTEGER,
+        "properties": {"a": {"items": STRING, "type": "array"}},
+        "required": ["a"],
+        "type": "object",
+    },
+}
+
+
+@pytest.mark.parametrize("type_", TYPES)
+def test_a_type_of_zod_describes_messages(type_: str) -> None:
+    assert described(type_) == TYPES[type_]
+
+
+SAME = """
+/** A cat. */
+declare const CatSchema: z.ZodObject<{ name: z.ZodString }, z.core.$strip>;
+declare const KittenSchema: z.ZodObject<{ name: z.ZodString }, z.core.$strip>;
+declare const DogSchema: z.ZodObject<{
+  friends: z.ZodArray<z.ZodObject<{ name: z.ZodString }, z.core.$strip>>;
+}, z.core.$strip>;
+declare const PetSchema: z.ZodDiscriminatedUnion<[
+  z.ZodObject<{ name: z.ZodString }, z.core.$strip>,
+  z.ZodObject<{
+    friends: z.ZodArray<z.ZodObject<{ name: z.ZodString }, z.core.$strip>>;
+  }, z.core.$strip>,
+], "kind">;
+"""
+
+
+def test_a_type_that_is_written_out_in_full_is_a_reference_to_the_first_of_its_shape() -> None:
+    found = read(IMPORT + SAME)
+    cat, dog = {"$ref": "#/$defs/Cat"}, {"$ref": "#/$defs/Dog"}
+    assert found["Dog"]["properties"]["friends"]["items"] == cat
+    assert found["Pet"] == {"anyOf": [cat, dog]}
+    assert found["Kitten"] == found["Cat"]
+
+
+@pytest.mark.parametrize(
+    "line", ['import * as z from "zod";', 'import { z } from "zod";', 'import z from "zod/v3";']
+)
+def test_zod_may_be_imported_in_each_way(line: str) -> None:
+    assert read(f"{line} const ASchema: z.ZodString;") == {"A": STRING}
+
+
+def test_a_type_that_is_inferred_from_a_schema_is_that_schema() -> None:
+    text = f"""{IMPORT}
+        declare const CatSchema: z.ZodObject<{{ name: z.ZodString }}, z.core.$strip>;
+        type Cat = z.infer<typeof CatSchema>;
+        type Kitten = z.infer<typeof CatSchema>;
+        type Json = string | Json[];
+        declare const JsonSchema: z.ZodType<Json, Json>;
+        interface Uses {{ cat: Cat }}
+    """
+    found = read(text)
+    assert found.keys() == {"Cat", "Json", "Kitten", "Uses"}
+    assert found["Uses"]["properties"]["cat"] == {"$ref": "#/$defs/Cat"}
+
+
+WRONG = {
+    "z.ZodDate": "a type of Zod that describes JSON",
+    "z.ZodMap<z.ZodString, z.ZodString>": "a type of Zod that describes JSON",
+    "z.ZodEnum<{}>": "a type of Zod that describes JSON",
+    "z.ZodArray": "a type of Zod that describes JSON",
+    "z.ZodObject<{ a: z.ZodFunction }, z.core.$strip>": "a type of Zod that describes JSON",
+    "z.ZodObject<{}, z.core.$other>": (
+        "core.$strip, core.$strict, core.$loose or core.$catchall of Zod"
+    ),
+    "z.ZodObject<{}, string>": "core.$strip, core.$strict, core.$loose or core.$catchall of Zod",
+}
+
+
+@pytest.mark.parametrize("type_", WRONG)
+def test_a_type_of_zod_without_a_schema_is_refused_with_its_place(type_: str) -> None:
+    with pytest.raises(TypeScriptError, match=r"^s\.ts:2:\d+: expected ") as raised:
+        described(type_)
+    assert raised.value.expected == WRONG[type_]
+
+
+def test_without_zod_its_types_are_unknown_names() -> None:
+    with pytest.raises(TypeScriptError, match="expected types that are declared in this file"):
+        read("declare const ASchema: z.ZodString;")

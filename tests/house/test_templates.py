@@ -1,0 +1,177 @@
+"""What a template may write: literals and docstrings from one place, names, nothing in quotes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from jinja2 import Environment, nodes
+
+from house.sources import TEMPLATES, shown, text_of
+
+NAMES = {
+    *("argument.name", "argument.type"),
+    *("call.answer", "call.item", "call.params", "call.python_name", "call.result"),
+    *("class_name", "base_class", "check.name", "tag.name", "variant.type"),
+    *("field.annotated or field.type_hint", "field.field", "field.name", "field.type_hint"),
+    *("field.represented_default", "fields[0].type_hint"),
+    *("fields[0].annotated or fields[0].type_hint",),
+    *("folder", "module", "name", "type.name"),
+    *("package.name", "revision.folder", "revision.lifecycle"),
+    *("revision.parts.client_capabilities", "revision.parts.implementation"),
+    *("revision.parts.meta", "revision.parts.server_capabilities"),
+    *("row.constant", "row.params", "row.result"),
+}
+"""Expressions for names and types: made by the generator, never text of a schema."""
+
+DOCSTRINGS = {
+    *("call.doc", "call.handler_doc", "call.page_doc", "doc", "members[field.name]", "tag.doc"),
+}
+"""Expressions for docstrings, quotes included, as `mcpgen.texts.docstring` makes them."""
+
+IMPORTS = "_imports."
+"""Part of the expressions for what a module imports."""
+
+
+@dataclass
+class Page:
+    """A template read from top to bottom: in which string or comment a value would stand.
+
+    Attributes:
+        open: The quotes that are open, with the string's prefix; `#` in a comment; else empty.
+        found: Expressions that stand where none may, each with the reason.
+    """
+
+    open: str = ""
+    found: list[str] = field(default_factory=list[str])
+
+    def text(self, text: str) -> None:
+        """Follow quotes and comments through the text between expressions."""
+        at = 0
+        while at < len(text):
+            at += self._step(text, at)
+
+    def _step(self, text: str, at: int) -> int:
+        quotes = self.open.lstrip("fFrRbB")
+        if self.open == "#":
+            self.open = "" if text[at] == "\n" else "#"
+        elif quotes:
+            if text[at] == "\\":
+                return 2
+            if text.startswith(quotes, at):
+                self.open = ""
+                return len(quotes)
+        elif text[at] in "'\"":
+            width = 3 if text.startswith(text[at] * 3, at) else 1
+            prefix = text[:at][len(text[:at].rstrip("fFrRbB")) :]
+            self.open = prefix + text[at] * width
+            return width
+        elif text[at] == "#":
+            self.open = "#"
+        return 1
+
+    def value(self, node: nodes.Expr) -> None:
+        """Judge an expression by where it stands and what it is."""
+        source = written(node)
+        if self.open:
+            self.found.append(f"{source} in {self.open}")
+        elif not is_literal(node) and source not in NAMES | DOCSTRINGS and IMPORTS not in source:
+            self.found.append(f"{source} without the filter `literal`")
+
+
+def is_literal(node: nodes.Expr) -> bool:
+    """Whether an expression goes through the function that writes literals."""
+    match node:
+        case nodes.Filter(name="literal"):
+            return True
+        case nodes.Call(node=nodes.Name(name="literal")):
+            return True
+        case _:
+            return False
+
+
+def written(node: nodes.Node | None) -> str:
+    """An expression as it stands in the template, near enough to tell it by."""
+    match node:
+        case nodes.Name(name=name):
+            return name
+        case nodes.Getattr(node=inner, attr=attr):
+            return f"{written(inner)}.{attr}"
+        case nodes.Getitem(node=inner, arg=arg):
+            return f"{written(inner)}[{written(arg)}]"
+        case nodes.Const(value=value):
+            return repr(value)
+        case nodes.Or(left=left, right=right):
+            return f"{written(left)} or {written(right)}"
+        case nodes.Filter(node=inner, name=name):
+            return f"{written(inner)} | {name}"
+        case _:
+            return str(node)
+
+
+def read(body: list[nodes.Node], page: Page) -> None:
+    """Follow the parts of a template in the order in which they stand."""
+    for node in body:
+        match node:
+            case nodes.Output(nodes=parts):
+                for part in parts:
+                    if isinstance(part, nodes.TemplateData):
+                        page.text(part.data)
+                    else:
+                        page.value(part)
+            case nodes.FilterBlock(filter=nodes.Filter(name="docstring")):
+                page.found += [f"a docstring in {page.open}"] if page.open else []
+            case nodes.For(body=inner, else_=other):
+                read([*inner, *other], page)
+            case nodes.If(body=inner, elif_=others, else_=other):
+                read([*inner, *others, *other], page)
+            case nodes.Include() | nodes.Assign():
+                pass
+            case _:
+                page.found.append(f"{type(node).__name__}, which no template needs")
+
+
+def faults(source: str) -> list[str]:
+    """What a template writes where it should not."""
+    page = Page()
+    read(Environment(autoescape=False).parse(source).body, page)
+    return [*page.found, *([f"{page.open} left open"] if page.open not in ("", "#") else [])]
+
+
+@pytest.mark.parametrize("path", sorted(TEMPLATES.rglob("*.jinja*")), ids=shown)
+def test_a_template_writes_values_as_literals_and_nothing_in_quotes(path: Path) -> None:
+    assert faults(text_of(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "fault"),
+    [
+        ('name="{{ row.name }}"', 'row.name in "'),
+        ("name='{{ row.name | literal }}'", "row.name | literal in '"),
+        ('"""{{ call.doc }}"""', 'call.doc in """'),
+        ('f"{{ literal(check.message) }}"', "in f"),
+        ("x = 1  # {{ row.name }}", "row.name in #"),
+        ("name={{ row.name }}", "row.name without the filter `literal`"),
+        ("{% if a %}{{ row.name | upper }}{% endif %}", "row.name | upper without the filter"),
+        ("{% filter upper %}x{% endfilter %}", "FilterBlock, which no template needs"),
+        ('"{% filter docstring %}x{% endfilter %}"', 'a docstring in "'),
+        ("{% macro m() %}{% endmacro %}", "Macro, which no template needs"),
+    ],
+)
+def test_a_value_in_quotes_or_without_the_filter_is_found(source: str, fault: str) -> None:
+    assert fault in faults(source)[0]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "name={{ row.name | literal }}",
+        "x: Literal[{{ literal(tag.value) }}]",
+        "{% filter docstring %}About {{ revision.name }}.{% endfilter %}",
+        'x = "a \\" b"\n# it\'s\n{{ row.constant }} = 1',
+        "'''a'b'''{{ call.doc }}",
+    ],
+)
+def test_literals_docstrings_and_names_are_no_fault(source: str) -> None:
+    assert faults(source) == []
