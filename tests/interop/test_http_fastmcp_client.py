@@ -14,25 +14,23 @@ from fastmcp import Client
 from fastmcp.client.elicitation import ElicitResult
 from fastmcp.client.transports import SSETransport, StreamableHttpTransport
 from fastmcp.exceptions import ToolError
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from interop.hearing import Heard
 from interop.processes import ours
+from interop.revisions import (
+    ELICITATION,
+    PAGES,
+    PYTHON_WAYS,
+    STRUCTURED_OUTPUT,
+    is_modern,
+    offering,
+)
 
 pytestmark = [
     pytest.mark.interop,
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
 ]
-
-OFFERED = "mcp.client.session.LATEST_HANDSHAKE_VERSION"
-SESSIONS = HANDSHAKE_PROTOCOL_VERSIONS
-WAYS = [
-    *(("sse", name) for name in (SESSIONS[0], SESSIONS[-1])),
-    *(("http", name) for name in (*SESSIONS, *MODERN_PROTOCOL_VERSIONS)),
-]
-STRUCTURED_OUTPUT = ("2025-06-18", "2025-11-25", "2026-07-28")
-ELICITATION = ("2025-06-18", "2025-11-25", "2026-07-28")
-PAGES = ("2025-11-25", "2026-07-28")
 
 
 @dataclass
@@ -48,7 +46,7 @@ class Visit:
 
     @property
     def modern(self) -> bool:
-        return self.revision in MODERN_PROTOCOL_VERSIONS
+        return is_modern(self.revision)
 
     async def text(self, tool: str, **arguments: Any) -> str:
         """The text that a tool answers with."""
@@ -73,12 +71,11 @@ async def visit(url: str, transport: str, revision: str) -> AsyncIterator[Visit]
     async def keep_progress(value: float, total: float | None, message: str | None) -> None:
         progress.append((value, total))
 
-    modern = revision in MODERN_PROTOCOL_VERSIONS
     sse = transport == "sse"
     way = SSETransport(url.replace("/mcp", "/sse")) if sse else StreamableHttpTransport(url)
     client = Client(
         way,
-        mode="auto" if modern else "legacy",
+        mode="auto" if is_modern(revision) else "legacy",
         message_handler=keep,
         log_handler=keep_log,
         progress_handler=keep_progress,
@@ -87,8 +84,7 @@ async def visit(url: str, transport: str, revision: str) -> AsyncIterator[Visit]
         roots=["file:///maps"],
     )
     async with AsyncExitStack() as entered:
-        with pytest.MonkeyPatch.context() as offering:
-            offering.setattr(OFFERED, SESSIONS[0] if modern else revision)
+        with offering(revision):
             await entered.enter_async_context(client)
         yield Visit(client, transport, revision, heard, logs, progress)
 
@@ -105,7 +101,7 @@ def url() -> Iterator[str]:
         yield served
 
 
-@pytest.fixture(scope="module", params=WAYS, ids="-".join)
+@pytest.fixture(scope="module", params=PYTHON_WAYS, ids="-".join)
 async def visitor(request: pytest.FixtureRequest, url: str) -> AsyncIterator[Visit]:
     async with visit(url, *request.param) as visiting:
         yield visiting

@@ -14,15 +14,13 @@ import pytest
 
 from interop.hearing import Heard
 from interop.processes import HERE, serving
+from interop.revisions import ELICITATION, HANDSHAKE, RESUMING, STATELESS, STRUCTURED_OUTPUT
 from mcp_protocol import ClientHandlers, Exchange, RemoteError, connect, connect_sync
 
 pytestmark = pytest.mark.interop
 
-HTTP_SSE = ("2024-11-05", "2025-11-25")
-SESSIONS = ("2025-03-26", "2025-06-18", "2025-11-25")
-STATELESS = "2026-07-28"
-STRUCTURED_OUTPUT = ("2025-06-18", "2025-11-25", STATELESS)
-ELICITATION = ("2025-06-18", "2025-11-25", STATELESS)
+HTTP_SSE = (HANDSHAKE[0], HANDSHAKE[-1])
+SESSIONS = HANDSHAKE[1:]
 
 
 @dataclass(frozen=True)
@@ -310,7 +308,7 @@ async def test_a_stream_that_the_server_closes_is_taken_up_again(visit: Visit) -
     visit.needs("part")
     visit.answers.clear()
     assert await visit.text("part") == "met again"
-    if visit.revision == "2025-11-25" and not visit.server.endswith("sse"):
+    if visit.revision in RESUMING and not visit.server.endswith("sse"):
         assert [each for each in visit.answers if "last-event-id" in each.request.headers]
 
 

@@ -16,6 +16,7 @@ from mcp.types import PromptReference, ResourceTemplateReference
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 import mcp_protocol
+from interop.revisions import STRUCTURED_OUTPUT
 
 pytestmark = pytest.mark.interop
 
@@ -25,7 +26,6 @@ SERVER = mcp.StdioServerParameters(
     args=[str(Path(__file__).with_name("our_server.py"))],
     env={"PYTHONPATH": str(PACKAGE.parent)},
 )
-STRUCTURED_OUTPUT = ("2025-06-18", "2025-11-25", "2026-07-28")
 RESOURCE_NOT_FOUND_IS_INVALID_PARAMS = ("2026-07-28",)
 
 

@@ -1,0 +1,38 @@
+"""What the revisions have, as far as peers are asked for it: said here, not by our own code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
+
+STATELESS = "2026-07-28"
+HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+BATCHES = "2025-03-26"
+STRUCTURED_OUTPUT = ("2025-06-18", "2025-11-25", STATELESS)
+ELICITATION = ("2025-06-18", "2025-11-25", STATELESS)
+PAGES = ("2025-11-25", STATELESS)
+ELICITATION_IDS = ("2025-11-25",)
+RESUMING = ("2025-11-25",)
+
+PYTHON_WAYS = [
+    *(("sse", HANDSHAKE_PROTOCOL_VERSIONS[0]), ("sse", HANDSHAKE_PROTOCOL_VERSIONS[-1])),
+    *(("http", name) for name in (*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS)),
+]
+"""Transports and revisions of the official SDK, and of FastMCP, which is built on it."""
+
+
+def is_modern(revision: str) -> bool:
+    """Whether the official SDK counts it among the revisions without a handshake."""
+    return revision in MODERN_PROTOCOL_VERSIONS
+
+
+@contextmanager
+def offering(revision: str) -> Iterator[None]:
+    """Have the official SDK offer a revision of its handshakes: by itself it offers its newest."""
+    offered = HANDSHAKE_PROTOCOL_VERSIONS[0] if is_modern(revision) else revision
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("mcp.client.session.LATEST_HANDSHAKE_VERSION", offered)
+        yield

@@ -1,0 +1,207 @@
+"""Gateways between pipes and HTTP, both ways: our client, our server, or both at their ends.
+
+A gateway that knows no revision without sessions forwards the client's probe like any request, some
+initialize by themselves before the client does, and some have all clients share one server process.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import mcp
+import pytest
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+
+from interop.processes import ENVIRONMENT, HERE, NPM, OURS, serving
+from interop.revisions import HANDSHAKE, STATELESS
+from mcp_protocol import connect
+
+pytestmark = pytest.mark.interop
+
+NODE_MODULES = NPM / "node_modules"
+LOOPBACK = str(HERE / "npm" / "loopback.cjs")
+OFFICIAL = (sys.executable, str(HERE / "official_server.py"))
+READY = re.compile(r"http://127\.0\.0\.1:\d+/")
+
+
+def supergateway(release: str) -> str:
+    return str(NODE_MODULES / release / "dist" / "index.js")
+
+
+def remote(release: str, way: str) -> tuple[str, ...]:
+    script = str(NODE_MODULES / release / "dist" / "proxy.js")
+    return (script, "--allow-http", "--transport", f"{way}-only")
+
+
+TO_HTTP: dict[str, tuple[str, ...]] = {
+    "supergateway 4 http": (supergateway("supergateway"), "--streamableHttp"),
+    "supergateway 4 sse": (supergateway("supergateway"), "--sse"),
+    "supergateway 3 http": (supergateway("supergateway-3"), "--streamableHttp"),
+    "supergateway 3 sse": (supergateway("supergateway-3"), "--sse"),
+    "mcp-remote 0.15 http": remote("mcp-remote", "http"),
+    "mcp-remote 0.15 sse": remote("mcp-remote", "sse"),
+    "mcp-remote 0.1 http": remote("mcp-remote-0.1", "http"),
+    "mcp-remote 0.1 sse": remote("mcp-remote-0.1", "sse"),
+}
+"""Gateways that a client talks to over pipes, and the arguments before the URL of the server."""
+
+KNOWS_NO_SESSIONS = frozenset({"mcp-remote 0.15 http"})
+
+TO_STDIO: dict[str, tuple[str, ...]] = {
+    f"supergateway {release} {way}": (supergateway(folder), *arguments)
+    for release, folder in (("4", "supergateway"), ("3", "supergateway-3"))
+    for way, arguments in {
+        "sse": (),
+        "stateless": ("--outputTransport", "streamableHttp"),
+        "stateful": ("--outputTransport", "streamableHttp", "--stateful"),
+    }.items()
+}
+"""Gateways that a client talks to over HTTP."""
+
+SPOKEN = {"sse": HANDSHAKE, "stateful": HANDSHAKE[1:], "stateless": HANDSHAKE[-1:]}
+"""The revisions that clients are pinned to; one alone where each request costs a process."""
+
+ONE_CLIENT = frozenset({"supergateway 3 sse"})
+"""Those that end when a second client comes."""
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Each end runs in a process of its own, or in a session of its own; one loop is enough."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def url_of() -> Iterator[Callable[[str], str]]:
+    """URL of a server by its name and its way; it is started when first asked for."""
+    commands = {
+        "ours http": (*OURS, "127.0.0.1:0"),
+        "official http": (*OFFICIAL, "http"),
+        "official sse": (*OFFICIAL, "sse"),
+    }
+    urls: dict[str, str] = {}
+    with ExitStack() as running:
+
+        def url(name: str) -> str:
+            if name == "ours sse":
+                return url("ours http").replace("/mcp", "/sse")
+            if name not in urls:
+                urls[name] = running.enter_context(serving(*commands[name]))
+            return urls[name]
+
+        yield url
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """What gateways run with: they keep files in a folder of the test."""
+    return {**ENVIRONMENT, "HOME": str(tmp_path), "MCP_REMOTE_CONFIG_DIR": str(tmp_path)}
+
+
+def to_http(gateway: str, url: str) -> list[str]:
+    """The command of a gateway to a URL: the URL stands after the script, or after its option."""
+    script, *arguments = TO_HTTP[gateway]
+    if gateway.startswith("mcp-remote"):
+        return ["node", script, url, *arguments]
+    return ["node", script, *arguments, url, "--logLevel", "none"]
+
+
+async def visit(client: Any) -> None:
+    """Use a server through a gateway."""
+    assert "add" in [tool.name for tool in await client.list_tools()]
+    assert (await client.call_tool("add", {"a": 1, "b": 2})).content[0].text == "3"
+    [text] = (await client.read_resource("city://Oslo/weather")).contents
+    assert text.text == "sun in Oslo"
+
+
+async def visit_officially(client: mcp.Client) -> None:
+    """The same with the official SDK."""
+    assert "add" in [tool.name for tool in (await client.list_tools()).tools]
+    assert (await client.call_tool("add", {"a": 1, "b": 2})).content[0].text == "3"
+    [text] = (await client.read_resource("city://Oslo/weather")).contents
+    assert text.text == "sun in Oslo"
+
+
+@pytest.mark.parametrize("gateway", TO_HTTP)
+async def test_a_client_of_all_revisions_meets_our_server_behind_a_gateway(
+    gateway: str, url_of: Callable[[str], str], environment: dict[str, str]
+) -> None:
+    """Release 3 of supergateway ends at the probe, and is started anew."""
+    command = to_http(gateway, url_of(f"ours {gateway.rpartition(' ')[2]}"))
+    async with connect(command, env=environment) as client:
+        assert client.revision == (STATELESS if gateway in KNOWS_NO_SESSIONS else HANDSHAKE[-1])
+        await visit(client)
+
+
+@pytest.mark.parametrize("server", ["ours", "official"])
+@pytest.mark.parametrize("gateway", TO_HTTP)
+async def test_a_client_of_one_revision_meets_a_server_behind_a_gateway(
+    gateway: str, server: str, url_of: Callable[[str], str], environment: dict[str, str]
+) -> None:
+    revision = HANDSHAKE[0] if server == "ours" else HANDSHAKE[-1]
+    command = to_http(gateway, url_of(f"{server} {gateway.rpartition(' ')[2]}"))
+    async with connect(command, revision=revision, env=environment) as client:
+        assert client.revision == revision
+        await visit(client)
+
+
+@pytest.mark.parametrize("gateway", TO_HTTP)
+async def test_the_official_client_meets_our_server_behind_a_gateway(
+    gateway: str, url_of: Callable[[str], str], environment: dict[str, str]
+) -> None:
+    command, *arguments = to_http(gateway, url_of(f"ours {gateway.rpartition(' ')[2]}"))
+    start = mcp.StdioServerParameters(command=command, args=arguments, env=environment)
+    async with mcp.Client(mcp.stdio_client(start), mode="legacy", cache=None) as client:
+        await visit_officially(client)
+
+
+@pytest.fixture(params=TO_STDIO)
+def gateway_to_ours(request: pytest.FixtureRequest, environment: dict[str, str]) -> Iterator[Any]:
+    """A gateway to our server over pipes: its name, and where clients find it."""
+    with serving_stdio(request.param, OURS, environment) as url:
+        yield request.param, url
+
+
+def serving_stdio(gateway: str, server: Sequence[str], environment: dict[str, str]) -> Any:
+    """Run a gateway to a server over pipes; yields the URL up to the path."""
+    command = ("node", "--require", LOOPBACK, *TO_STDIO[gateway], "--stdio", shlex.join(server))
+    return serving(*command, says=READY, environment=environment)
+
+
+def path_of(gateway: str) -> str:
+    return "sse" if gateway.endswith("sse") else "mcp"
+
+
+async def test_clients_one_after_another_meet_our_server_over_pipes_behind_a_gateway(
+    gateway_to_ours: tuple[str, str],
+) -> None:
+    gateway, url = gateway_to_ours
+    for revision in [None] if gateway in ONE_CLIENT else [None, *SPOKEN[gateway.split()[2]]]:
+        async with connect(url + path_of(gateway), revision=revision) as client:
+            assert client.revision in (revision or (HANDSHAKE[-1], STATELESS))
+            await visit(client)
+
+
+async def test_the_official_client_meets_our_server_over_pipes_behind_a_gateway(
+    gateway_to_ours: tuple[str, str],
+) -> None:
+    gateway, url = gateway_to_ours
+    way = sse_client if gateway.endswith("sse") else streamable_http_client
+    async with mcp.Client(way(url + path_of(gateway)), mode="legacy", cache=None) as client:
+        await visit_officially(client)
+
+
+@pytest.mark.parametrize("gateway", ["supergateway 4 sse", "supergateway 4 stateful"])
+async def test_our_client_meets_the_official_server_over_pipes_behind_a_gateway(
+    gateway: str, environment: dict[str, str]
+) -> None:
+    with serving_stdio(gateway, OFFICIAL, environment) as url:
+        async with connect(url + path_of(gateway)) as client:
+            await visit(client)

@@ -1,0 +1,85 @@
+"""The Inspector's command line as client of our server, over each transport."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interop.processes import DEADLINE, ENVIRONMENT, NODE_22, NPM, OURS, ours
+
+pytestmark = pytest.mark.interop
+
+INSPECTOR = NPM / "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with ours() as served:
+        yield served
+
+
+@pytest.fixture(params=["stdio", "http", "sse"])
+def target(request: pytest.FixtureRequest, url: str) -> list[str]:
+    """What names our server on the command line."""
+    if request.param == "stdio":
+        return ["-e", f"PYTHONPATH={ENVIRONMENT['PYTHONPATH']}", *OURS]
+    return [url if request.param == "http" else url.replace("/mcp", "/sse")]
+
+
+def inspect(folder: Path, *arguments: str) -> tuple[int, Any]:
+    """Run the Inspector to its end; gives the exit code, and what it printed."""
+    done = subprocess.run(
+        [*NODE_22, str(INSPECTOR), "--cli", *arguments],
+        capture_output=True,
+        text=True,
+        env={**ENVIRONMENT, "HOME": str(folder)},
+        timeout=DEADLINE,
+        check=False,
+    )
+    printed = done.stdout if done.returncode == 0 else done.stderr.splitlines()[-1]
+    return done.returncode, json.loads(printed)
+
+
+def test_tools_are_listed(target: list[str], tmp_path: Path) -> None:
+    code, found = inspect(tmp_path, *target, "--method", "tools/list", "--strict")
+    tools = {tool["name"]: tool for tool in found["tools"]}
+    assert (code, tools["add"]["inputSchema"]["required"]) == (0, ["a", "b"])
+    assert tools["change"]["inputSchema"]["properties"] == {}
+
+
+def test_a_tool_is_called(target: list[str], tmp_path: Path) -> None:
+    call = ("--method", "tools/call", "--tool-name", "add", "--tool-arg", "a=1", "b=2")
+    code, found = inspect(tmp_path, *target, *call)
+    assert (code, found["content"], found["structuredContent"]) == (
+        0,
+        [{"type": "text", "text": "3"}],
+        {"result": 3},
+    )
+
+
+def test_a_tool_without_arguments_is_called(target: list[str], tmp_path: Path) -> None:
+    code, found = inspect(tmp_path, *target, "--method", "tools/call", "--tool-name", "change")
+    assert (code, found["content"]) == (0, [{"type": "text", "text": "changed"}])
+
+
+def test_a_resource_is_read(target: list[str], tmp_path: Path) -> None:
+    read = ("--method", "resources/read", "--uri", "city://Oslo/weather")
+    code, found = inspect(tmp_path, *target, *read)
+    assert (code, found["contents"][0]["text"]) == (0, "sun in Oslo")
+
+
+def test_a_prompt_is_got(target: list[str], tmp_path: Path) -> None:
+    get = ("--method", "prompts/get", "--prompt-name", "greet", "--prompt-args", "city=Oslo")
+    code, found = inspect(tmp_path, *target, *get)
+    assert (code, found["messages"][0]["content"]["text"]) == (0, "Greetings from Oslo")
+
+
+def test_an_error_of_the_server_is_shown(target: list[str], tmp_path: Path) -> None:
+    code, found = inspect(tmp_path, *target, "--method", "tools/call", "--tool-name", "refuse")
+    assert code != 0
+    assert "not today" in found["error"]["message"]
