@@ -39,6 +39,9 @@ if TYPE_CHECKING:
         UNSET,
         UnsetType,
     )
+    from .addresses import (
+        safe_url,
+    )
     from .asgi.events import (
         EventStore,
         MemoryEventStore,
@@ -168,10 +171,14 @@ if TYPE_CHECKING:
     from .toolkit.server import (
         Server,
     )
+    from .toolkit.uris import (
+        AnyPath,
+    )
 
 __all__ = [
     "UNSET",
     "UnsetType",
+    "safe_url",
     "EventStore",
     "MemoryEventStore",
     "StoredEvent",
@@ -249,11 +256,13 @@ __all__ = [
     "ToolResult",
     "Context",
     "Server",
+    "AnyPath",
 ]
 
 _HOMES = {
     "UNSET": "._wire",
     "UnsetType": "._wire",
+    "safe_url": ".addresses",
     "EventStore": ".asgi.events",
     "MemoryEventStore": ".asgi.events",
     "StoredEvent": ".asgi.events",
@@ -331,6 +340,7 @@ _HOMES = {
     "ToolResult": ".toolkit.content",
     "Context": ".toolkit.context",
     "Server": ".toolkit.server",
+    "AnyPath": ".toolkit.uris",
 }
 
 

@@ -1,11 +1,14 @@
-"""JSON in and out: msgspec, with the two things that it leaves to us.
+"""JSON in and out: msgspec, with the three things that it leaves to us.
 
 A field that is absent is `UNSET`, which is not `None`. A union whose members have no tag is a
-class derived from `Untagged` at run time; it names the member by what a value contains.
+class derived from `Untagged` at run time; it names the member by what a value contains. A value
+that JSON can't express raises `EncodingError`, also the numbers for which msgspec writes null.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, TypeGuard
@@ -13,26 +16,71 @@ from typing import Any, ClassVar, NamedTuple, TypeGuard
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, ValidationError
 
+from .foreign_text import safe_list, safe_text
+
 __all__ = [
+    "SHORT",
     "UNREADABLE",
     "UNSET",
+    "UNWRITABLE",
+    "EncodingError",
     "Raw",
     "UnsetType",
     "Untagged",
     "ValidationError",
     "Variant",
+    "check_finite",
     "convert",
     "decoder",
     "encode",
+    "error_text",
+    "find_null",
     "is_many",
     "is_object",
     "members_of",
     "mending_decoder",
     "to_builtins",
+    "write",
 ]
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding raises when bytes are no JSON, or none of the expected form."""
+
+SHORT = 1024
+"""Bytes of JSON in which a null is found as quickly as in anything else that could be searched."""
+
+find_null = re.compile(rb"null").search
+"""Finds a null in JSON: quicker than `in`, also in what is short."""
+
+_TEXT = 300  # characters of what msgspec says, and of the place that it names
+
+UNWRITABLE = (
+    msgspec.MsgspecError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
+"""What encoding, or making plain dicts, raises for a value that has no JSON form."""
+
+# How MessagePack writes a number that is not finite; no text in UTF-8 has these bytes in a row.
+_FLOAT, _NOT_FINITE = b"\xcb", re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
+
+# Bytes of JSON, and the signs of small values in them: more than a long text has.
+_SAMPLE, _QUOTES, _COMMAS = 1024, 20, 60
+
+
+class EncodingError(ValueError):
+    """A value has no JSON form; the text says what of it has none."""
+
+
+def error_text(error: Exception) -> str:
+    """What msgspec says of a failure, within bounds: its texts quote what a peer sent."""
+    if isinstance(error, RecursionError):
+        return "nested too deep"
+    what, at, path = str(error).rpartition(" - at `")
+    return f"{safe_text(what, _TEXT)}{at}{safe_text(path, _TEXT)}"
 
 
 class Variant(NamedTuple):
@@ -91,7 +139,7 @@ class UntaggedType(type):
                     try:
                         return convert(value, variant.type)
                     except ValidationError as error:
-                        raise ValueError(str(error)) from None
+                        raise ValueError(error_text(error)) from None
         raise ValueError(f"Expected one of {cls.names()}, got {_shape(value)}")
 
     def names(cls) -> str:
@@ -110,7 +158,7 @@ class Untagged(metaclass=UntaggedType):
 
 def _shape(value: Any) -> str:
     if is_object(value):
-        return "an object with " + (", ".join(sorted(value)) or "no members")
+        return "an object with " + (safe_list(sorted(value)) or "no members")
     return f"`{type(value).__name__}`"
 
 
@@ -120,9 +168,72 @@ def _decode_untagged(kind: type[Any], value: Any) -> Any:
     raise NotImplementedError(f"no JSON form is known for {kind!r}")
 
 
-_encoder = msgspec.json.Encoder()
-encode: Callable[[Any], bytes] = _encoder.encode
-"""Encode to compact UTF-8 JSON without raw newlines; fields that are UNSET are left out."""
+write: Callable[[Any], bytes] = msgspec.json.Encoder().encode
+"""`encode` without its checks: raises `UNWRITABLE`, and writes null for what is not finite."""
+
+_pack: Callable[[Any], bytes] = msgspec.msgpack.Encoder().encode
+
+
+def encode(value: Any) -> bytes:
+    """Encode to compact UTF-8 JSON without raw newlines; fields that are UNSET are left out.
+
+    Raises:
+        EncodingError: The value has no JSON form: an object of an unknown type, a key that is no
+            text, half of a surrogate pair, nesting without end, NaN or an infinity.
+    """
+    try:
+        data = write(value)
+        if len(data) > SHORT or find_null(data) is not None:
+            check_finite(value, data)
+    except UNWRITABLE as error:
+        raise EncodingError(f"no JSON form: {error_text(error)}") from error
+    return data
+
+
+def check_finite(value: Any, data: bytes) -> None:
+    """Refuse NaN and the infinities, for which msgspec writes null.
+
+    A null is seldom one of them, and a long text takes longer to search than to write. So a few
+    long texts are passed over one by one; where there are many values, a null is looked for, and
+    then a float in their MessagePack form, which begins all of them alike.
+
+    Args:
+        value: What was encoded.
+        data: Its JSON, which has a null or is longer than `SHORT`.
+
+    Raises:
+        ValueError: There is one; the text says which, and where.
+    """
+    many = len(data) <= SHORT or _has_many_values(data)
+    if many and (find_null(data) is None or _is_packed_finite(value)):
+        return
+    left: list[tuple[str, Any]] = [("$", msgspec.to_builtins(value, enc_hook=_no_value))]
+    while left:
+        path, item = left.pop()
+        if isinstance(item, float) and not math.isfinite(item):
+            raise ValueError(f"{item} - at `{safe_text(path, _TEXT)}`")
+        if is_object(item):
+            left += [(f"{path}.{safe_text(str(name))}", member) for name, member in item.items()]
+        elif is_many(item):
+            left += [(f"{path}[{at}]", member) for at, member in enumerate(item)]
+
+
+def _has_many_values(data: bytes) -> bool:
+    """Whether JSON has many small values, rather than a few long texts, by a look at its middle."""
+    sample = data[len(data) // 2 : len(data) // 2 + _SAMPLE]
+    return sample.count(b'"') > _QUOTES or sample.count(b",") > _COMMAS
+
+
+def _is_packed_finite(value: Any) -> bool:
+    try:
+        packed = _pack(value)
+    except OverflowError:  # an integer that only JSON can express
+        return False
+    return _FLOAT not in packed or _NOT_FINITE.search(packed) is None
+
+
+def _no_value(raw: Any) -> None:
+    """Stands for what is encoded already, and has no numbers of the kind."""
 
 
 @lru_cache(maxsize=1024)
@@ -250,7 +361,12 @@ def convert(value: Any, kind: Any) -> Any:
     Raises:
         ValidationError: The value has another shape; the text has the path.
     """
-    return msgspec.convert(value, kind, dec_hook=_decode_untagged)
+    try:
+        return msgspec.convert(value, kind, dec_hook=_decode_untagged)
+    except ValidationError:
+        raise
+    except UNWRITABLE as error:  # half of a surrogate pair, nesting without end
+        raise ValidationError(f"no JSON form: {error_text(error)}") from error
 
 
 def is_object(value: object) -> TypeGuard[Mapping[str, Any]]:

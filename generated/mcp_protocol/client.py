@@ -22,6 +22,7 @@ from .client_side.connecting import (
     open_client,
 )
 from .errors import MethodNotFoundError
+from .peer import CONCURRENT_REQUESTS
 from .revisions import REVISIONS
 
 if TYPE_CHECKING:
@@ -928,6 +929,7 @@ def connect(
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
     cache: Caching | bool = True,
+    max_concurrent_requests: int = CONCURRENT_REQUESTS,
 ) -> AbstractAsyncContextManager[r2024_11_05.Client]: ...
 
 
@@ -950,6 +952,7 @@ def connect(
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
     cache: Caching | bool = True,
+    max_concurrent_requests: int = CONCURRENT_REQUESTS,
 ) -> AbstractAsyncContextManager[r2025_03_26.Client]: ...
 
 
@@ -972,6 +975,7 @@ def connect(
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
     cache: Caching | bool = True,
+    max_concurrent_requests: int = CONCURRENT_REQUESTS,
 ) -> AbstractAsyncContextManager[r2025_06_18.Client]: ...
 
 
@@ -994,6 +998,7 @@ def connect(
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
     cache: Caching | bool = True,
+    max_concurrent_requests: int = CONCURRENT_REQUESTS,
 ) -> AbstractAsyncContextManager[r2025_11_25.Client]: ...
 
 
@@ -1016,6 +1021,7 @@ def connect(
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
     cache: Caching | bool = True,
+    max_concurrent_requests: int = CONCURRENT_REQUESTS,
 ) -> AbstractAsyncContextManager[r2026_07_28.Client]: ...
 
 
@@ -1023,7 +1029,7 @@ def connect(
 def connect(
     target: Target,
     *,
-    revision: None = None,
+    revision: Literal["handshake"] | None = None,
     handlers: ClientHandlers | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
@@ -1038,6 +1044,7 @@ def connect(
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
     cache: Caching | bool = True,
+    max_concurrent_requests: int = CONCURRENT_REQUESTS,
 ) -> AbstractAsyncContextManager[Client]: ...
 
 
@@ -1060,6 +1067,7 @@ def connect(
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
     cache: Caching | bool = True,
+    max_concurrent_requests: int = CONCURRENT_REQUESTS,
 ) -> AbstractAsyncContextManager[Any]: ...
 
 
@@ -1081,6 +1089,7 @@ def connect(
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
     cache: Caching | bool = True,
+    max_concurrent_requests: int = CONCURRENT_REQUESTS,
 ) -> AbstractAsyncContextManager[Any]:
     """Open a session with a server.
 
@@ -1088,7 +1097,8 @@ def connect(
         target: The URL of a server over HTTP, a command line, a server of this process, or a
             channel of one's own.
         revision: The one to speak, with the face of that revision; by default the newest is
-            offered, and spoken is what both know.
+            offered, and spoken is what both know. `handshake` stands for any revision with a
+            session: `initialize` is then the first thing that a server hears.
         handlers: What the client can do for the server, and what it hears of it.
         name: How the client calls itself.
         version: Its version.
@@ -1108,6 +1118,9 @@ def connect(
             none. Private ones are dropped once `headers` gives other fields than before. What
             `auth` and `http_client` send is not seen: open a client for each user, or call
             `client.cache.forget_private()`.
+        max_concurrent_requests: How many handlers may be waiting at a time. At the limit nothing
+            more is read until one has ended; requests of the server that come while the client
+            waits for answers of its own are refused.
 
     Raises:
         ServerStartError: (on entry) The process ended before it answered.
@@ -1116,11 +1129,11 @@ def connect(
         RevisionError: (on entry) Client and server have no revision in common.
         RequestTimeoutError: (on entry) No agreement in time.
         MissingExtraError: (on entry) The target is a URL, and httpx2 is not installed.
+        ValueError: (on entry) `max_concurrent_requests` is below one.
     """
     face: type[ClientBase] = Client
-    chosen = REVISIONS
-    if revision is not None:
-        chosen = REVISIONS.only(revision)
+    chosen = REVISIONS.pinned(revision)
+    if revision in _FACES:
         face = importlib.import_module(f".{_FACES[revision]}.client", __package__).Client
     own = {"name": name, "version": version, **(info or {})}
     if title is not None:
@@ -1129,5 +1142,13 @@ def connect(
     application = ClientApplication(handlers, Identity(own, capabilities or {}), caching)
     http = HttpOptions(transport, headers, auth, http_client)
     return open_client(
-        face, target, chosen, application, env=env, cwd=cwd, http=http, timeouts=timeouts
+        face,
+        target,
+        chosen,
+        application,
+        env=env,
+        cwd=cwd,
+        http=http,
+        timeouts=timeouts,
+        max_concurrent_requests=max_concurrent_requests,
     )

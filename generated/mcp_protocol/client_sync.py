@@ -19,6 +19,7 @@ from .client_side.blocking import (
 from .client_side.caching import Caching
 from .client_side.connecting import HeaderSource, HttpAuth, HttpClient, Target, Timeouts, Transport
 from .errors import MethodNotFoundError
+from .peer import CONCURRENT_REQUESTS
 
 if TYPE_CHECKING:
     from . import models
@@ -988,6 +989,7 @@ def connect_sync(
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
     cache: Caching | bool = True,
+    max_concurrent_requests: int = CONCURRENT_REQUESTS,
     backend: Backend = "asyncio",
 ) -> SyncClient:
     """Open a session with a server, for code without an event loop.
@@ -999,7 +1001,7 @@ def connect_sync(
 
     Args:
         target: As for `connect`, like all that follows, unless said otherwise.
-        revision: The one to speak.
+        revision: The one to speak, or `handshake` for any with a session.
         handlers: What the client can do for the server: a `SyncClientHandlers` or a
             `ClientHandlers`. Plain functions run in threads of their own.
         name: How the client calls itself.
@@ -1016,6 +1018,7 @@ def connect_sync(
         http_client: A client of httpx2's for coroutines; only the session's thread may use it.
         timeouts: How long the opening may take.
         cache: How many results are kept.
+        max_concurrent_requests: How many handlers may be waiting at a time.
         backend: The kind of event loop that the thread runs.
 
     Raises:
@@ -1038,5 +1041,6 @@ def connect_sync(
         http_client=http_client,
         timeouts=timeouts,
         cache=cache,
+        max_concurrent_requests=max_concurrent_requests,
     )
     return SyncClient(SessionThread(opening, backend))

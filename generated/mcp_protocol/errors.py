@@ -12,7 +12,7 @@
     |   +-- ResourceNotFoundError   code by revision
     |   +-- MissingCapabilityError  the peer did not declare what a request needs
     |   +-- UnsupportedRevisionError
-    |   +-- URLElicitationRequiredError (in `toolkit.out_of_band`)
+    |   +-- URLElicitationRequiredError (in `toolkit.asking.out_of_band`)
     |   +-- HeaderMismatchError     HTTP header fields do not say what the body says
     +-- RemoteError                 the peer answered one of our requests with an error
     +-- RevisionError               no revision in common
@@ -32,13 +32,17 @@
         +-- SessionLostError        the server forgot the session, and the one made in its place
         +-- RequestLost             a channel's word that a request will not be answered
 
-The class says who is to blame; attributes hold the data.
+The class says who is to blame; attributes hold the data. A text shows what a peer or a process
+said within bounds, on one line, and without characters that a terminal acts on; the attributes hold
+it whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
+
+from .foreign_text import SHOWN_TEXT, safe_list, safe_repr, safe_text
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -47,8 +51,16 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 RESOURCE_NOT_FOUND = -32002
 
+
 NO_DATA: Any = object()
 """Stands for an error without `data`, which is not the same as `data: null`."""
+
+
+_LONGEST_URI = 2048  # characters of a URI that an error repeats as data
+
+_REMOTE_TEXT = 1000  # characters of a peer's error that the text of ours shows
+
+_SHOWN_LINE = 500  # characters of a line on standard error that an error shows
 
 
 class McpError(Exception):
@@ -103,7 +115,7 @@ class MethodNotFoundError(ProtocolError):
     default_code = METHOD_NOT_FOUND
 
     def __init__(self, method: str, *, data: Any = NO_DATA) -> None:
-        super().__init__(f"method not found: {method}", data=data)
+        super().__init__(f"method not found: {safe_text(method)}", data=data)
         self.method = method
 
 
@@ -122,13 +134,16 @@ class InternalError(ProtocolError):
 class ResourceNotFoundError(ProtocolError):
     """There is no resource under `uri`. The session's revision decides the code.
 
+    The peer gets the URI as `data`, unless it has more than 2,048 characters.
+
     Source: server/resources (error handling).
     """
 
     default_code = INVALID_PARAMS
 
     def __init__(self, uri: str) -> None:
-        super().__init__(f"resource not found: {uri}", data={"uri": uri})
+        data = {"uri": uri} if len(uri) <= _LONGEST_URI else NO_DATA
+        super().__init__(f"resource not found: {safe_text(uri)}", data=data)
         self.uri = uri
 
 
@@ -156,6 +171,8 @@ class MissingCapabilityError(ProtocolError):
 class UnsupportedRevisionError(ProtocolError):
     """A request names a revision that this side does not speak.
 
+    The peer gets it back as `data.requested`, cut at 200 characters.
+
     Source: basic/versioning (2026-07-28).
     """
 
@@ -163,9 +180,10 @@ class UnsupportedRevisionError(ProtocolError):
 
     def __init__(self, requested: str, supported: Sequence[str], code: int) -> None:
         super().__init__(
-            f"unsupported protocol version {requested!r}; supported: {', '.join(supported)}",
+            f"unsupported protocol version {safe_repr(requested)}; "
+            f"supported: {', '.join(supported)}",
             code=code,
-            data={"supported": list(supported), "requested": requested},
+            data={"supported": list(supported), "requested": requested[:SHOWN_TEXT]},
         )
         self.requested = requested
         self.supported = tuple(supported)
@@ -194,7 +212,7 @@ class RemoteError(McpError):
 
     def __init__(self, code: int, message: str, data: Any = None, method: str = "") -> None:
         where = f"{method}: " if method else ""
-        super().__init__(f"{where}{message} (code {code})")
+        super().__init__(f"{where}{safe_text(message, _REMOTE_TEXT)} (code {code})")
         self.code = code
         self.message = message
         self.data = data
@@ -221,7 +239,7 @@ class RevisionError(McpError):
     """
 
     def __init__(self, message: str, supported: Sequence[str], offered: Sequence[str] = ()) -> None:
-        named = f"; the peer offers {', '.join(offered)}" if offered else ""
+        named = f"; the peer offers {safe_list(offered)}" if offered else ""
         super().__init__(f"{message}; this side speaks {', '.join(supported)}{named}")
         self.supported = tuple(supported)
         self.offered = tuple(offered)
@@ -230,13 +248,17 @@ class RevisionError(McpError):
 class RequestTimeoutError(McpError):
     """No answer came in time. The request was cancelled at the peer where that is allowed.
 
+    Args:
+        more: What else there is to say of it.
+
     Attributes:
         method: The request.
         seconds: The limit that ran out.
     """
 
-    def __init__(self, method: str, seconds: float) -> None:
-        super().__init__(f"{method}: no answer within {seconds:g} s")
+    def __init__(self, method: str, seconds: float, more: str = "") -> None:
+        told = f"; {more}" if more else ""
+        super().__init__(f"{method}: no answer within {seconds:g} s{told}")
         self.method = method
         self.seconds = seconds
 
@@ -287,8 +309,11 @@ class FrameError(TransportError):
 class ServerStartError(TransportError):
     """A server process could not be started, or ended before it answered.
 
+    Args:
+        more: What else there is to say, in the end.
+
     Attributes:
-        argv: The command.
+        argv: The command, as it was given; the text of the error shows it without secrets.
         exit_code: Its exit code; negative for a signal; `None` if it never ran.
         stderr_tail: The last lines it wrote to standard error.
     """
@@ -299,17 +324,34 @@ class ServerStartError(TransportError):
         exit_code: int | None,
         stderr_tail: Sequence[str],
         reason: str = "",
+        more: str = "",
     ) -> None:
         ended = "could not be started" if exit_code is None else f"ended with exit code {exit_code}"
-        parts = [f"server {' '.join(argv)!r} {ended}"]
+        from .command_masking import (
+            masked_command,
+        )  # its patterns take long to compile, and few need it
+
+        parts = [f"server {masked_command(argv)!r} {ended}"]
         if reason:
-            parts.append(reason)
-        if stderr_tail:
-            parts.append("last lines on stderr:\n  " + "\n  ".join(stderr_tail))
-        super().__init__("; ".join(parts))
+            parts.append(safe_text(reason))
+        parts += last_lines(stderr_tail)
+        super().__init__("; ".join([*parts, more] if more else parts))
         self.argv = tuple(argv)
         self.exit_code = exit_code
         self.stderr_tail = tuple(stderr_tail)
+        self.reason = reason
+
+    def with_more(self, more: str) -> ServerStartError:
+        """The same, with more to say of it."""
+        return ServerStartError(self.argv, self.exit_code, self.stderr_tail, self.reason, more)
+
+
+def last_lines(stderr_tail: Sequence[str]) -> list[str]:
+    """The last lines of standard error as a part of an error text; none if there are none."""
+    if not stderr_tail:
+        return []
+    lines = (f"\n  {safe_text(line, _SHOWN_LINE)}" for line in stderr_tail)
+    return ["last lines on stderr:" + "".join(lines)]
 
 
 class ListenFailedError(TransportError):
@@ -324,7 +366,7 @@ class ConnectFailedError(TransportError):
     """
 
     def __init__(self, url: str, reason: str) -> None:
-        super().__init__(f"no connection to {url}: {reason}")
+        super().__init__(f"no connection to {safe_text(url)}: {safe_text(reason)}")
         self.url = url
 
 
@@ -344,10 +386,11 @@ class HttpStatusError(TransportError):
     def __init__(
         self, url: str, status: int, reason: str, body: bytes = b"", more: str = ""
     ) -> None:
-        text = " ".join(body[:1000].decode(errors="replace").split())
-        excerpt = f": {text[:300]}" if text else ""
+        text = " ".join(body[:1000].decode(errors="replace").split())[:300]
+        excerpt = f": {safe_text(text, 300)}" if text else ""
         told = f"; {more}" if more else ""
-        super().__init__(f"{url} answered HTTP {status} {reason}".rstrip() + excerpt + told)
+        answered = f"{url} answered HTTP {status} {safe_text(reason)}".rstrip()
+        super().__init__(answered + excerpt + told)
         self.url = url
         self.status = status
         self.reason = reason

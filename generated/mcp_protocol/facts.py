@@ -16,7 +16,7 @@ import msgspec
 
 from ._wire import Raw, decoder, members_of, mending_decoder
 from .errors import RevisionError
-from .mending import TTL, mend_result
+from .mending import TTL, mend_result, page_decoder
 
 Role: TypeAlias = Literal["client", "server"]
 """The two ends of a connection."""
@@ -34,6 +34,10 @@ class Lifecycle(enum.Enum):
     """`initialize` opens a session; what was agreed holds until it ends."""
     PER_REQUEST = "per-request"
     """Every request carries revision and capabilities in its `_meta`; there is no session."""
+
+
+HANDSHAKE = Lifecycle.HANDSHAKE.value
+"""Stands for any revision with a session, where one may be chosen by its name."""
 
 
 @dataclass(frozen=True)
@@ -95,12 +99,15 @@ class Method:
         """Decoder for the result.
 
         A page whose next cursor is null is the last. Hints for caches that mean nothing count as
-        absent, and so does a time below zero.
+        absent, and so does a time below zero. An item that breaks the schema is left out of its
+        page, with a warning.
 
         Source: server/utilities/pagination (2026-07-28: whether a non-null value was provided),
         server/utilities/caching (2026-07-28).
         """
-        if self.items is not None or self.cacheable:
+        if self.items is not None:
+            return page_decoder(self.name, self.result, self.items)
+        if self.cacheable:
             return mending_decoder(self.result, mend_result)
         return decoder(self.result)
 
@@ -177,18 +184,14 @@ class Http:
     """HTTP statuses by condition, and what depends on HTTP alone.
 
     Attributes:
-        accepted: A notification or response was taken.
-        rejected: A message was not.
         missing_session: A request without the session id that the server asks for.
         unknown_session: A session id that has ended or never was.
         not_allowed: A GET or DELETE that the server does not offer.
         forbidden_origin: An `Origin` that is not allowed.
         unsupported_revision: The version header names a revision that is not spoken.
         unknown_method: The method does not exist, or its capability was not declared.
-        missing_meta: A request lacks what its `_meta` must have.
         missing_capability: A request needs a client capability that was not declared.
         header_mismatch: Headers and body disagree.
-        assumed_revision: The revision of a request without a version header.
         fallback: Statuses after which a client tries HTTP+SSE; `x` stands for any digit.
         cancellation: What cancels a request: a notification, or closing its response stream.
         standalone_stream: Whether a GET opens a stream for messages about no request.
@@ -199,18 +202,14 @@ class Http:
     Source: basic/transports.
     """
 
-    accepted: int | None
-    rejected: int | None
     missing_session: int | None
     unknown_session: int | None
     not_allowed: int | None
     forbidden_origin: int | None
     unsupported_revision: int | None
     unknown_method: int | None
-    missing_meta: int | None
     missing_capability: int | None
     header_mismatch: int | None
-    assumed_revision: str | None
     fallback: tuple[str, ...]
     cancellation: Literal["notification", "close"]
     standalone_stream: bool
@@ -256,7 +255,6 @@ class Facts:
         structured_content: What a tool's structured result may be.
         log_level: Set once a session by `logging/setLevel`, or asked for by each request.
         request_ids: For how long an id may not be used again.
-        server_cancels: What a server may cancel: its own requests, or subscription streams only.
         server_requests: Whether a server may send requests at all.
         client_responses: Whether a client may send responses at all.
         input_required: Methods whose result may ask for input instead.
@@ -281,7 +279,6 @@ class Facts:
     structured_content: Literal["none", "object", "any"]
     log_level: Literal["session", "request"]
     request_ids: Literal["session", "in_flight"]
-    server_cancels: Literal["requests", "streams"]
     server_requests: bool
     client_responses: bool
     input_required: frozenset[str]
@@ -381,6 +378,20 @@ class Revisions(Mapping[str, Revision]):
         if name not in self._rows:
             raise RevisionError("unknown revision", tuple(self._rows), (name,))
         return Revisions({name: self._rows[name]})
+
+    def pinned(self, pin: str | None) -> Revisions:
+        """Those that a user chose: one by its name, or all with a handshake by `HANDSHAKE`.
+
+        Raises:
+            RevisionError: None of these is so.
+        """
+        if pin is None:
+            return self
+        if pin != HANDSHAKE:
+            return self.only(pin)
+        if not (handshakes := self.of(Lifecycle.HANDSHAKE)):
+            raise RevisionError("none of the revisions has a handshake", tuple(self._rows))
+        return handshakes
 
     def among(self, names: Collection[str]) -> Revisions:
         """Those whose name is one of `names`; loads none."""

@@ -16,9 +16,13 @@ from typing import Any, TypeAlias
 
 from ._wire import is_many, is_object
 from .errors import InvalidParamsError, ProtocolError
+from .foreign_text import safe_repr, safe_text
 from .json_schema import JsonSchema
 
 MARK = "x-mcp-header"
+
+KEPT_TOOLS = 10_000
+"""Most tools of a server that something is kept of; of more, those listed longest ago go."""
 
 Path: TypeAlias = tuple[str, ...]
 """Names of properties, from the arguments' root down to the marked one."""
@@ -44,7 +48,8 @@ def marks_of(schema: JsonSchema) -> dict[Path, str]:
         mark = _checked(path, part)
         if mark.lower() in taken:
             raise ValueError(
-                f"{'.'.join(path)}: {MARK} {mark!r} is also on {'.'.join(taken[mark.lower()])}"
+                f"{_shown(path)}: {MARK} {safe_repr(mark, 80)} is also on "
+                f"{_shown(taken[mark.lower()])}"
             )
         taken[mark.lower()] = path
         found[path] = mark
@@ -55,19 +60,24 @@ def _checked(path: Path, part: JsonSchema) -> str:
     mark = part[MARK]
     if not path:
         raise ValueError(
-            f"{MARK} {mark!r:.80}: expected on a property reached through `properties` alone"
+            f"{MARK} {safe_repr(mark, 80)}: expected on a property reached through `properties` "
+            "alone"
         )
     from .framing.fields import is_token  # most packages never meet a mark
 
-    where = ".".join(path)
+    where = _shown(path)
     if not isinstance(mark, str) or not is_token(mark):
-        raise ValueError(f"{where}: {MARK}: expected an HTTP token, got {mark!r:.80}")
+        raise ValueError(f"{where}: {MARK}: expected an HTTP token, got {safe_repr(mark, 80)}")
     if part.get("type") not in _TYPES:
         raise ValueError(
             f"{where}: {MARK}: expected type {', '.join(_TYPES[:-1])} or {_TYPES[-1]}, "
-            f"got {part.get('type')!r:.80}"
+            f"got {safe_repr(part.get('type'), 80)}"
         )
     return mark
+
+
+def _shown(path: Path) -> str:
+    return safe_text(".".join(path))
 
 
 def _schemas(root: JsonSchema) -> Iterator[tuple[Path, JsonSchema]]:
@@ -139,19 +149,29 @@ class HeaderMarks:
                 try:
                     headers[f"{self.prefix}{mark}"] = encode_value(value_text(value))
                 except ProtocolError as error:
-                    raise InvalidParamsError(f"tool {tool!r}: {'.'.join(path)}: {error}") from None
+                    raise InvalidParamsError(
+                        f"tool {safe_repr(tool)}: {_shown(path)}: {error}"
+                    ) from None
         return headers
 
     def _keep(self, tool: Any) -> bool:
         try:
             self._marks[tool.name] = marks_of(tool.input_schema)
+            drop_oldest(self._marks, KEPT_TOOLS)
         except ValueError as error:
             self._marks.pop(tool.name, None)
             if self._told.get(tool.name) != str(error):
                 self._told[tool.name] = str(error)
-                _logger.warning("tool %r is left out: %s", tool.name, error)
+                drop_oldest(self._told, KEPT_TOOLS)
+                _logger.warning("tool %s is left out: %s", safe_repr(tool.name), error)
             return False
         return True
+
+
+def drop_oldest(kept: dict[str, Any], limit: int) -> None:
+    """Drop what was put into a dict first until it has no more than a number of members."""
+    while len(kept) > limit:
+        del kept[next(iter(kept))]
 
 
 def value_at(arguments: Any, path: Path) -> Any:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar
 
-from ._wire import UNSET, ValidationError, convert, to_builtins
+from ._wire import UNSET, UNWRITABLE, ValidationError, convert, error_text, to_builtins
+from .addresses import WEB_SCHEMES
 from .errors import InvalidParamsError, MethodNotFoundError
 from .exchange import Exchange
 from .facts import Method
@@ -16,6 +17,9 @@ class HandlersBase:
 
     mcp_stubs: ClassVar[bool] = True
     """Whether the methods that a class itself defines are stubs; only rendered classes say so."""
+
+    url_schemes: Collection[str] = WEB_SCHEMES
+    """Schemes of the addresses that a server may ask a client's user to open."""
 
     def mcp_handler(self, method: Method) -> Callable[[Any, Exchange], Any] | None:
         """The user's own coroutine function for a method; `None` if it was not overridden."""
@@ -78,8 +82,8 @@ def typed_params(
         return None
     try:
         return _shaped({**method.filled_in, **given}, method.params)
-    except (ValidationError, TypeError) as error:
-        raise InvalidParamsError(f"{name}: {error}") from None
+    except UNWRITABLE as error:
+        raise InvalidParamsError(f"{name}: {error_text(error)}") from None
 
 
 def _shaped(wire: Mapping[str, Any], kind: Any) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ._wire import is_many
+from .foreign_text import safe_list, safe_repr
 
 Message: TypeAlias = Mapping[str, Any]
 
@@ -42,16 +43,13 @@ def complaint(messages: Sequence[Message]) -> str | None:
 
 def speaker_complaint(message: Message) -> str | None:
     """What is wrong with a message by itself, or `None` if nothing is."""
-    return _misplaced(message["role"], blocks_of(message))
-
-
-def _misplaced(role: str, blocks: Sequence[Mapping[str, Any]]) -> str | None:
-    kinds = {block["type"] for block in blocks}
+    role: str = message["role"]
+    kinds = {block["type"] for block in blocks_of(message)}
     for kind in kinds & _SPEAKER.keys():
         if role != _SPEAKER[kind]:
             return f"expected {kind} from the {_SPEAKER[kind]}, got it from the {role}"
     if "tool_result" in kinds and kinds != {"tool_result"}:
-        return f"expected results of tools alone, got {', '.join(sorted(kinds))}"
+        return f"expected results of tools alone, got {safe_list(sorted(kinds))}"
     return None
 
 
@@ -67,4 +65,4 @@ def _unbalanced(due: set[str], blocks: Sequence[Mapping[str, Any]]) -> str | Non
 
 
 def _named(ids: set[str]) -> str:
-    return ", ".join(repr(each) for each in sorted(ids))
+    return safe_list([safe_repr(each) for each in sorted(ids)])

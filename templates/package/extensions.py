@@ -15,6 +15,7 @@ from typing import Any
 from ._wire import is_object
 from .core.meta import is_reserved_key, is_valid_key
 from .facts import Facts
+from .foreign_text import safe_repr
 
 CAPABILITY = "extensions"
 
@@ -41,13 +42,14 @@ def check_extensions(capabilities: Mapping[str, Any], facts: Facts) -> None:
     """
     declared = capabilities.get(CAPABILITY, {})
     if not is_object(declared):
-        raise ValueError(f"capabilities.extensions: expected an object, got {declared!r}")
+        raise ValueError(f"capabilities.extensions: expected an object, got {safe_repr(declared)}")
     for identifier, settings in declared.items():
         if "/" not in identifier or identifier.endswith("/") or not is_valid_key(identifier):
             raise ValueError(f"extension {identifier!r}: expected a dotted prefix, '/' and a name")
         if not is_object(settings):
             raise ValueError(
-                f"extension {identifier!r}: expected an object of settings, got {settings!r}"
+                f"extension {identifier!r}: expected an object of settings, "
+                f"got {safe_repr(settings)}"
             )
         if is_reserved_key(identifier, facts) and identifier not in OFFICIAL:
             if not identifier.startswith(OFFICIAL_PREFIX):

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from ._wire import is_many, is_object
 from .addresses import is_uri
+from .foreign_text import safe_list, safe_repr, safe_text
 
 Schema: TypeAlias = Mapping[str, Any]
 
@@ -32,10 +33,10 @@ def complaint(schema: Schema, content: Mapping[str, Any]) -> str | None:
     """
     for name in schema.get("required", ()):
         if name not in content:
-            return f"{name}: expected a value, got none"
+            return f"{safe_text(name)}: expected a value, got none"
     for name, field in schema.get("properties", {}).items():
         if name in content and (wrong := field_complaint(field, content[name])):
-            return f"{name}: {wrong}"
+            return f"{safe_text(name)}: {wrong}"
     return None
 
 
@@ -44,10 +45,10 @@ def form_complaint(schema: Schema) -> str | None:
     properties: Mapping[str, Schema] = schema.get("properties", {})
     for name in schema.get("required", ()):
         if name not in properties:
-            return f"required: there is no field {name!r}"
+            return f"required: there is no field {safe_repr(name)}"
     for name, field in properties.items():
         if "default" in field and (wrong := field_complaint(field, field["default"])):
-            return f"{name}: default: {wrong}"
+            return f"{safe_text(name)}: default: {wrong}"
     return None
 
 
@@ -59,7 +60,7 @@ def field_complaint(field: Schema, value: Any) -> str | None:
 
 def _text(field: Schema, value: Any) -> str | None:
     if not isinstance(value, str):
-        return f"expected text, got {value!r}"
+        return f"expected text, got {safe_repr(value)}"
     choices = _choices(field)
     if choices is not None:
         return _chosen(choices, value)
@@ -71,33 +72,38 @@ def _text(field: Schema, value: Any) -> str | None:
     kind = field.get("format", "")
     fits = _FORMATS.get(kind)
     if fits is not None and not fits(value):
-        return f"expected text of the format {kind}, got {value!r}"
+        return f"expected text of the format {kind}, got {safe_repr(value)}"
     return None
 
 
 def _number(field: Schema, value: Any) -> str | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return f"expected a number, got {value!r}"
+    if isinstance(value, bool) or not isinstance(value, int | float) or _is_endless(value):
+        return f"expected a number, got {safe_repr(value)}"
     if value < field.get("minimum", value):
-        return f"expected at least {field['minimum']}, got {value!r}"
+        return f"expected at least {safe_repr(field['minimum'])}, got {safe_repr(value)}"
     if value > field.get("maximum", value):
-        return f"expected at most {field['maximum']}, got {value!r}"
+        return f"expected at most {safe_repr(field['maximum'])}, got {safe_repr(value)}"
     return None
+
+
+def _is_endless(value: float) -> bool:
+    """Whether it is NaN or infinite; integers never are, also those that no float can hold."""
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _integer(field: Schema, value: Any) -> str | None:
     if isinstance(value, float) and not value.is_integer():
-        return f"expected an integer, got {value!r}"
+        return f"expected an integer, got {safe_repr(value)}"
     return _number(field, value)
 
 
 def _boolean(field: Schema, value: Any) -> str | None:
-    return None if isinstance(value, bool) else f"expected true or false, got {value!r}"
+    return None if isinstance(value, bool) else f"expected true or false, got {safe_repr(value)}"
 
 
 def _several(field: Schema, value: Any) -> str | None:
     if not is_many(value):
-        return f"expected a list, got {value!r}"
+        return f"expected a list, got {safe_repr(value)}"
     count = len(value)
     if count < field.get("minItems", 0):
         return f"expected at least {field['minItems']} of the choices, got {count}"
@@ -119,7 +125,7 @@ def _choices(field: Schema) -> Sequence[Any] | None:
 def _chosen(choices: Sequence[Any], value: Any) -> str | None:
     if value in choices:
         return None
-    return f"expected one of {', '.join(map(str, choices))}, got {value!r}"
+    return f"expected one of {safe_list([str(each) for each in choices])}, got {safe_repr(value)}"
 
 
 def _is_date(text: str) -> bool:

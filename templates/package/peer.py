@@ -2,9 +2,10 @@
 
 One task reads, and serves what it reads for as long as nothing makes it wait (see `handover`); when
 something does, a fresh task reads on. Each request of ours waits in its caller's task, where
-progress callbacks run too, so that they may do whatever the caller may. Everything that is a rule
-of the protocol is decided by `Connection`; here is only who waits for whom. Runs on asyncio and
-trio.
+progress callbacks run too, so that they may do whatever the caller may. A limit holds for the
+handlers that wait at a time: beyond it nothing is served until one of them has ended. Everything
+that is a rule of the protocol is decided by `Connection`; here is only who waits for whom. Runs on
+asyncio and trio.
 """
 
 from __future__ import annotations
@@ -49,13 +50,30 @@ from .errors import (
     TransportError,
 )
 from .exchange import Application, exchange_of
+from .foreign_text import safe_repr, safe_text
 from .handover import check_own_failure, noticing
 from .waiting import PARTING_SECONDS, Callers, OnProgress, Waiter
 from .wakeup import Wakeup, wakeup_type
 
 logger = logging.getLogger(__name__.partition(".")[0])
 
+CONCURRENT_REQUESTS = 256
+"""Handlers of requests and notifications that one connection may have waiting, by default."""
+
+HOLD_SECONDS = 60.0
+"""How long reading stops at that limit at a time: the end of a connection must not stay unseen."""
+
 _IN_A_ROW = 64  # messages read before other tasks get their turn
+
+
+def check_concurrent_requests(limit: int) -> None:
+    """See that `max_concurrent_requests` lets anything be served.
+
+    Raises:
+        ValueError: It does not.
+    """
+    if limit < 1:
+        raise ValueError(f"max_concurrent_requests: expected at least 1, got {limit}")
 
 
 class Peer:
@@ -66,6 +84,10 @@ class Peer:
         channel: The transport; closed when the peer ends.
         application: Who answers the other side's requests.
         drain: Seconds that requests being served may still take once the other side is gone.
+        max_concurrent_requests: Handlers that may be waiting at a time, each until its answer is
+            handed to the channel. At the limit reading stops at the next request, until a handler
+            ends; or, while this side waits for answers itself, further requests are refused
+            (-32603) and further notifications dropped.
     """
 
     def __init__(
@@ -75,11 +97,17 @@ class Peer:
         application: Application,
         *,
         drain: float = 0.0,
+        max_concurrent_requests: int = CONCURRENT_REQUESTS,
     ) -> None:
         self.connection = connection
         self._channel = channel
         self._application = application
         self._drain = drain
+        self._limit = max_concurrent_requests
+        self._busy = 0  # handlers that wait
+        self._room: anyio.Event | None = None  # set when reading, stopped at the limit, may go on
+        self._crowded = False  # nothing ended while reading stood still
+        self._overflowed = False  # something was refused or dropped since a handler ended
         self._scopes: dict[RequestId, anyio.CancelScope] = {}
         self._unhandled: deque[Event] = deque()
         self._read_in_a_row = 0
@@ -256,22 +284,61 @@ class Peer:
         def hand_over() -> None:
             nonlocal reading
             reading = False
+            self._busy += 1
             tasks.start_soon(self._read)
 
-        with anyio.CancelScope() as scope:
-            while reading:
-                if not self._unhandled and not await self._receive():
-                    return
-                while reading and self._unhandled:
-                    event = self._unhandled.popleft()
-                    if isinstance(event, RequestReceived):
-                        await noticing(self._serve(event, scope), hand_over)
-                    elif isinstance(event, NotificationReceived):
-                        await noticing(self._note(event), hand_over)
-                    elif isinstance(event, ResponseReceived):
-                        self.callers.answered(event)
-                    else:
-                        await self._handle(event)
+        try:
+            with anyio.CancelScope() as scope:
+                while reading:
+                    if not self._unhandled and not await self._receive():
+                        return
+                    while reading and self._unhandled:
+                        event = self._unhandled.popleft()
+                        if isinstance(event, RequestReceived):
+                            if self._busy < self._limit or await self._has_room(event):
+                                await noticing(self._serve(event, scope), hand_over)
+                        elif isinstance(event, NotificationReceived):
+                            if self._busy < self._limit or await self._has_room(event):
+                                await noticing(self._note(event), hand_over)
+                        elif isinstance(event, ResponseReceived):
+                            self.callers.answered(event)
+                        else:
+                            await self._handle(event)
+        finally:
+            if not reading:
+                self._busy -= 1
+                self._crowded = self._overflowed = False
+                self._read_on()
+
+    async def _has_room(self, event: RequestReceived | NotificationReceived) -> bool:
+        """Wait for a handler to end; `False` if reading has to go on, and the event was refused."""
+        while self._busy >= self._limit:
+            if self._crowded or self.connection.open_calls:
+                await self._turn_away(event)
+                return False
+            self._room = anyio.Event()
+            self.callers.on_start = self._read_on  # an answer will come that has to be read
+            with anyio.move_on_after(HOLD_SECONDS) as held:
+                await self._room.wait()
+            self._crowded = held.cancelled_caught
+        return True
+
+    def _read_on(self) -> None:
+        if self._room is not None:
+            self._room.set()
+            self._room = self.callers.on_start = None
+
+    async def _turn_away(self, event: RequestReceived | NotificationReceived) -> None:
+        level = logging.DEBUG if self._overflowed else logging.WARNING
+        self._overflowed = True
+        why = f"{self._limit} handlers are at work, the limit is max_concurrent_requests"
+        logger.log(level, "%s is not served: %s", event.method.name, why)
+        if isinstance(event, NotificationReceived):
+            self.callers.changed(event)
+            return
+        refusal = self._refusal(event, InternalError(f"too much at once: {why}"))
+        if refusal is not None:
+            await self._send(refusal, event.id)
 
     async def _receive(self) -> bool:
         """Take the next message; `False` if none will come."""
@@ -360,7 +427,8 @@ class Peer:
             case RequestFailed(id=identifier, error=error):
                 self.callers.failed(identifier, error)
             case CancelReceived(id=identifier, reason=reason):
-                logger.debug("request %r was cancelled: %s", identifier, reason or "no reason")
+                why = safe_text(reason or "no reason")
+                logger.debug("request %s was cancelled: %s", safe_repr(identifier), why)
                 if (scope := self._scopes.pop(identifier, None)) is not None:
                     scope.cancel()
             case Opened():

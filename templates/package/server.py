@@ -28,7 +28,7 @@ from .core.lifecycle import Description
 from .errors import McpError
 from .exchange import Application
 from .facts import Method, Revision, Revisions
-from .peer import Peer
+from .peer import CONCURRENT_REQUESTS, Peer
 
 Backend: TypeAlias = Literal["asyncio", "trio"]
 
@@ -73,7 +73,10 @@ class Session:
             self._news = anyio.Event()
 
     def _note(self, name: str, params: Mapping[str, Any] | None) -> None:
-        self._waiting[name, (params or {}).get("uri")] = params
+        uri = (params or {}).get("uri")
+        if uri is not None and not self.peer.connection.follows(uri):
+            return  # it would wait, in a session without a stream for as long as that is open
+        self._waiting[name, uri] = params
         if len(self._waiting) > _WAITING:
             del self._waiting[next(iter(self._waiting))]
         self._news.set()
@@ -135,6 +138,8 @@ class Service:
         drain: Seconds that requests being served may still take once a client is gone.
         lifespan: What is entered before serving; for one client, or for all that share a listener.
         use_state: Gives the current task what `lifespan` yielded.
+        max_concurrent_requests: Handlers that one session may have waiting at a time, except over
+            Streamable HTTP, which has limits of its own.
         marks_of: Path and field name of each argument of a tool that HTTP header fields repeat.
     """
 
@@ -146,6 +151,7 @@ class Service:
     drain: float = 0.0
     lifespan: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext
     use_state: Callable[[Any], object] = _stateless
+    max_concurrent_requests: int = CONCURRENT_REQUESTS
     marks_of: Callable[[str], Mapping[tuple[str, ...], str]] = _no_marks
 
 
@@ -175,7 +181,15 @@ def new_session(service: Service, channel: Channel) -> Session:
 
     connection = Connection("server", service.revisions, service.describe, service.extensions)
     channel = traced(channel, "server")
-    return Session(Peer(connection, channel, service.application, drain=service.drain))
+    return Session(
+        Peer(
+            connection,
+            channel,
+            service.application,
+            drain=service.drain,
+            max_concurrent_requests=service.max_concurrent_requests,
+        )
+    )
 
 
 async def run_session(service: Service, session: Session) -> None:

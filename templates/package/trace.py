@@ -6,40 +6,25 @@ append.
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
-import re
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal
 
 import msgspec
 
 from ._wire import encode
 from .channel import Channel, RequestId, abandon_of, release_of
 from .errors import EndOfChannel, FrameError, RequestLost, TransportError
+from .masking import masked, masked_text
 
 VARIABLE = "MCP_TRACE"
-MASK = "***"
 
-_SECRET_NAME = re.compile(
-    r"authorization|api[-_.]?key|access[-_.]?key|private[-_.]?key|passw(or)?d|passphrase|secret"
-    r"|cookie|credential|(?<!progress)token$",
-    re.IGNORECASE,
-)
-# Between name and value, as headers, queries, settings and JSON within a string write it.
-_IS = r"""(?:\\*["'])?\s*[:=]\s*(?:\\*["'])?"""
-_VALUE = r"""[^\s"'&,;\\{}\[\]]+"""
-_SECRET_TEXT = tuple(
-    (re.compile(pattern, re.IGNORECASE), replacement)
-    for pattern, replacement in (
-        (r"\b(bearer\s+)[\w.~+/=-]{8,}", rf"\1{MASK}"),
-        (rf"(authorization{_IS}(?:bearer\s+|basic\s+)?){_VALUE}", rf"\1{MASK}"),
-        (
-            rf"((?:api[-_]?key|passw(?:or)?d|secret|(?<!progress)token|cookie){_IS}){_VALUE}",
-            rf"\1{MASK}",
-        ),
-        (r"(://[^/\s:@]*:)[^/\s@]+(@)", rf"\1{MASK}\2"),
-    )
-)
+_logger = logging.getLogger(__name__.partition(".")[0])
+
+_DISK_FAILURES = {errno.EIO, errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 def traced(channel: Channel, name: str) -> Channel:
@@ -66,49 +51,72 @@ class Trace:
     """A file to which messages are appended.
 
     A line has `time` (UTC), `direction` (`received` or `sent`), `channel`, `pid` and `message`: the
-    JSON, or the text where it was none. What could not be received has `error` instead.
+    JSON, or the text where it was none. What could not be received has `error` instead. Long
+    texts may be cut, see `masking.SEARCH_LIMIT`.
+
+    A trace never ends a session: where the file can't be written any further, that is logged once
+    as a warning, and nothing more is recorded.
 
     Args:
         name: What it calls the channel.
         path: The file.
 
     Raises:
-        TransportError: The file can't be written.
+        TransportError: The file can't be opened, for another reason than a disk that is full or
+            broken.
     """
 
     def __init__(self, name: str, path: str) -> None:
         self._name = name
+        self._path = path
+        self._file = -1
         try:
             self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         except OSError as error:
-            raise TransportError(
-                f"expected in {VARIABLE} a file to append to, came {path!r}: {error.strerror}"
-            ) from error
+            if error.errno not in _DISK_FAILURES:
+                raise TransportError(
+                    f"expected in {VARIABLE} a file to append to, came {path!r}: {error.strerror}"
+                ) from error
+            self._stop(error)
 
     def received(self, message: bytes) -> None:
         """Record what came."""
-        self._record("received", message=_readable(message))
+        if self._file >= 0:
+            self._record("received", message=_readable(message))
 
     def not_received(self, error: Exception) -> None:
         """Record why nothing came."""
-        self._record("received", error=_masked_text(str(error)))
+        if self._file >= 0:
+            text = str(error).encode(errors="replace").decode()
+            self._record("received", error=masked_text(text))
 
     def sent(self, message: bytes) -> None:
         """Record what goes out."""
-        self._record("sent", message=_readable(message))
+        if self._file >= 0:
+            self._record("sent", message=_readable(message))
 
     def close(self) -> None:
         """Close the file. Idempotent; what comes later is not recorded."""
         file, self._file = self._file, -1
         if file >= 0:
-            os.close(file)
+            with suppress(OSError):  # of a network file system, about writes that were said to work
+                os.close(file)
 
     def _record(self, direction: Literal["received", "sent"], **what: Any) -> None:
-        if self._file < 0:
-            return
         now = datetime.now(UTC).isoformat(timespec="microseconds")
         head = {"time": now, "direction": direction, "channel": self._name, "pid": os.getpid()}
-        os.write(self._file, encode(head | what) + b"\n")
+        rest = memoryview(encode(head | what) + b"\n")
+        try:
+            while rest:  # a disk that becomes full takes a part first
+                rest = rest[os.write(self._file, rest) :]
+        except OSError as error:
+            self._stop(error)
+            self.close()
+
+    def _stop(self, error: OSError) -> None:
+        _logger.warning(
+            "%s: nothing more is recorded in %r: %s", VARIABLE, self._path, error.strerror
+        )
 
 
 class TracedChannel:
@@ -151,42 +159,5 @@ class TracedChannel:
 def _readable(message: bytes) -> Any:
     try:
         return masked(msgspec.json.decode(message))
-    except (msgspec.DecodeError, RecursionError):
-        return _masked_text(message.decode(errors="replace"))
-
-
-def masked(value: Any) -> Any:
-    """A copy of decoded JSON without secrets: members by name, tokens within text by shape.
-
-    Members of a JSON Schema's `properties` keep their schemas; only plain values are masked there.
-    """
-    if _is_object(value):
-        return {name: _masked_member(name, member) for name, member in value.items()}
-    if _is_array(value):
-        return [masked(item) for item in value]
-    return _masked_text(value) if isinstance(value, str) else value
-
-
-def _masked_member(name: str, value: Any) -> Any:
-    if name == "properties" and _is_object(value):
-        return {
-            inner: masked(member) if _is_object(member) else _masked_member(inner, member)
-            for inner, member in value.items()
-        }
-    if value is not None and not isinstance(value, bool) and _SECRET_NAME.search(name):
-        return MASK
-    return masked(value)
-
-
-def _is_object(value: Any) -> TypeGuard[dict[str, Any]]:
-    return isinstance(value, dict)
-
-
-def _is_array(value: Any) -> TypeGuard[list[Any]]:
-    return isinstance(value, list)
-
-
-def _masked_text(text: str) -> str:
-    for pattern, replacement in _SECRET_TEXT:
-        text = pattern.sub(replacement, text)
-    return text
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return masked_text(message.decode(errors="replace"))

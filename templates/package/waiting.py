@@ -121,6 +121,7 @@ class Callers:
         timed: How many of them have a deadline.
         gone: Makes the error for those who ask when nobody answers any more; `None` before.
         listeners: Told of each notification that belongs to no request; settled in the end.
+        on_start: Called when a request is about to be sent, if somebody has to know.
     """
 
     def __init__(self, connection: Connection, channel: Channel) -> None:
@@ -131,6 +132,7 @@ class Callers:
         self.timed = 0
         self.gone: Callable[[], McpError] | None = None
         self.listeners: set[Awaited] = set()
+        self.on_start: Callable[[], None] | None = None
 
     def check_open(self) -> None:
         """Raise the error for those who ask when nobody answers any more."""
@@ -164,6 +166,8 @@ class Callers:
             now=now,
         )
         self._waiters[identifier] = waiter
+        if self.on_start is not None:
+            self.on_start()
         try:
             if timed:
                 await self._in_time(waiter, identifier, message, serving)
@@ -189,6 +193,8 @@ class Callers:
         self.check_open()
         identifier, message = self._connection.request(name, params, meta=meta)
         self._waiters[identifier] = waiter
+        if self.on_start is not None:
+            self.on_start()
         try:
             await self._send(identifier, message, None)
         except BaseException:

@@ -6,12 +6,13 @@ import ast
 import json
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from house.sources import PACKAGE, ROOT, python_files, shown, tree_of
+from house.sources import PACKAGE, ROOT, python_files, shown, text_of, tree_of
 
 CORE = {"msgspec", "anyio"}
 """What may be imported at the top of a module of the package."""
@@ -70,8 +71,8 @@ def test_importing_the_package_loads_no_revision(statement: str) -> None:
     assert [name for name in loaded_by(statement) if name.startswith("mcp_protocol.r2")] == []
 
 
-def forbidden_imports(path: Path) -> Iterator[str]:
-    top = {id(node) for node in tree_of(path).body}
+def foreign_imports(path: Path) -> Iterator[tuple[ast.stmt, set[str]]]:
+    """Each import in a file, and what it takes from elsewhere: no module of Python or our own."""
     for node in ast.walk(tree_of(path)):
         match node:
             case ast.Import():
@@ -80,13 +81,27 @@ def forbidden_imports(path: Path) -> Iterator[str]:
                 names = {module.partition(".")[0]}
             case _:
                 continue
+        yield node, names - set(sys.stdlib_module_names)
+
+
+def forbidden_imports(path: Path) -> Iterator[str]:
+    top = {id(node) for node in tree_of(path).body}
+    for node, names in foreign_imports(path):
         allowed = CORE if id(node) in top else CORE | OPTIONAL
-        for name in sorted(names - allowed - set(sys.stdlib_module_names)):
+        for name in sorted(names - allowed):
             yield f"{shown(path)}:{node.lineno}: {name}"
 
 
 def test_a_module_of_the_package_imports_only_what_is_allowed() -> None:
     assert [line for path in python_files(PACKAGE) for line in forbidden_imports(path)] == []
+
+
+def test_the_extra_for_http_brings_what_http_imports() -> None:
+    project = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]
+    extra = {each.partition(">=")[0] for each in project["optional-dependencies"]["http"]}
+    files = python_files(PACKAGE / "asgi", PACKAGE / "transports" / "http")
+    imported = {name for path in files for _, names in foreign_imports(path) for name in names}
+    assert imported - CORE == extra
 
 
 def test_the_committed_package_is_what_the_generator_writes_today() -> None:

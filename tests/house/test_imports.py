@@ -15,12 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from house.sources import GENERATOR, PACKAGE, python_files, shown, tree_of
+from house.sources import GENERATOR, PACKAGE, ROOT, python_files, shown, text_of, tree_of
 
 Layers = tuple[tuple[str, ...], ...]
 
 GENERATOR_LAYERS: Layers = (
-    ("errors", "names", "paths", "jsonvalues"),
+    ("errors", "names", "paths", "jsonvalues", "literals"),
+    ("input_files",),
     ("tables",),
     ("schema", "facts", "docs", "manifest"),
     ("plain", "nodes", "unions", "annotations", "texts"),
@@ -29,6 +30,7 @@ GENERATOR_LAYERS: Layers = (
     ("spec",),
     ("models", "render"),
     ("pipeline",),
+    ("directory",),
     ("output", "check"),
     ("console", "commands"),
     ("cli",),
@@ -36,8 +38,10 @@ GENERATOR_LAYERS: Layers = (
 )
 
 PACKAGE_LAYERS: Layers = (
+    ("foreign_text", "masking"),
+    ("command_masking",),
     ("errors", "channel", "facts", "_wire", "mending", "wakeup", "handover"),
-    ("json_schema", "hints"),
+    ("patterns", "schema_keywords", "json_schema", "hints"),
     ("addresses", "forms", "conversations", "client_side.icons", "client_side.model_choice"),
     ("revision", "revision.models", "revision.methods", "revisions", "models"),
     ("core", "client_side", "core.jsonrpc"),
@@ -99,6 +103,13 @@ CODE = (
     pytest.param(GENERATOR, GENERATOR_LAYERS, id="generator"),
     pytest.param(PACKAGE, PACKAGE_LAYERS, id="package"),
 )
+
+
+DRAWN = re.compile(r"^```\n(\w+ .+ -> .+)\n```", re.MULTILINE)
+"""The order as the README draws it, for the tool and for the package."""
+
+FACES = re.compile(r"client|client_sync|sessions|models|r\d{4}_\d\d_\d\d")
+"""What the README calls `faces`: modules that are written for the chosen revisions."""
 
 
 def module_of(path: Path, tree: Path) -> tuple[str, ...]:
@@ -179,3 +190,24 @@ def test_modules_import_each_other_in_no_circle(tree: Path, layers: Layers) -> N
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(f"a circle of imports: {error.args[1]}")
+
+
+def drawn_name(module: tuple[str, ...], tree: Path) -> str:
+    """What the README calls a module, if it draws it."""
+    top = module[0] if module else "__init__"
+    return "faces" if tree is PACKAGE and FACES.fullmatch(top) else top
+
+
+@pytest.mark.parametrize(("number", "tree"), [(0, GENERATOR), (1, PACKAGE)])
+def test_the_readme_draws_the_order_that_holds(number: int, tree: Path) -> None:
+    groups = DRAWN.findall(text_of(ROOT / "README.md"))[number].replace("|", "").split(" -> ")
+    place = {name: at for at, group in enumerate(groups) for name in group.split()}
+    modules = {drawn_name(module_of(path, tree), tree) for path in python_files(tree)}
+    assert place.keys() <= modules
+    back: list[str] = []
+    for path in python_files(tree):
+        here = place.get(drawn_name(module_of(path, tree), tree), len(place))
+        later = {name for name, at in place.items() if at > here}
+        imported = {drawn_name(module, tree) for module in imports_of(path, tree)}
+        back += [f"{shown(path)} imports {name}" for name in sorted(imported & later)]
+    assert back == []

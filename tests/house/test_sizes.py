@@ -1,4 +1,4 @@
-"""Files and functions stay small by being about one idea."""
+"""A far backstop: a file or a function of this size is hardly about one idea."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 from house.sources import docstring_lines, hand_written, shown, text_of, tree_of
 
-FILE_LINES = 400
-FUNCTION_LINES = 50
+FILE_LINES = 800
+FUNCTION_LINES = 60
 """Without the lines of docstrings."""
 
 

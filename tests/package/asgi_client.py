@@ -26,9 +26,6 @@ from package.wire import HANDSHAKE, INITIALIZED, encoded, facts, initialize, req
 
 Fields: TypeAlias = Mapping[str, str | None]
 
-SESSIONS = tuple(name for name in HANDSHAKE if facts(name).transports.streamable_http == "session")
-"""The revisions whose Streamable HTTP keeps sessions."""
-
 SESSION = "mcp-session-id"
 """The header field that names a session."""
 

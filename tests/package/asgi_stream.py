@@ -66,6 +66,11 @@ class Stream:
         """Read again."""
         self._flowing.set()
 
+    @property
+    def unread(self) -> int:
+        """How many pieces of the request's body the application has not received."""
+        return len(self._parts)
+
     async def started(self) -> None:
         """Wait for status and header fields."""
         with anyio.fail_after(SECONDS):

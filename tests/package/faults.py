@@ -13,12 +13,12 @@ import pytest
 from mcp_protocol.client import connect
 from mcp_protocol.errors import McpError
 from package.http_process import SECONDS, HttpProcess
-from package.http_script import SESSION, STATELESS
+from package.wire import PER_REQUEST, SESSIONS
 
-EACH = (*SESSION, *STATELESS)
+EACH = (*SESSIONS, *PER_REQUEST)
 """The revisions with Streamable HTTP."""
 
-ONE_OF_EACH = (SESSION[-1], STATELESS[-1])
+ONE_OF_EACH = (SESSIONS[-1], PER_REQUEST[-1])
 """A revision with sessions, and one without."""
 
 

@@ -15,12 +15,6 @@ from mcp_protocol.client import connect
 from mcp_protocol.facts import Lifecycle
 from mcp_protocol.revisions import REVISIONS
 from package.http_server import Asked, Handler, HttpServer, Reply
-from package.wire import facts
-
-SSE_ONLY = tuple(name for name in REVISIONS if facts(name).transports.streamable_http is None)
-STREAMABLE = tuple(name for name in REVISIONS if facts(name).transports.streamable_http)
-SESSION = tuple(name for name in STREAMABLE if facts(name).transports.streamable_http == "session")
-STATELESS = tuple(name for name in STREAMABLE if name not in SESSION)
 
 TOOL: Mapping[str, Any] = {"name": "echo", "inputSchema": {"type": "object"}}
 RESULTS: Mapping[str, Mapping[str, Any]] = {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
+from itertools import chain
 from typing import Any
 
 from mcp_protocol.channel import RequestId
@@ -16,10 +17,10 @@ class ScriptedServer(FakeServer):
 
     Args:
         revision: What it speaks.
-        answers: Results, or errors as `{"error": {...}}`.
+        answers: Results, or errors as `{"error": {...}}`; there may be no end of them.
     """
 
-    def __init__(self, revision: str, answers: tuple[Mapping[str, Any], ...]) -> None:
+    def __init__(self, revision: str, answers: Iterable[Mapping[str, Any]]) -> None:
         super().__init__(revision)
         self._answers = iter(answers)
 
@@ -43,14 +44,19 @@ class ScriptedServer(FakeServer):
 
 @asynccontextmanager
 async def scripted(
-    revision: str, /, *answers: Mapping[str, Any], **how: Any
+    revision: str,
+    /,
+    *answers: Mapping[str, Any],
+    rest: Iterable[Mapping[str, Any]] = (),
+    **how: Any,
 ) -> AsyncIterator[tuple[Any, ScriptedServer]]:
     """An open client, and the server that gives these answers; see `ScriptedServer`.
 
     Args:
         revision: What the server speaks, and the client unless `how` says otherwise.
+        rest: Answers that follow those.
         how: More for `connect`.
     """
-    server = ScriptedServer(revision, answers)
+    server = ScriptedServer(revision, chain(answers, rest))
     async with connect(server, **{"revision": revision, **how}) as client:
         yield client, server

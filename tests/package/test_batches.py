@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
 
 from mcp_protocol.core.events import NotificationReceived, ResponseReceived
+from mcp_protocol.core.jsonrpc import BATCH_MESSAGES, parse_batch
 from mcp_protocol.errors import ProtocolError
 from mcp_protocol.facts import Role
 from mcp_protocol.revisions import REVISIONS
@@ -147,3 +149,29 @@ def test_no_array_is_ever_sent(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     replies = end.say([request(revision, "ping", id=n) for n in (1, 2)])
     assert all(type(reply) is dict for reply in replies)
+
+
+@pytest.mark.parametrize("revision", BATCHED)
+@pytest.mark.parametrize("part", [{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, 1, []])
+def test_a_batch_of_too_many_messages_is_refused_as_a_whole(revision: str, part: Any) -> None:
+    server = ServerEnd(revision)
+    (refused,) = server.say([part] * (BATCH_MESSAGES + 1))
+    assert refused["error"]["code"] == -32600
+    assert str(BATCH_MESSAGES) in refused["error"]["message"]
+    assert server.connection.being_served == ()
+    pings = [request(revision, "ping", id=id) for id in range(BATCH_MESSAGES)]
+    assert len(server.say(pings)) == BATCH_MESSAGES
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_an_array_of_a_million_parts_takes_no_memory(revision: str) -> None:
+    body = b"[" + b"1," * 1_000_000 + b"1]"
+    server = ServerEnd(revision)
+    tracemalloc.start()
+    try:
+        (refused,) = server.say(body)
+        assert len(parse_batch(body)) == 1
+        assert tracemalloc.get_traced_memory()[1] < len(body)
+    finally:
+        tracemalloc.stop()
+    assert refused["error"]["code"] == -32600

@@ -148,8 +148,9 @@ def test_a_hint_that_is_none_is_refused(ttl: Any, scope: Any, kind: type[Excepti
 
 
 def test_only_what_is_listed_has_a_hint() -> None:
+    misspelled: Any = {"tool": CacheHint(1)}
     with pytest.raises(ValueError, match="expected tools, prompts"):
-        Server("s", cache={"tool": CacheHint(1)})  # type: ignore[dict-item] # that is the test
+        Server("s", cache=misspelled)
 
 
 @pytest.mark.parametrize("given", [5, "public", True, {"tools": 1000}, {"tools": {"ttl_ms": 5}}])
@@ -159,5 +160,6 @@ def test_what_is_no_hint_is_refused_where_it_is_given(given: Any) -> None:
 
 
 def test_what_is_no_hint_of_a_resource_is_refused_where_it_is_given() -> None:
+    milliseconds: Any = 1000
     with pytest.raises(TypeError, match="cache: expected CacheHint, got int"):
-        Server("s").resource("x://a", cache=1000)(lambda: "a")  # type: ignore[arg-type] # the test
+        Server("s").resource("x://a", cache=milliseconds)(lambda: "a")

@@ -74,7 +74,20 @@ async def test_a_client_that_opens_no_pages_is_not_asked_to(
 
 @pytest.mark.requirement("elicitation.url-valid")
 @with_urls
-@pytest.mark.parametrize("url", ["not a url", "", "x", "mailto:a@b", "https://", "https://[x"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "not a url",
+        "",
+        "x",
+        "mailto:a@b",
+        "https://",
+        "https://[x",
+        "javascript://x.example/%0aalert(1)",
+        "file://x.example/etc/passwd",
+        "https://bank.example@evil.example/",
+    ],
+)
 async def test_what_is_no_url_does_not_leave(revision: str, url: str) -> None:
     async with responding(asking(show_errors=True), revision, ACCEPT) as client:
         answer = await client.call("go", {"url": url})

@@ -9,9 +9,9 @@ import pytest
 
 from mcp_protocol import Context, Server
 from mcp_protocol.asgi.settings import Limits
-from package.asgi_client import JSON, SESSIONS, SSE, Http, asgi
+from package.asgi_client import JSON, SSE, Http, asgi
 from package.rules import holding
-from package.wire import INITIALIZED, cancelled, facts, initialize, request
+from package.wire import INITIALIZED, SESSIONS, cancelled, facts, initialize, request
 
 WITH = holding("http.post-body-forms-batch")
 WITHOUT = tuple(revision for revision in SESSIONS if revision not in WITH)
@@ -243,6 +243,41 @@ async def test_a_batch_over_the_limit_of_a_session_is_refused_whole(revision: st
         assert (reply.status, "Limits.per_session" in str(reply.json)) == (503, True)
         assert meeting.calls == 0
         assert len((await http.post([ping(id) for id in range(3)])).json) == 3
+
+
+@with_batches
+@pytest.mark.parametrize(
+    "part", ["1", "[]", '{"jsonrpc":"2.0","method":"notifications/initialized"}']
+)
+async def test_an_array_of_too_many_messages_is_refused_whole_by_one_error(
+    revision: str, part: str
+) -> None:
+    async with asgi(Meeting().server) as http:
+        await http.initialize(revision)
+        reply = await http.post(f"[{','.join([part] * 101)}]".encode())
+        assert (reply.status, reply.code) == (400, -32600)
+        assert "expected at most 100 messages" in reply.error["message"]
+        await is_usable(http, revision)
+
+
+@with_batches
+async def test_notifications_of_a_batch_are_worked_on_one_after_the_other(revision: str) -> None:
+    running = most = 0
+
+    class Noting(Server):
+        async def notified(self, exchange: Any) -> None:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            await anyio.lowlevel.checkpoint()
+            running -= 1
+
+    async with asgi(Noting("tester")) as http:
+        await http.initialize(revision)
+        changed = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
+        for batch in ([changed] * 50, [*[changed] * 50, ping(1), ping(2)]):
+            assert (await http.post(batch)).status in (200, 202)
+        assert most == 1
 
 
 def test_batches_are_told_by_the_facts() -> None:

@@ -11,21 +11,10 @@ import pytest
 
 from mcp_protocol.client import ClientHandlers
 from mcp_protocol.errors import HttpStatusError, McpError, RemoteError, RemoteProtocolError
-from package.http_script import (
-    SESSION,
-    STATELESS,
-    STREAMABLE,
-    Script,
-    discovered,
-    error,
-    opened,
-    result,
-    says,
-    scripted,
-    streamed,
-)
+from package.http_script import Script, discovered, error, opened, result, says, scripted, streamed
 from package.http_server import Asked, Handler, Reply
 from package.rules import holding
+from package.wire import PER_REQUEST, SESSIONS, STREAMABLE
 
 pytestmark = pytest.mark.anyio
 
@@ -72,11 +61,11 @@ async def test_an_answer_may_be_json_or_a_stream_each_time(revision: str) -> Non
 
 @pytest.mark.requirement("http.client-handles-both-types", "http-compat.implement-old-revision")
 async def test_the_opening_may_be_answered_on_a_stream(revision: str) -> None:
-    script = Script(revision, session=None if revision in STATELESS else "abc")
-    opening = "server/discover" if revision in STATELESS else "initialize"
+    script = Script(revision, session=None if revision in PER_REQUEST else "abc")
+    opening = "server/discover" if revision in PER_REQUEST else "initialize"
 
     async def handler(asked: Asked, reply: Reply) -> None:
-        members = discovered(revision) if revision in STATELESS else opened(revision)
+        members = discovered(revision) if revision in PER_REQUEST else opened(revision)
         await reply.stream(**script.session_fields())
         await reply.event(result(asked, **members))
         await reply.end()
@@ -196,7 +185,7 @@ async def test_a_refusal_that_is_a_json_rpc_error_is_the_answer(revision: str) -
 
 
 async def test_a_refusal_says_where_and_how_without_what_is_secret() -> None:
-    script = Script(SESSION[-1])
+    script = Script(SESSIONS[-1])
     script.on["tools/call"] = says(b"down", status=503, kind="text/plain")
     headers = {"Authorization": "Bearer verysecret"}
     async with scripted(script, headers=headers) as (client, server):
@@ -244,7 +233,7 @@ async def test_an_array_is_no_answer_where_there_are_no_batches(revision: str) -
             await client.call_tool("echo", {})
 
 
-@pytest.mark.parametrize("revision", SESSION)
+@pytest.mark.parametrize("revision", SESSIONS)
 async def test_what_a_server_asks_on_a_stream_is_answered_by_a_post(revision: str) -> None:
     class Handlers(ClientHandlers):
         async def list_roots(self, params: Any, ctx: Any) -> Any:

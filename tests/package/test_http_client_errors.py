@@ -9,6 +9,7 @@ import gzip
 import json
 from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 import httpx2
@@ -24,16 +25,17 @@ from mcp_protocol.errors import (
     RemoteProtocolError,
     RequestTimeoutError,
 )
-from package.http_script import SSE_ONLY, STREAMABLE, Script, error, result
+from package.http_script import Script, error, result
 from package.http_server import Asked, Handler, HttpServer, Reply, unused_port
+from package.wire import SSE_ONLY, STREAMABLE
 
 pytestmark = pytest.mark.anyio
 
 
-async def failing(url: str, **how: object) -> McpError:
+async def failing(url: str, **how: Any) -> McpError:
     """The error by which `connect` fails."""
     with anyio.fail_after(20), pytest.raises(McpError) as caught:
-        async with connect(url, **how):  # type: ignore[call-overload]  # options as a dict
+        async with connect(url, **how):
             raise AssertionError("it was opened")
     return caught.value
 

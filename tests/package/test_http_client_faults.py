@@ -20,9 +20,11 @@ from mcp_protocol.errors import (
     RequestTimeoutError,
 )
 from mcp_protocol.transports.http import streams
+from package.broken_answers import garbage, half_a_body, half_a_head, half_an_event, noisy
 from package.faults import ONE_OF_EACH
-from package.http_script import SESSION, SSE_ONLY, STREAMABLE, Script, SseScript, result, scripted
+from package.http_script import Script, SseScript, result, scripted
 from package.http_server import Asked, Handler, Reply
+from package.wire import SESSIONS, SSE_ONLY, STREAMABLE
 
 pytestmark = pytest.mark.anyio
 
@@ -37,6 +39,8 @@ def revision(request: pytest.FixtureRequest) -> str:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses that no server asked for are short."""
     monkeypatch.setattr(streams, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(streams, "SHORTEST_PAUSE", 0.01)
+    monkeypatch.setattr(streams, "LONGEST_POLL", 0.01)
     monkeypatch.setattr(streams, "LONGEST_PAUSE", 0.01)
 
 
@@ -44,7 +48,7 @@ class Mortal(Script):
     """A server that knows no session of a former life."""
 
     def __init__(self, revision: str) -> None:
-        super().__init__(revision, "s" if revision in SESSION else None)
+        super().__init__(revision, "s" if revision in SESSIONS else None)
         self.known: set[str] = set()
 
     async def __call__(self, asked: Asked, reply: Reply) -> None:
@@ -73,7 +77,7 @@ async def test_a_server_that_was_started_again_serves_the_next_call(revision: st
         await server.until_dead()
         await server.start()
         assert (await client.call_tool("echo", {})).content[0].text == "done"
-    assert len(server.of("initialize")) == (2 if revision in SESSION else 0)
+    assert len(server.of("initialize")) == (2 if revision in SESSIONS else 0)
 
 
 async def test_a_call_that_was_under_way_is_lost_with_its_server(revision: str) -> None:
@@ -119,23 +123,6 @@ async def revive(server: Any) -> None:
     await server.start()
 
 
-async def half_a_head(asked: Asked, reply: Reply) -> None:
-    await reply.raw(b"HTTP/1.1 200 OK\r\nContent-Ty")
-    await reply.gone()
-
-
-async def half_a_body(asked: Asked, reply: Reply) -> None:
-    await reply.head(200, {"Content-Type": "application/json", "Content-Length": "1000"})
-    await reply.raw(b'{"jsonrpc": "2.0",')
-    await reply.gone()
-
-
-async def half_an_event(asked: Asked, reply: Reply) -> None:
-    await reply.stream()
-    await reply.part(b'data: {"jsonrpc": "2.0",')
-    await reply.gone()
-
-
 @pytest.mark.parametrize("half", [half_a_head, half_a_body, half_an_event])
 async def test_half_an_answer_and_then_silence_ends_with_the_timeout(
     revision: str, half: Handler
@@ -159,7 +146,7 @@ async def test_a_body_that_stands_still_is_lost_without_a_timeout(revision: str)
         await server.until_left()
 
 
-@pytest.mark.parametrize("revision", SESSION[-1:])
+@pytest.mark.parametrize("revision", SESSIONS[-1:])
 async def test_a_body_that_comes_slowly_is_not_lost(revision: str) -> None:
     async def slow(asked: Asked, reply: Reply) -> None:
         body = json.dumps(result(asked)).encode()
@@ -232,7 +219,7 @@ async def test_what_a_proxy_doubles_is_taken_once(revision: str) -> None:
     assert len(server.of("tools/call")) == 3
 
 
-@pytest.mark.parametrize("revision", SESSION)
+@pytest.mark.parametrize("revision", SESSIONS)
 async def test_what_a_proxy_drops_is_had_by_asking_for_the_rest(revision: str) -> None:
     """Each connection breaks after some bytes; the server repeats what comes after an event."""
     heard: list[Any] = []
@@ -271,49 +258,6 @@ async def test_what_a_proxy_drops_is_had_by_asking_for_the_rest(revision: str) -
     async with scripted(script, handlers=Handlers()) as (client, _):
         assert (await client.call_tool("echo", {})).content[0].text == "done"
     assert heard == list(range(20))
-
-
-def garbage(noise: random.Random) -> bytes:
-    """Bytes that look more or less like what could come."""
-    pieces = [b"data: ", b"id: 1\n", b"\n\n", b"event: message\n", b"retry: 1\n", b":", b"\r", b"{"]
-    pieces += [b'{"jsonrpc":"2.0"', b'"id":', b"[]", b"null", b"\0", b"\xff\xfe", b'"result":{}}']
-    pieces += [
-        b'data: {"jsonrpc":"2.0","id":1,"method":"ping"}\n\n',
-        b"event: endpoint\ndata: x\n\n",
-    ]
-    return b"".join(
-        noise.choice(pieces) if noise.random() < 0.8 else noise.randbytes(noise.randrange(20))
-        for _ in range(noise.randrange(40))
-    )
-
-
-def noisy(noise: random.Random) -> Handler:
-    """A handler whose response is garbage, in one of several places."""
-
-    async def handler(asked: Asked, reply: Reply) -> None:
-        match noise.randrange(6):
-            case 0:
-                await reply.stream()
-                await reply.part(garbage(noise))
-                await reply.end()
-            case 1:
-                await reply.stream()
-                await reply.part(garbage(noise))
-                await reply.cut()
-            case 2:
-                await reply.json(garbage(noise), status=noise.choice([200, 202, 400, 404, 500]))
-            case 3:
-                await reply.raw(garbage(noise))
-                await reply.cut()
-            case 4:
-                fields = {garbage(noise).decode("latin-1"): garbage(noise).decode("latin-1")}
-                await reply.head(200, {"Content-Type": "application/json", **fields})
-                await reply.cut()
-            case _:
-                kind = garbage(noise).decode("latin-1").replace("\r", "").replace("\n", "")
-                await reply.whole(200, garbage(noise), Content_Type=kind)
-
-    return handler
 
 
 OPENINGS: dict[str, Callable[[str], Script]] = dict.fromkeys(STREAMABLE, Script)

@@ -13,18 +13,10 @@ import pytest
 from mcp_protocol.client_side.connecting import Timeouts
 from mcp_protocol.errors import AnswerLostError, ConnectFailedError, McpError, RequestTimeoutError
 from mcp_protocol.transports.http import streams
-from package.http_script import (
-    SESSION,
-    SSE_ONLY,
-    STREAMABLE,
-    Script,
-    SseScript,
-    result,
-    scripted,
-    streamed,
-)
+from package.broken_answers import half_a_body, half_a_head, half_an_event, noisy
+from package.http_script import Script, SseScript, result, scripted, streamed
 from package.http_server import Asked, Handler, Reply
-from package.test_http_client_faults import half_a_body, half_a_head, half_an_event, noisy
+from package.wire import SESSIONS, SSE_ONLY, STREAMABLE
 
 pytestmark = pytest.mark.anyio
 
@@ -46,6 +38,8 @@ async def own() -> AsyncIterator[httpx2.AsyncClient]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses that no server asked for are short."""
     monkeypatch.setattr(streams, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(streams, "SHORTEST_PAUSE", 0.01)
+    monkeypatch.setattr(streams, "LONGEST_POLL", 0.01)
     monkeypatch.setattr("mcp_protocol.client_side.reissuing.PAUSES", (0.0,))
 
 
@@ -65,7 +59,7 @@ async def test_answers_come_as_json_and_on_streams(revision: str, own: httpx2.As
 
 
 @pytest.mark.requirement("http.resume-always-get", "http.stream-any-disconnect")
-@pytest.mark.parametrize("revision", SESSION)
+@pytest.mark.parametrize("revision", SESSIONS)
 async def test_a_stream_is_taken_up_again(revision: str, own: httpx2.AsyncClient) -> None:
     async def rest(asked: Asked, reply: Reply) -> None:
         if asked.fields.get("last-event-id") != "1-0":

@@ -12,14 +12,14 @@ import pytest
 
 from mcp_protocol.client_side.changes import ListeningAgain, ResourceUpdated, ToolsChanged
 from mcp_protocol.errors import AnswerLostError, HttpStatusError, RemoteError
-from package.http_script import STATELESS, Script, error, scripted
+from package.http_script import Script, error, scripted
 from package.http_server import Asked, Reply
 from package.streams import ACKNOWLEDGED, CHANGED, LISTEN, UPDATED, tag, told
-from package.wire import facts
+from package.wire import PER_REQUEST, facts
 
 AT_ONCE = (0.0, 0.0, 0.0)
 
-pytestmark = pytest.mark.parametrize("revision", STATELESS)
+pytestmark = pytest.mark.parametrize("revision", PER_REQUEST)
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from mcp_protocol.errors import InvalidParamsError
-from package.http_script import STREAMABLE, Script, error, result, scripted, tool
+from package.http_script import Script, error, result, scripted, tool
 from package.http_server import Asked, Reply
 from package.rules import holding
-from package.wire import facts
+from package.wire import STREAMABLE, facts
 
 MARKED = holding("headers.client-construction")
 marked = pytest.mark.parametrize("revision", MARKED)

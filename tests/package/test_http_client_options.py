@@ -21,16 +21,9 @@ from mcp_protocol.errors import (
     McpError,
     MissingExtraError,
 )
-from package.http_script import (
-    SESSION,
-    STATELESS,
-    STREAMABLE,
-    Script,
-    discovered,
-    opened,
-    scripted,
-)
+from package.http_script import Script, discovered, opened, scripted
 from package.http_server import Asked, HttpServer, Reply, unused_port
+from package.wire import PER_REQUEST, SESSIONS, STREAMABLE
 
 pytestmark = pytest.mark.anyio
 
@@ -84,7 +77,7 @@ async def test_fields_of_the_protocol_go_first(revision: str) -> None:
     (asked,) = server.of("tools/list")
     assert "application/json" in asked.fields["accept"]
     assert asked.fields["content-type"] == "application/json"
-    if revision in STATELESS:
+    if revision in PER_REQUEST:
         assert asked.fields["mcp-protocol-version"] == revision
     names = [name.lower() for name, _ in asked.pairs]
     assert len(names) == len(set(names))
@@ -212,7 +205,7 @@ async def test_redirects_in_a_circle_come_to_an_end() -> None:
                 raise AssertionError("it was opened")
 
 
-@pytest.mark.parametrize("revision", [None, SESSION[-1], STATELESS[-1]])
+@pytest.mark.parametrize("revision", [None, SESSIONS[-1], PER_REQUEST[-1]])
 @pytest.mark.parametrize(
     "url",
     [
@@ -261,7 +254,7 @@ async def test_httpx2_is_missed_by_name(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.requirement("http.session-id-sent")
-@pytest.mark.parametrize("revision", SESSION)
+@pytest.mark.parametrize("revision", SESSIONS)
 async def test_fields_of_the_user_are_no_place_for_those_of_the_session(revision: str) -> None:
     headers = {"Mcp-Session-Id": "forged"}
     async with scripted(Script(revision, "s"), headers=headers) as (client, server):
@@ -280,7 +273,7 @@ async def test_a_server_that_is_not_told_that_the_client_is_ready_fails_the_open
     async def silent(asked: Asked, reply: Reply) -> None:
         await reply.gone()
 
-    script = Script(SESSION[-1])
+    script = Script(SESSIONS[-1])
     script.on["notifications/initialized"] = silent
     with pytest.raises(AnswerLostError, match=r"/initialized was not accepted within 0\.2 s"):
         async with scripted(script, timeouts=Timeouts(opening=5)):

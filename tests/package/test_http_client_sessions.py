@@ -19,16 +19,17 @@ from mcp_protocol.errors import (
     SessionLostError,
 )
 from mcp_protocol.transports.http import streams
-from package.http_script import SESSION, SSE_ONLY, Forgetful, Script, opened, result, scripted
+from package.http_script import Forgetful, Script, opened, result, scripted
 from package.http_server import Asked, Reply
 from package.rules import holding
+from package.wire import SESSIONS, SSE_ONLY
 
 pytestmark = pytest.mark.anyio
 
 WITH_VERSION = holding("http.version-header-after-init")
 
 
-@pytest.fixture(params=SESSION)
+@pytest.fixture(params=SESSIONS)
 def revision(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name
@@ -82,7 +83,7 @@ async def test_a_server_that_ends_no_sessions_is_no_error(revision: str, status:
 
 
 @pytest.mark.requirement("http.version-header-after-init", "versioning.http-header-after-init")
-@pytest.mark.parametrize("revision", SESSION)
+@pytest.mark.parametrize("revision", SESSIONS)
 async def test_the_version_header_is_sent_after_the_opening_where_there_is_one(
     revision: str,
 ) -> None:
@@ -245,7 +246,7 @@ async def test_a_server_that_opens_no_other_session_fails_the_call(revision: str
 
 
 async def test_a_server_that_comes_back_with_another_revision_fails_the_call() -> None:
-    older, newer = SESSION[0], SESSION[-1]
+    older, newer = SESSIONS[0], SESSIONS[-1]
 
     async def other(asked: Asked, reply: Reply) -> None:
         await reply.json(result(asked, **opened(older)), Mcp_Session_Id="t")
@@ -262,6 +263,8 @@ async def test_what_is_safe_is_asked_again_when_its_stream_dies_with_the_session
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(streams, "SHORTEST_PAUSE", 0.01)
+    monkeypatch.setattr(streams, "LONGEST_POLL", 0.01)
     script = Forgetful(revision)
 
     async def dying(asked: Asked, reply: Reply) -> None:
@@ -298,6 +301,8 @@ async def test_a_lost_session_shows_when_its_open_stream_is_taken_up_again(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(streams, "SHORTEST_PAUSE", 0.01)
+    monkeypatch.setattr(streams, "LONGEST_POLL", 0.01)
     script = Forgetful(revision)
 
     async def get(asked: Asked, reply: Reply) -> None:

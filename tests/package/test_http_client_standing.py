@@ -13,10 +13,11 @@ from msgspec import Raw
 
 from mcp_protocol.client_side.caching import Caching
 from mcp_protocol.client_side.changes import ListeningAgain, ToolsChanged
-from package.http_script import SESSION, Forgetful, error, scripted
+from package.http_script import Forgetful, error, scripted
 from package.http_server import Asked, HttpServer, Reply
+from package.wire import SESSIONS
 
-pytestmark = pytest.mark.parametrize("revision", SESSION)
+pytestmark = pytest.mark.parametrize("revision", SESSIONS)
 
 
 @pytest.fixture

@@ -12,14 +12,14 @@ from mcp_protocol.errors import AnswerLostError, RemoteError, RequestTimeoutErro
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.transports.http.channel import HttpChannel
 from mcp_protocol.transports.http.requests import HttpSettings
-from package.http_script import STATELESS, Script, error, result, scripted
+from package.http_script import Script, error, result, scripted
 from package.http_server import Asked, Handler, HttpServer, Reply
-from package.wire import encoded, facts, request
+from package.wire import PER_REQUEST, encoded, facts, request
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(params=STATELESS)
+@pytest.fixture(params=PER_REQUEST)
 def revision(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from itertools import pairwise
 from typing import Any
 
 import anyio
@@ -11,13 +12,14 @@ import pytest
 from mcp_protocol.client import ClientHandlers
 from mcp_protocol.errors import AnswerLostError
 from mcp_protocol.transports.http import streams
-from package.http_script import SESSION, Script, result, scripted
+from package.http_script import Script, result, scripted
 from package.http_server import Asked, Handler, Reply
+from package.wire import SESSIONS
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(params=SESSION)
+@pytest.fixture(params=SESSIONS)
 def revision(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name
@@ -27,6 +29,8 @@ def revision(request: pytest.FixtureRequest) -> str:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses that no server asked for are short."""
     monkeypatch.setattr(streams, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(streams, "SHORTEST_PAUSE", 0.01)
+    monkeypatch.setattr(streams, "LONGEST_POLL", 0.04)
     monkeypatch.setattr(streams, "LINGER", 0.1)
 
 
@@ -183,6 +187,105 @@ async def test_the_client_waits_as_long_as_the_server_said(revision: str) -> Non
         await client.call_tool("echo", {})
     get = next(asked for asked in server.of("GET") if "last-event-id" in asked.fields)
     assert 0.3 <= get.at - closed[0] < 2.0
+
+
+class Polled(Calls):
+    """Ends each connection at once, with a fresh id; the result comes with one of the last polls.
+
+    Args:
+        polls: How many polls it takes.
+        news: Whether each of them brings a message.
+    """
+
+    def __init__(self, revision: str, polls: int, retry: int, *, news: bool = False) -> None:
+        super().__init__(revision)
+        self.on = {"tools/call": self.poll, "GET": self.get}
+        self.left = polls
+        self.retry = retry
+        self.news = news
+        self.number = 0
+
+    async def get(self, asked: Asked, reply: Reply) -> None:
+        if "last-event-id" in asked.fields:
+            await self.poll(asked, reply)
+        else:
+            await reply.whole(405)
+
+    async def poll(self, asked: Asked, reply: Reply) -> None:
+        self.number += 1
+        self.left -= 1
+        await reply.stream()
+        if self.left < 0:
+            await reply.event(result(self.calls[-1]), id="last")
+        else:
+            news = log("on") if self.news else None
+            await reply.event(news, id=str(self.number), retry=self.retry)
+        await reply.end()
+
+
+def pauses(server: Any) -> list[float]:
+    """Seconds between the polls."""
+    times = [asked.at for asked in server.of("GET") if "last-event-id" in asked.fields]
+    return [later - earlier for earlier, later in pairwise(times)]
+
+
+async def test_a_server_that_wants_to_be_polled_at_once_is_polled_ever_more_rarely(
+    revision: str,
+) -> None:
+    async with scripted(Polled(revision, 8, retry=0)) as (client, server):
+        assert (await client.call_tool("echo", {})).content[0].text == "done"
+    waited = pauses(server)
+    assert len(waited) == 7
+    assert all(pause >= least for pause, least in zip(waited, [0.02, *[0.04] * 6], strict=True))
+
+
+async def test_a_message_lets_a_stream_be_polled_sooner_again(revision: str) -> None:
+    async with scripted(Polled(revision, 8, retry=0, news=True)) as (client, server):
+        await client.call_tool("echo", {})
+    assert min(pauses(server)) >= 0.01
+    assert min(pauses(server)) < 0.04
+
+
+async def test_no_server_is_polled_without_a_pause(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "SHORTEST_PAUSE", 0.1)
+    async with scripted(Polled(revision, 2, retry=0, news=True)) as (client, server):
+        await client.call_tool("echo", {})
+    assert all(pause >= 0.1 for pause in pauses(server))
+
+
+async def test_a_server_cannot_have_a_client_wait_for_ever(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "LONGEST_RETRY", 0.05)
+    async with scripted(Polled(revision, 2, retry=999_999_999)) as (client, server):
+        with anyio.fail_after(5):
+            await client.call_tool("echo", {})
+    assert all(pause >= 0.05 for pause in pauses(server))
+
+
+async def test_a_server_that_forgets_each_session_is_given_pauses_too(revision: str) -> None:
+    async def get(asked: Asked, reply: Reply) -> None:
+        if "last-event-id" in asked.fields:
+            await reply.whole(404)
+            return
+        opened.append(asked.at)
+        enough.set() if len(opened) >= 6 else None
+        await reply.stream()
+        await reply.event(id="1", retry=0)
+        await reply.end()
+
+    opened: list[float] = []
+    enough = anyio.Event()
+    script = Calls(revision)
+    script.on["GET"] = get
+    async with scripted(script):
+        with anyio.fail_after(10):
+            await enough.wait()
+    waited = [later - earlier for earlier, later in pairwise(opened)]
+    least = [0.01, 0.02, *[0.04] * (len(waited) - 2)]
+    assert all(pause >= each for pause, each in zip(waited, least, strict=True))
 
 
 async def test_a_stream_without_ids_cannot_be_taken_up_again(revision: str) -> None:

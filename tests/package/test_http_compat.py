@@ -12,28 +12,15 @@ from mcp_protocol.client import connect
 from mcp_protocol.client_side.connecting import Timeouts
 from mcp_protocol.errors import HttpStatusError, McpError, RemoteError, RevisionError
 from mcp_protocol.transports.http import sse
-from package.http_script import (
-    SESSION,
-    SSE_ONLY,
-    STATELESS,
-    STREAMABLE,
-    Script,
-    SseScript,
-    discovered,
-    error,
-    opened,
-    result,
-    says,
-    scripted,
-)
+from package.http_script import Script, SseScript, discovered, error, opened, result, says, scripted
 from package.http_server import Asked, Handler, HttpServer, Reply
 from package.rules import holding
-from package.wire import ALL, facts
+from package.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, STREAMABLE, facts
 
 pytestmark = pytest.mark.anyio
 
-MODERN = STATELESS[-1]
-NEWEST = SESSION[-1]
+MODERN = PER_REQUEST[-1]
+NEWEST = SESSIONS[-1]
 
 
 def refusing(status: int, body: bytes = b"", kind: str = "text/html") -> Handler:
@@ -93,7 +80,7 @@ async def test_a_modern_request_is_tried_first_and_enough_for_a_modern_server() 
 
 
 @pytest.mark.requirement("http-compat.try-post-first")
-@pytest.mark.parametrize("revision", SESSION)
+@pytest.mark.parametrize("revision", SESSIONS)
 async def test_a_client_of_a_handshake_revision_begins_with_initialize(revision: str) -> None:
     async with scripted(Script(revision)) as (_, server):
         await server.until("notifications/initialized")
@@ -341,7 +328,7 @@ async def test_a_transport_that_was_asked_for_is_not_left() -> None:
 
 
 async def test_a_refusal_of_initialize_that_names_revisions_is_followed() -> None:
-    older = SESSION[0]
+    older = SESSIONS[0]
 
     async def initialize(asked: Asked, reply: Reply) -> None:
         if asked.message["params"]["protocolVersion"] == older:
@@ -368,7 +355,7 @@ async def test_a_modern_answer_that_offers_a_handshake_only_is_followed() -> Non
     assert server.order()[:2] == ["server/discover", "initialize"]
 
 
-@pytest.mark.parametrize("revision", STATELESS)
+@pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_a_client_of_a_modern_revision_alone_reports_an_older_server(revision: str) -> None:
     for script in (Script(NEWEST), SseScript(SSE_ONLY[-1])):
         with pytest.raises(McpError, match=r"HTTP 40\d"):

@@ -36,6 +36,8 @@ def server() -> Iterator[HttpProcess]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses that no server asked for are short."""
     monkeypatch.setattr(streams, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(streams, "SHORTEST_PAUSE", 0.01)
+    monkeypatch.setattr(streams, "LONGEST_POLL", 0.01)
     monkeypatch.setattr(reissuing, "PAUSES", (0.0, 0.01, 0.02, 0.04))
 
 

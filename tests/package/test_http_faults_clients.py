@@ -17,7 +17,7 @@ from mcp_protocol.client_side.changes import ToolsChanged
 from mcp_protocol.errors import HttpStatusError, RemoteError
 from package.faults import called, check_quiet, client_of
 from package.http_process import SECONDS, HttpProcess, Process, http_process
-from package.http_script import SESSION, SSE_ONLY, STATELESS
+from package.wire import PER_REQUEST, SESSIONS, SSE_ONLY
 
 pytestmark = pytest.mark.anyio
 
@@ -107,7 +107,7 @@ async def test_calls_of_a_killed_client_end_with_the_one_stream_it_had(
         assert await called(another, "add", a=1, b=2) == "3"
 
 
-@pytest.mark.parametrize("revision", STATELESS)
+@pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_calls_of_a_killed_client_are_cancelled_where_their_connection_is_all_they_have(
     revision: str, server: HttpProcess, key: str
 ) -> None:
@@ -123,7 +123,7 @@ async def test_calls_of_a_killed_client_are_cancelled_where_their_connection_is_
         assert await called(another, "add", a=1, b=2) == "3"
 
 
-@pytest.mark.parametrize("revision", SESSION)
+@pytest.mark.parametrize("revision", SESSIONS)
 async def test_calls_of_a_killed_client_go_on_in_its_session(
     revision: str, server: HttpProcess, key: str
 ) -> None:
@@ -143,8 +143,8 @@ async def test_calls_of_a_killed_client_go_on_in_its_session(
 @pytest.mark.parametrize(
     ("revision", "limits"),
     [
-        *((revision, {"streams": 1, "in_flight": 1}) for revision in STATELESS),
-        (SESSION[-1], {"streams": 1, "sessions": 1}),
+        *((revision, {"streams": 1, "in_flight": 1}) for revision in PER_REQUEST),
+        (SESSIONS[-1], {"streams": 1, "sessions": 1}),
     ],
 )
 async def test_what_killed_clients_took_up_makes_room_for_others(
@@ -179,7 +179,7 @@ async def let_in(
                 raise
 
 
-@pytest.mark.parametrize("revision", SESSION[-1:])
+@pytest.mark.parametrize("revision", SESSIONS[-1:])
 async def test_a_question_to_a_killed_client_ends_with_its_session(revision: str) -> None:
     with http_process(limits={"idle": 0.2}, keep_alive=0.1) as server:
         with client(server, revision, "ask=a") as killed:

@@ -22,8 +22,8 @@ from mcp_protocol.transports.http import streams
 from package.faults import EACH, ONE_OF_EACH, Outcome, called, check_quiet, client_of, text_of
 from package.faulty_proxy import FAULTLESS, Fault, FaultyProxy, Plan, faultless
 from package.http_process import SECONDS, HttpProcess, http_process
-from package.http_script import SESSION, STATELESS
 from package.http_server import Asked
+from package.wire import PER_REQUEST, SESSIONS
 
 pytestmark = pytest.mark.anyio
 
@@ -47,6 +47,8 @@ def key() -> str:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses that no server asked for are short."""
     monkeypatch.setattr(streams, "FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(streams, "SHORTEST_PAUSE", 0.02)
+    monkeypatch.setattr(streams, "LONGEST_POLL", 0.02)
 
 
 @pytest.fixture(autouse=True)
@@ -115,7 +117,7 @@ async def test_a_call_whose_answer_is_held_back_times_out_and_the_next_gets_its_
         assert await called(client, "add", a=1, b=2) == "3"
 
 
-@pytest.mark.parametrize("revision", STATELESS)
+@pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_a_subscription_that_is_held_back_is_agreed_to_once_let_go(
     revision: str, server: HttpProcess, key: str
 ) -> None:
@@ -153,7 +155,7 @@ async def test_an_answer_that_was_cut_is_asked_for_again_only_where_that_is_safe
         assert (await called(client, "marks")).split().count(key) == 1
 
 
-@pytest.mark.parametrize("revision", SESSION)
+@pytest.mark.parametrize("revision", SESSIONS)
 async def test_a_stream_that_was_cut_is_taken_up_again_where_sessions_are(
     revision: str, server: HttpProcess, key: str
 ) -> None:
@@ -259,7 +261,7 @@ async def marked_or_refused(client: Any, key: str) -> str | None:
     return text
 
 
-@pytest.mark.parametrize("revision", SESSION)
+@pytest.mark.parametrize("revision", SESSIONS)
 async def test_a_client_that_could_not_say_that_it_is_ready_says_it_again(
     revision: str, server: HttpProcess, key: str
 ) -> None:
@@ -284,7 +286,7 @@ async def test_a_client_that_could_not_say_that_it_is_ready_says_it_again(
 async def test_an_opening_of_which_a_part_is_lost_fails_readably(
     revision: str, server: HttpProcess
 ) -> None:
-    opening = "initialize" if revision in SESSION else "server/discover"
+    opening = "initialize" if revision in SESSIONS else "server/discover"
     async with FaultyProxy(server.port) as proxy:
         for fault in (Fault(up=0), Fault(up=-10), Fault(down=0), Fault(down=60), Fault(down=150)):
             proxy.plan = once(fault, opening)

@@ -22,7 +22,7 @@ from mcp_protocol.errors import (
 from mcp_protocol.transports.http import streams
 from package.faults import EACH, ONE_OF_EACH, Outcome, called, check_quiet, client_of, text_of
 from package.http_process import HttpProcess, http_process
-from package.http_script import SESSION, SSE_ONLY, STATELESS
+from package.wire import PER_REQUEST, SESSIONS, SSE_ONLY
 
 pytestmark = pytest.mark.anyio
 
@@ -56,6 +56,8 @@ def key() -> str:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses that no server asked for are short."""
     monkeypatch.setattr(streams, "FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(streams, "SHORTEST_PAUSE", 0.02)
+    monkeypatch.setattr(streams, "LONGEST_POLL", 0.02)
     monkeypatch.setattr(streams, "LONGEST_PAUSE", 0.05)
     monkeypatch.setattr(reissuing, "PAUSES", (0.05,) * 1000)
 
@@ -128,7 +130,7 @@ async def test_a_call_that_is_safe_is_asked_again_of_the_server_started_after_it
         assert await outcome.text() == key
 
 
-@pytest.mark.parametrize("revision", STATELESS)
+@pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_a_subscription_comes_back_with_the_server_and_says_so(
     revision: str, server: HttpProcess
 ) -> None:
@@ -140,7 +142,7 @@ async def test_a_subscription_comes_back_with_the_server_and_says_so(
         await check_back_after_restart(server, client, changes)
 
 
-@pytest.mark.parametrize("revision", SESSION[-1:])
+@pytest.mark.parametrize("revision", SESSIONS[-1:])
 async def test_what_is_listened_to_in_a_session_comes_back_with_the_next_one(
     revision: str, server: HttpProcess
 ) -> None:
@@ -200,7 +202,7 @@ async def test_calls_that_are_done_soon_are_answered_by_a_server_that_ends(revis
             assert await server.ended() == 0
 
 
-@pytest.mark.parametrize("revision", STATELESS)
+@pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_a_subscription_is_over_when_its_server_ends(
     revision: str, server: HttpProcess
 ) -> None:

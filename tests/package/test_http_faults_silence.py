@@ -18,9 +18,8 @@ from mcp_protocol.asgi.settings import Limits
 from package.asgi_client import SESSION, asgi, fields_of
 from package.faults import ONE_OF_EACH, Outcome, called, check_quiet, client_of
 from package.http_process import SECONDS, HttpProcess, http_process
-from package.http_script import STATELESS
 from package.http_server import BROKEN
-from package.wire import HANDSHAKE, INITIALIZED, encoded, initialize, request
+from package.wire import HANDSHAKE, INITIALIZED, PER_REQUEST, encoded, initialize, request
 
 pytestmark = pytest.mark.anyio
 
@@ -210,7 +209,7 @@ async def test_a_long_event_is_given_more_time_by_a_server_that_does_not_see_who
         await ctx.progress(2, None, long)
         return "told"
 
-    revision = STATELESS[-1]
+    revision = PER_REQUEST[-1]
     tool, meta = {"name": "tell"}, {"progressToken": 1}
     async with (
         asgi(kit, limits=Limits(send_seconds=0.02)) as http,

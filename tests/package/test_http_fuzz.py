@@ -14,14 +14,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from mcp_protocol.asgi.settings import Limits
-from package.asgi_client import SESSION, SESSIONS, asgi, fields_of
+from package.asgi_client import SESSION, asgi, fields_of
 from package.asgi_stream import Reply, Stream
 from package.http_process import HttpProcess, http_process
-from package.http_script import SSE_ONLY
 from package.raw_http import whole
 from package.strategies import anything
 from package.web import MARKED, Web
-from package.wire import ALL, PER_REQUEST, initialize, request
+from package.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, initialize, request
 
 SECONDS = 10
 FINE = {200, 202, 204, 307, 400, 403, 404, 405, 406, 408, 413, 415, 431}

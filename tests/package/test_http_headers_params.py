@@ -138,8 +138,8 @@ async def test_arguments_that_are_no_object_are_refused_for_that(
 ) -> None:
     web = Web()
     reply = await call(web, revision, arguments)
-    assert reply.status in (200, 400)
-    assert reply.status == 200 or reply.error["code"] == -32602
+    assert (reply.status, reply.error["code"]) == (400, -32602)
+    assert web.called == []
 
 
 @each

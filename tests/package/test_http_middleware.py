@@ -13,9 +13,9 @@ from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.routing import Mount
 
 from mcp_protocol.toolkit.server import Server
-from package.asgi_client import SESSIONS, asgi
+from package.asgi_client import asgi
 from package.web import Web
-from package.wire import PER_REQUEST
+from package.wire import PER_REQUEST, SESSIONS
 
 pytestmark = pytest.mark.anyio
 

@@ -22,10 +22,10 @@ from starlette.testclient import TestClient
 from mcp_protocol.asgi.app import Application
 from mcp_protocol.toolkit.context import Context
 from mcp_protocol.toolkit.server import Server
-from package.asgi_client import SESSION, SESSIONS, Http, asgi, fields_of
+from package.asgi_client import SESSION, Http, asgi, fields_of
 from package.processes import PACKAGE_ROOT
 from package.web import Web
-from package.wire import HANDSHAKE, PER_REQUEST, initialize, request
+from package.wire import HANDSHAKE, PER_REQUEST, SESSIONS, initialize, request
 
 REVISION = PER_REQUEST[-1]
 STATE = {"name": "state"}
@@ -149,21 +149,22 @@ def test_two_event_loops_may_run_one_application_at_once() -> None:
 
 def test_changes_are_announced_though_an_event_loop_is_gone() -> None:
     web = Web()
-
-    async def run() -> None:
-        method, params = LISTEN
-        async with asgi(web.server) as http, http.asking(REVISION, method, params) as stream:
-            await stream.message()
+    application = web.server.asgi()
 
     async def leave_open() -> None:
-        stream = web.server.asgi()
-        session = initialize(SESSIONS[-1])
-        async with asgi(stream, lifespan=False) as http:
-            await http.post(session)
+        async with asgi(application, lifespan=False) as http:
+            await http.initialize(SESSIONS[-1])
 
-    anyio.run(leave_open)
+    async def run() -> None:
+        async with asgi(application) as http, http.asking(REVISION, *LISTEN) as stream:
+            await stream.message()
+            web.server.remove_tool("logs")
+            assert (await stream.message())["method"] == "notifications/tools/list_changed"
+
+    gone = threading.Thread(target=anyio.run, args=(leave_open,))
+    gone.start()
+    gone.join()
     anyio.run(run)
-    web.server.remove_tool("logs")
     web.server.remove_tool("counts")
 
 
@@ -348,7 +349,10 @@ async def test_web_sockets_are_turned_away() -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    await Web().server.asgi()({"type": "websocket", "path": "/mcp"}, None, send)  # type: ignore[arg-type]  # never called
+    async def receive() -> Any:
+        raise AssertionError("nothing more is wanted of it")
+
+    await Web().server.asgi()({"type": "websocket", "path": "/mcp"}, receive, send)
     assert sent == [{"type": "websocket.close", "code": 1003}]
 
 

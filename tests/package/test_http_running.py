@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from mcp_protocol.asgi.running import address
-from package.asgi_client import SESSIONS
 from package.raw_http import head, whole
 from package.web_process import REVISION, SERVE, rest, run, started, until, write_server
-from package.wire import HANDSHAKE, encoded, initialize
+from package.wire import HANDSHAKE, SESSIONS, encoded, initialize
 
 LISTEN = {"notifications": {"toolsListChanged": True}}
 

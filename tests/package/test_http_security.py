@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from mcp_protocol.asgi.guard import Guard
-from package.asgi_client import SESSIONS, Http, asgi, fields_of
+from mcp_protocol.asgi.incoming import Incoming
+from package.asgi_client import Http, asgi, fields_of
 from package.asgi_stream import Reply
 from package.rules import holding
 from package.web import Web
-from package.wire import INITIALIZED, PER_REQUEST, initialize, request
+from package.wire import INITIALIZED, PER_REQUEST, SESSIONS, initialize, request
 
 pytestmark = pytest.mark.anyio
 
@@ -110,6 +111,55 @@ LOOPBACK, LAN, SIX = "127.0.0.1", "192.168.1.5", "::1"
         (LOOPBACK, None, False),
         (LOOPBACK, "127.0.0.1:8000, evil.example", False),
         (LOOPBACK, "127.0.0.1@evil.example", False),
+        (LOOPBACK, "[::1]evil.example", False),
+        (LOOPBACK, "[::1].evil.example:80", False),
+        (LOOPBACK, "evil.example[::1]", False),
+        (LOOPBACK, "[::1]]", False),
+        (LOOPBACK, "[[::1]]", False),
+        (LOOPBACK, "[::1", False),
+        (LOOPBACK, "::1", False),
+        (LOOPBACK, "[]", False),
+        (LOOPBACK, "[127.0.0.1]", False),
+        (LOOPBACK, "[localhost]", False),
+        (LOOPBACK, "[::1%25lo]", False),
+        (LOOPBACK, "[::1%lo]", False),
+        (LOOPBACK, "[v1.x]", False),
+        (LOOPBACK, "[::FFFF:127.0.0.1]:80", True),
+        (LOOPBACK, "[::ffff:7f00:1]", True),
+        (LOOPBACK, "[::ffff:192.168.1.5]", False),
+        (LOOPBACK, "127.0.0.1:", False),
+        (LOOPBACK, "localhost:0", True),
+        (LOOPBACK, "localhost:65535", True),
+        (LOOPBACK, "localhost:65536", False),
+        (LOOPBACK, "localhost:000080", False),
+        (LOOPBACK, "localhost:-1", False),
+        (LOOPBACK, "localhost:+80", False),
+        (LOOPBACK, "localhost:8O", False),
+        (LOOPBACK, "localhost:80:80", False),
+        (LOOPBACK, "localhost:\xb2", False),
+        (LOOPBACK, "[::1]:65536", False),
+        (LOOPBACK, "[::1]:80x", False),
+        (LOOPBACK, "[::1]80", False),
+        (LOOPBACK, "localhost.", False),
+        (LOOPBACK, "127.0.0.1.", False),
+        (LOOPBACK, "127.1", False),
+        (LOOPBACK, "127.0.0.01", False),
+        (LOOPBACK, "2130706433", False),
+        (LOOPBACK, "user@localhost", False),
+        (LOOPBACK, "user:pw@localhost:80", False),
+        (LOOPBACK, "localhost/", False),
+        (LOOPBACK, "localhost/x", False),
+        (LOOPBACK, "localhost?x", False),
+        (LOOPBACK, "localhost#x", False),
+        (LOOPBACK, "localhost evil.example", False),
+        (LOOPBACK, "local host", False),
+        (LOOPBACK, "localhost\t", True),  # white space around a value is none of it
+        (LOOPBACK, "localhost, localhost", False),
+        (LOOPBACK, "loc%61lhost", False),
+        (LOOPBACK, "\xb5localhost", False),
+        ("fe80::5%eth0", "[fe80::5]:80", True),
+        ("fe80::5%eth0", "[fe80::5%eth0]:80", False),
+        ("fe80::5%eth0", "[fe80::6]:80", False),
         (LAN, "192.168.1.5:8000", True),
         (LAN, "localhost:8000", True),
         (LAN, "192.168.1.6:8000", False),
@@ -135,13 +185,46 @@ async def test_hosts_are_those_of_loopback_and_the_address_that_the_request_came
         reply = await list_tools(http, host=host)
         assert (reply.status == 200) is served
         if not served:
-            assert is_refused(reply, "Host", host or "")
+            assert is_refused(reply, "Host", shown(host or ""))
         origin = await list_tools(http, host="localhost", origin=f"http://{host}")
         assert (origin.status == 200) is served
 
 
+def shown(host: str) -> str:
+    """A host as an error shows it."""
+    return repr(host)[1:-1]
+
+
+@pytest.mark.parametrize("field", ["host", "origin"])
+async def test_a_field_that_comes_twice_is_refused(field: str) -> None:
+    value = {"host": b"localhost", "origin": b"http://localhost"}[field]
+    guard = Guard(None, None, 403)
+    headers = [(b"host", b"localhost"), (field.encode(), value)]
+    assert guard.check(Incoming(scope_with(headers))) is None or field == "host"
+    assert guard.check(Incoming(scope_with([*headers, (field.encode(), value)]))) is not None
+
+
 @pytest.mark.parametrize(
-    "origin", ["null", "", "file://", "ftp://localhost", "localhost", "http://", "*", f"{EVIL}:80"]
+    "host",
+    ["https://api.example", "api.example/mcp", "a b", "", "api.example:99999", "[::1", "a@b"],
+)
+async def test_a_listed_host_that_could_never_come_is_a_mistake(host: str) -> None:
+    with pytest.raises(ValueError, match="hosts: expected a host, with or without a port"):
+        Web().server.asgi(hosts=["localhost", host])
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        *("null", "", "file://", "ftp://localhost", "localhost", "http://", "*", f"{EVIL}:80"),
+        *("http://localhost/", "http://localhost/x", "http:localhost", "http:///localhost"),
+        *(
+            "http://user@localhost",
+            "http://localhost, http://localhost",
+            "http://[::1].evil.example",
+        ),
+        *("xhttp://localhost", "http://localhost http://localhost", "http://localhost:80:80"),
+    ],
 )
 async def test_what_is_no_origin_of_this_machine_is_refused(origin: str) -> None:
     async with asgi(Web().server) as http:
@@ -160,6 +243,12 @@ async def test_what_is_no_origin_of_this_machine_is_refused(origin: str) -> None
         (["[fd00::5]"], "[fd00::5]:8000", True),
         (["fd00::5"], "[fd00::5]:8000", True),
         (["[fd00::5]:8000"], "[fd00::5]", False),
+        (["fd00::5"], "[fd00:0::5]:8000", True),
+        (["[fd00::5]"], "[fd00::5]evil.example", False),
+        (["api.example"], "api.example.", False),
+        (["api.example"], "api.example.evil.example", False),
+        (["api.example."], "api.example.:80", True),
+        (["192.168.1.5"], "[::ffff:192.168.1.5]", True),
         (["*"], "anything", True),
         ([], "localhost", False),
     ],
@@ -179,6 +268,9 @@ async def test_hosts_can_be_listed_and_are_no_others_then(
         (["https://app.example"], "https://app.example", True),
         (["https://app.example/"], "https://APP.example", True),
         (["https://app.example"], "http://app.example", False),
+        (["https://app.example"], "https://app.example/", False),
+        (["https://app.example"], "https://app.example.evil.example", False),
+        (["https://app.example"], "https://app.example, https://app.example", False),
         (["https://app.example"], "https://app.example:8443", False),
         (["https://app.example"], "http://localhost:8000", False),
         (["vscode-webview://abc"], "vscode-webview://abc", True),
@@ -229,7 +321,8 @@ KNOWN = ("my-machine.local:8000", "localhost", "0.0.0.0:8000", "")
 
 
 def _incoming(host: str) -> Any:
-    from mcp_protocol.asgi.incoming import Incoming
+    return Incoming(scope_with([(b"host", host.encode())], ("0.0.0.0", 1)))
 
-    headers = [(b"host", host.encode())]
-    return Incoming({"method": "GET", "path": "/", "headers": headers, "server": ("0.0.0.0", 1)})
+
+def scope_with(headers: Any, server: Any = None) -> dict[str, Any]:
+    return {"method": "GET", "path": "/", "headers": headers, "server": server}

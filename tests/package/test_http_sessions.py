@@ -13,9 +13,9 @@ import pytest
 from mcp_protocol import Context, Server
 from mcp_protocol.asgi.settings import Limits
 from mcp_protocol.framing.fields import is_visible_ascii
-from package.asgi_client import SESSION, SESSIONS, asgi
+from package.asgi_client import SESSION, asgi
 from package.rules import holding
-from package.wire import HANDSHAKE, INITIALIZED, cancelled, facts, initialize, request
+from package.wire import HANDSHAKE, INITIALIZED, SESSIONS, cancelled, facts, initialize, request
 
 CALL = {"name": "echo", "arguments": {"text": "hei"}}
 
@@ -159,13 +159,22 @@ async def test_ids_that_were_never_given_open_nothing(identifier: str) -> None:
             assert identifier not in reply.json["error"]["message"] or identifier in ("", "x")
 
 
+# Gateways exist that open a session by themselves and then forward the initialize of their client.
 @sessions
-async def test_a_second_initialize_within_a_session_is_refused(revision: str) -> None:
+@pytest.mark.parametrize("second", SESSIONS)
+async def test_a_second_initialize_within_a_session_is_answered_there(
+    revision: str, second: str
+) -> None:
     async with asgi(server_of()) as http:
         await http.initialize(revision)
-        reply = await http.post(initialize(revision, id=9))
-        assert reply.code == -32600
-        assert (await http.ask(revision, "ping")).result == {}
+        reply = await http.post(initialize(second, id=9))
+        assert (reply.status, reply.result["protocolVersion"]) == (200, second)
+        assert SESSION not in reply.fields
+        assert (await http.post(INITIALIZED)).status == 202
+        assert (await http.ask(second, "ping")).result == {}
+        arguments = {"name": "echo", "arguments": {"text": "still here"}}
+        reply = await http.ask(second, "tools/call", arguments)
+        assert text_in(reply.result) == "still here"
 
 
 @pytest.mark.requirement("http.independent-process", "http.utf8")

@@ -8,9 +8,9 @@ import pytest
 
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.toolkit.context import Context
-from package.asgi_client import SESSION, SESSIONS, asgi
+from package.asgi_client import SESSION, asgi
 from package.web import Web
-from package.wire import INITIALIZED, PER_REQUEST, facts, initialize, request
+from package.wire import INITIALIZED, PER_REQUEST, SESSIONS, facts, initialize, request
 
 DRAFT = tuple(name for name in SESSIONS if facts(name).draft.method is not None)
 draft = pytest.mark.parametrize("revision", DRAFT)

@@ -350,7 +350,8 @@ async def test_a_server_without_such_revisions_tells_so_in_its_own_way(
 ) -> None:
     async with asgi(Web().only(older)) as http:
         reply = await http.ask(revision, "server/discover")
-        assert reply.status == 400
+        # One that knows the header refuses the revision in it; to the other it is a method.
+        assert reply.status == (400 if facts(older).headers.protocol_version else 200)
         assert reply.error["code"] not in (-32020, -32021, -32022)
         assert (await http.get(**{VERSION: revision})).status == 400
         await http.initialize(older)

@@ -10,8 +10,8 @@ import pytest
 
 from mcp_protocol import Context, Server
 from mcp_protocol.asgi.settings import Answers
-from package.asgi_client import JSON, SESSIONS, SSE, asgi
-from package.wire import request
+from package.asgi_client import JSON, SSE, asgi
+from package.wire import SESSIONS, request
 
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 

@@ -10,8 +10,8 @@ import pytest
 
 from mcp_protocol import Context, Server
 from mcp_protocol.asgi.settings import Answers, Limits
-from package.asgi_client import JSON, SESSION, SESSIONS, SSE, asgi
-from package.wire import cancelled, request
+from package.asgi_client import JSON, SESSION, SSE, asgi
+from package.wire import SESSIONS, cancelled, request
 
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 

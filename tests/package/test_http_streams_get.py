@@ -12,11 +12,11 @@ from mcp_protocol.asgi.app import Application
 from mcp_protocol.asgi.settings import HttpSettings, Limits
 from mcp_protocol.facts import Lifecycle
 from mcp_protocol.revisions import REVISIONS
-from package.asgi_client import SESSIONS, asgi
+from package.asgi_client import asgi
 from package.asgi_stream import Stream
 from package.live import App, names_back
 from package.streams import UPDATED
-from package.wire import request
+from package.wire import SESSIONS, request
 
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 LIST_CHANGED = "notifications/tools/list_changed"

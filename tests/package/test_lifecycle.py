@@ -97,13 +97,78 @@ def test_the_server_answers_with_revision_capabilities_and_name(revision: str) -
     }
 
 
-@pytest.mark.requirement("lifecycle.initialize-first")
+# Gateways exist that initialize by themselves and then forward the initialize of their client, and
+# others whose clients share one server process. No page forbids to answer each of these.
+@pytest.mark.parametrize("first", holding("lifecycle.initialize-first"))
+@pytest.mark.parametrize("second", holding("lifecycle.initialize-first"))
+@pytest.mark.parametrize("confirmed", [False, True], ids=["answered", "ready"])
+def test_a_second_initialize_is_answered_as_the_first_would_be(
+    first: str, second: str, confirmed: bool
+) -> None:
+    server = ServerEnd(None)
+    server.say(initialize(first, {"sampling": {}}))
+    if confirmed:
+        server.say(INITIALIZED)
+    fresh = ServerEnd(None).say(initialize(second, {"roots": {}}, id=2))
+    assert server.say(initialize(second, {"roots": {}}, id=2)) == fresh
+    session = server.connection.session
+    assert session is not None
+    assert (session.revision.name, session.peer_capabilities) == (second, {"roots": {}})
+
+
 @pytest.mark.parametrize("revision", holding("lifecycle.initialize-first"))
-def test_a_second_initialize_is_refused_and_changes_nothing(revision: str) -> None:
+def test_after_a_second_initialize_the_server_waits_for_the_client_once_more(
+    revision: str,
+) -> None:
     server = ServerEnd(revision)
-    (answer,) = server.say(initialize(holding("lifecycle.initialize-first")[0], id=2))
-    assert (answer["id"], answer["error"]["code"]) == (2, -32600)
-    assert server.connection.revision.name == revision
+    server.say(initialize(revision, {"roots": {}}, id=2))
+    with pytest.raises(LocalProtocolError, match="not confirmed"):
+        server.connection.request("roots/list")
+    server.events.clear()
+    server.say(INITIALIZED)
+    assert [type(event) for event in server.events] == [NotificationReceived]
+    server.connection.request("roots/list")
+
+
+@pytest.mark.parametrize("first", holding("lifecycle.initialize-first"))
+@pytest.mark.parametrize("second", holding("lifecycle.initialize-first"))
+def test_requests_being_served_outlive_a_second_initialize_in_their_own_revision(
+    first: str, second: str
+) -> None:
+    server = ServerEnd(first)
+    server.ask("tools/list", id=1)
+    server.say(initialize(second, id=2))
+    server.say(INITIALIZED)
+    server.revision = second
+    server.ask("tools/list", id=3)
+    assert [event.revision.name for event in server.requests()] == [first, second]
+    for id in (1, 3):
+        answer = server.connection.respond(id, {"tools": []})
+        assert answer is not None
+        assert json.loads(answer)["id"] == id
+
+
+@pytest.mark.parametrize("revision", holding("lifecycle.initialize-first"))
+def test_subscriptions_and_the_log_level_outlive_a_second_initialize(revision: str) -> None:
+    server = ServerEnd(revision)
+    server.ask("resources/subscribe", {"uri": "x://a"}, id=1)
+    server.connection.respond(1, {})
+    server.ask("logging/setLevel", {"level": "error"}, id=2)
+    server.say(initialize(revision, id=3))
+    session = server.connection.session
+    assert session is not None
+    assert (session.subscriptions, session.log_level) == ({"x://a"}, "error")
+
+
+@pytest.mark.parametrize("missing", ["protocolVersion", "capabilities", "clientInfo"])
+@pytest.mark.parametrize("revision", holding("lifecycle.initialize-first"))
+def test_a_second_initialize_that_is_refused_changes_nothing(revision: str, missing: str) -> None:
+    server = ServerEnd(revision)
+    before = server.connection.session
+    (answer,) = server.say(without(initialize(revision, id=2), missing))
+    assert (answer["id"], answer["error"]["code"]) == (2, -32602)
+    assert server.connection.session is before
+    server.connection.request("roots/list")
 
 
 @pytest.mark.requirement("lifecycle.initialize-first")

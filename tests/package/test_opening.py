@@ -11,7 +11,12 @@ import pytest
 from mcp_protocol.core.connection import Connection
 from mcp_protocol.core.events import Event, Ignored, Opened, OpenFailed, Send
 from mcp_protocol.core.lifecycle import Description
-from mcp_protocol.errors import RemoteError, RemoteProtocolError, RevisionError
+from mcp_protocol.errors import (
+    ConnectionClosedError,
+    RemoteError,
+    RemoteProtocolError,
+    RevisionError,
+)
 from mcp_protocol.facts import Lifecycle, Revisions
 from mcp_protocol.revisions import REVISIONS
 from package.rules import holding, with_another
@@ -353,3 +358,27 @@ def test_the_client_introduces_itself_in_the_words_of_the_revision(revision: str
     params = json.loads(connection.open())["params"]
     shown = params.get("clientInfo") or params["_meta"]["io.modelcontextprotocol/clientInfo"]
     assert shown == {name: full_info[name] for name in members}
+
+
+def test_a_probe_may_be_to_blame_until_the_server_has_answered_for_good() -> None:
+    agreed, refused, gone, silent = (Newcomer() for _ in range(4))
+    offered = [agreed.connection.without_probe]
+    agreed.hear(error=error(-32601))
+    offered.append(agreed.connection.without_probe)
+    silent.wait_in_vain()
+    offered.append(silent.connection.without_probe)
+    gone.wait_in_vain()
+    gone.connection.opening_refused(ConnectionClosedError("it ended as this was written"))
+    gone.connection.closed()
+    offered.append(gone.connection.without_probe)
+    assert [list(each or ()) for each in offered] == [list(LEGACY)] * 4
+    agreed.hear(result=initialized(NEWEST))
+    refused.hear(error=error(-32022, {"supported": ["2099-01-01"]}))
+    assert agreed.connection.without_probe is refused.connection.without_probe is None
+
+
+@pytest.mark.parametrize("revisions", [LEGACY, MODERN], ids=["handshake", "modern"])
+def test_a_client_of_one_kind_has_no_other_way_to_a_server_that_is_gone(
+    revisions: Revisions,
+) -> None:
+    assert Newcomer(revisions).connection.without_probe is None

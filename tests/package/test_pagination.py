@@ -5,12 +5,20 @@ Source: server/utilities/pagination.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
-from mcp_protocol.errors import InvalidParamsError, RemoteError, RemoteProtocolError
+from mcp_protocol.client_side import requests
+from mcp_protocol.client_side.connecting import Timeouts
+from mcp_protocol.errors import (
+    InvalidParamsError,
+    RemoteError,
+    RemoteProtocolError,
+    RequestTimeoutError,
+)
 from mcp_protocol.revisions import REVISIONS
 from package.rules import holding
 from package.scripted import scripted
@@ -109,20 +117,54 @@ async def test_page_by_page_a_cursor_is_the_callers(revision: str) -> None:
 
 @pytest.mark.requirement("pagination.empty-cursor-is-valid")
 @every
-async def test_a_cursor_that_comes_again_is_no_end_while_the_pages_differ(revision: str) -> None:
-    pages = [tools(name, nextCursor="") for name in "abc"] + [tools("", nextCursor="")] * 2
-    async with scripted(revision, *pages, tools("d")) as (client, server):
-        assert [tool.name for tool in await client.list_tools()] == list("abcd")
-    assert server.asked() == [{}, *[{"cursor": ""}] * 5]
+async def test_an_empty_cursor_leads_to_a_further_page(revision: str) -> None:
+    async with scripted(revision, tools("a", nextCursor=""), tools("b")) as (client, server):
+        assert [tool.name for tool in await client.list_tools()] == list("ab")
+    assert server.asked() == [{}, {"cursor": ""}]
+
+
+@pytest.mark.requirement("pagination.stable-cursors")
+@every
+@pytest.mark.parametrize("cursors", ["2", "23", "2343"], ids=len)
+async def test_a_list_whose_cursor_comes_again_is_refused_at_once(
+    revision: str, cursors: str
+) -> None:
+    cycle = [tools(f"{at}", nextCursor=cursor) for at, cursor in enumerate(cursors)]
+    async with scripted(revision, rest=itertools.cycle(cycle)) as (client, server):
+        with pytest.raises(RemoteProtocolError, match=r"expected a new cursor, got '[23]' again"):
+            await client.list_tools()
+        first_again = len(set(cursors)) + 1
+        assert len(server.asked()) == first_again
+        assert len((await client.list_tools_page()).tools) == 1
+
+
+def endless(names: str) -> Iterator[dict[str, Any]]:
+    return (tools(names, nextCursor=str(number)) for number in itertools.count())
 
 
 @every
-async def test_a_server_that_gives_one_page_for_ever_is_found_out(revision: str) -> None:
-    async with scripted(revision, *[tools("ab", nextCursor="2")] * 3) as (client, server):
-        with pytest.raises(RemoteProtocolError, match="leads nowhere"):
+async def test_a_list_without_end_is_given_up_at_its_deadline(revision: str) -> None:
+    timeouts = Timeouts(listing=0.2)
+    async with scripted(revision, timeouts=timeouts, rest=endless("a")) as (client, _):
+        with pytest.raises(RequestTimeoutError, match=r"tools/list, all pages: .* 0.2 s"):
             await client.list_tools()
-        assert server.asked() == [{}, {"cursor": "2"}]
-        assert len((await client.list_tools_page()).tools) == 2
+        assert len((await client.list_tools_page()).tools) == 1
+
+
+@every
+async def test_a_list_has_so_many_items_and_pages_at_most(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests, "LIST_PAGES", 20)
+    async with scripted(revision, rest=endless("a")) as (client, server):
+        with pytest.raises(RemoteProtocolError, match="at most 20 pages and 100000 items"):
+            await client.list_tools()
+        assert len(server.asked()) == 20
+    monkeypatch.setattr(requests, "LIST_ITEMS", 20)
+    async with scripted(revision, rest=endless("abc")) as (client, server):
+        with pytest.raises(RemoteProtocolError, match="at most 20 pages and 20 items"):
+            await client.list_tools()
+        assert len(server.asked()) == 7
 
 
 @pytest.mark.requirement("pagination.empty-cursor-is-valid")

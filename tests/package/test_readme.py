@@ -9,6 +9,7 @@ import sys
 import textwrap
 import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,6 +69,25 @@ async def test_the_readmes_server_serves(city: Server, revision: str) -> None:
         assert now.contents[0].text == "sun over Oslo"
         greeting = await client.get_prompt("greet", {"city": "Oslo"})
         assert greeting.messages[0].content.text == "Write a greeting to the people of Oslo."
+
+
+@pytest.mark.parametrize("revision", ALL)
+async def test_the_readmes_notes_stay_in_their_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, revision: str
+) -> None:
+    notes = example("notes", monkeypatch)
+    (tmp_path / "secret").write_text("hunter2")
+    notes.ROOT = tmp_path / "notes"
+    notes.ROOT.mkdir()
+    (notes.ROOT / "today").write_text("sun")
+    async with connected(notes.server, revision=revision) as pair:
+        client: Any = pair.client
+        for uri in ("notes://today", f"file://{notes.ROOT}/today"):
+            assert (await client.read_resource(uri)).contents[0].text == "sun"
+        for uri in ("notes://..%2Fsecret", f"file://{tmp_path}/secret", "notes://%2Fetc%2Fpasswd"):
+            with pytest.raises(RemoteError) as refused:
+                await client.read_resource(uri)
+            assert "hunter2" not in str(refused.value)
 
 
 class Guest(ClientHandlers):

@@ -245,8 +245,9 @@ async def test_an_option_out_of_its_range_does_not_leave(revision: str, options:
 @pytest.mark.parametrize("name", ["cost_priority", "speed_priority", "intelligence_priority"])
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_a_priority_is_a_number_from_0_to_1(name: str, value: float) -> None:
+    priority: Any = {name: value}
     with pytest.raises(ValueError, match=name):
-        ModelPreferences(**{name: value})  # type: ignore[arg-type] # named by the parameter
+        ModelPreferences(**priority)
 
 
 @pytest.mark.requirement("sampling.no-tools-without-capability")

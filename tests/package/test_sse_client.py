@@ -19,10 +19,10 @@ from mcp_protocol.errors import (
     RevisionError,
 )
 from mcp_protocol.transports.http import sse
-from package.http_script import SSE_ONLY, STATELESS, SseScript, result, scripted
+from package.http_script import SseScript, result, scripted
 from package.http_server import Asked, Handler, HttpServer, Reply, unused_port
 from package.rules import holding
-from package.wire import HANDSHAKE
+from package.wire import HANDSHAKE, PER_REQUEST, SSE_ONLY
 
 pytestmark = pytest.mark.anyio
 
@@ -254,7 +254,7 @@ async def test_any_revision_with_a_handshake_may_be_agreed_on(agreed: str) -> No
     assert named == (agreed if agreed in holding("http.version-header-after-init") else None)
 
 
-@pytest.mark.parametrize("revision", STATELESS)
+@pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_a_revision_without_handshake_cannot_be_asked_for(revision: str) -> None:
     with pytest.raises(RevisionError, match="a handshake"):
         async with connect("http://127.0.0.1/sse", revision=revision, transport="sse"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from mcp_protocol.errors import LocalProtocolError
 from mcp_protocol.framing.lines import TooLong
 from mcp_protocol.framing.sse import (
+    FIELD_LIMIT,
     EventDecoder,
     ServerSentEvent,
     encode_comment,
@@ -207,6 +210,79 @@ def test_a_line_without_end_does_not_fill_memory() -> None:
     found = [event for _ in range(1000) for event in decoder.feed(b"x" * 100)]
     assert found == [TooLong(100)]
     assert decode(b"\n\ndata: b\n\n", decoder=decoder) == [ServerSentEvent(b"b")]
+
+
+LIMIT = 32 * 1024
+FLOODS = {
+    "short lines of data": b"data: ab\n",
+    "empty lines of data": b"data\n",
+    "one line of data": b"x",
+    "comments": b": ping\n",
+    "empty comments": b":\n",
+    "ids": b"id: 1\nid: 2\n",
+    "types": b"event: a\n",
+    "retries": b"retry: 1\n",
+    "unknown fields": b"a:b\n",
+    "ends of lines": b"\r\n",
+    "events without data": b"id: 1\n\n",
+}
+BEGINNINGS = [b"", b"data: x\ndata: ", b"id: ", b": "]
+
+
+@pytest.mark.parametrize("beginning", BEGINNINGS)
+@pytest.mark.parametrize("flood", FLOODS)
+def test_no_flood_takes_more_memory_than_a_small_multiple_of_the_limit(
+    flood: str, beginning: bytes
+) -> None:
+    decoder = EventDecoder(LIMIT)
+    piece = FLOODS[flood] * (1024 // len(FLOODS[flood]))
+    decoder.feed(beginning)
+    tracemalloc.start()
+    try:
+        for _ in range(3 * LIMIT // len(piece)):
+            decoder.feed(piece)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # A piece of short lines is a list of them for a moment.
+    assert peak < 2.5 * LIMIT + 64 * len(piece)
+
+
+@pytest.mark.parametrize("line", [b"data: ab\n", b"data: " + b"x" * 994 + b"\n"])
+def test_an_event_of_many_lines_comes_out_whole(line: bytes) -> None:
+    decoder = EventDecoder(LIMIT)
+    count = LIMIT // len(line)
+    (event,) = decoder.feed(line * count + b"\n")
+    assert isinstance(event, ServerSentEvent)
+    assert event.data == b"\n".join([line[6:-1]] * count)
+
+
+@pytest.mark.parametrize(
+    "line", [b"data: " + b"x" * 100_000, b"data: x\n" * 12_000, b":" * 100_000]
+)
+def test_many_tiny_pieces_take_time_in_proportion_to_their_number(line: bytes) -> None:
+    decoder = EventDecoder()
+    started = time.process_time()
+    found = [event for byte in line + b"\n\n" for event in decoder.feed(bytes([byte]))]
+    assert len(found) <= 1
+    assert time.process_time() - started < 3
+
+
+@pytest.mark.parametrize("cut", [whole, in_threes], ids=["whole", "in threes"])
+@pytest.mark.parametrize("size", [FIELD_LIMIT, FIELD_LIMIT + 1, FIELD_LIMIT + 100, 100_000])
+def test_an_id_that_no_header_field_could_carry_counts_as_none(cut: Cut, size: int) -> None:
+    decoder = EventDecoder()
+    stream = b"id: 1\n\nid: " + b"x" * size + b"\ndata: a\n\n"
+    (event,) = decode(stream, cut, decoder)
+    assert isinstance(event, ServerSentEvent)
+    assert event.id == decoder.last_id == ("x" * size if size <= FIELD_LIMIT else "")
+
+
+@pytest.mark.parametrize("cut", [whole, in_threes], ids=["whole", "in threes"])
+def test_a_type_of_any_length_takes_little_memory(cut: Cut) -> None:
+    (event,) = decode(b"event: " + b"x" * 100_000 + b"\ndata: a\n\n", cut)
+    assert isinstance(event, ServerSentEvent)
+    assert event.type == "x" * FIELD_LIMIT
 
 
 @pytest.mark.parametrize(

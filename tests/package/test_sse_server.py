@@ -58,6 +58,7 @@ class Client:
         self.http = http
         self.stream = stream
         self.endpoint = endpoint
+        self.opened = False
 
     async def post(self, message: Any, **fields: str | None) -> Reply:
         return await self.http.post(message, self.endpoint, **fields)
@@ -76,6 +77,7 @@ class Client:
         await self.post(initialize(revision, {"roots": {}}))
         answer = await self.stream.message()
         await self.post(INITIALIZED)
+        self.opened = True
         return answer["result"]
 
 
@@ -269,6 +271,85 @@ async def test_what_a_client_posts_that_reads_nothing_does_not_pile_up(
         client.stream.read_on()
         assert (await client.stream.message())["error"]["code"] == -32601
         assert "result" in await client.ask("ping", id="still")
+
+
+@pytest.mark.parametrize("body", [b"[1,1]", b"[" + b"1," * 10_000 + b"1]", b"[{", b"[]"])
+async def test_where_there_are_no_batches_an_array_is_refused_unread(body: bytes) -> None:
+    async with asgi(tools(), **PATHS) as http, connected(http) as client:
+        for _ in range(2):  # before there is a session, and in one
+            reply = await client.post(body)
+            assert (reply.status, "got an array" in reply.error["message"]) == (400, True)
+            if not client.opened:
+                await client.open()
+        assert "result" in await client.ask("ping", id="still")
+
+
+async def test_an_array_of_too_many_messages_is_refused_by_one_error() -> None:
+    async with asgi(tools(), **PATHS) as http, connected(http) as client:
+        await client.open("2025-03-26")
+        reply = await client.post(b"[" + b"1," * 10_000 + b"1]")
+        assert (reply.status, reply.code) == (400, -32600)
+        assert "expected at most 100 messages" in reply.error["message"]
+        assert "result" in await client.ask("ping", id="still")
+
+
+async def test_requests_of_all_clients_and_transports_share_a_limit() -> None:
+    server = tools()
+    go = anyio.Event()
+
+    @server.tool()
+    async def waits() -> str:
+        await go.wait()
+        return ""
+
+    async with (
+        asgi(server, limits=Limits(in_flight=2), **PATHS) as http,
+        connected(http) as one,
+        connected(http) as other,
+    ):
+        for client in (one, other):
+            await client.open()
+            call = request(OLD[0], "tools/call", {"name": "waits", "arguments": {}}, id=7)
+            assert (await client.post(call)).status == 202
+            await anyio.wait_all_tasks_blocked()
+        for reply in (
+            await one.post(request(OLD[0], "ping", id=8)),
+            await http.post(initialize("2025-06-18")),
+        ):
+            assert (reply.status, "Limits.in_flight" in reply.error["message"]) == (503, True)
+        answer = {"jsonrpc": "2.0", "id": 99, "result": {}}
+        assert (await other.post(answer)).status == 202
+        go.set()
+        assert "result" in await one.stream.message()
+        assert (await http.post(initialize("2025-06-18"))).status == 200
+
+
+async def test_what_opens_a_session_may_have_so_many_bytes_here_too() -> None:
+    limits = Limits(initialize=1000)
+    async with asgi(tools(), limits=limits, **PATHS) as http, connected(http) as client:
+        long = initialize(OLD[0], {"experimental": {"x": {"y": "z" * 1000}}})
+        reply = await client.post(long)
+        assert (reply.status, "Limits.initialize" in reply.error["message"]) == (413, True)
+        await client.open()
+
+
+async def test_what_clients_post_that_read_nothing_has_so_many_bytes_together() -> None:
+    padded = {**INITIALIZED, "params": {"padding": "x" * 4000}}
+    limits = Limits(session_bytes=20_000)
+    async with (
+        asgi(tools(), limits=limits, **PATHS) as http,
+        connected(http) as one,
+        connected(http) as other,
+    ):
+        await one.open()
+        await other.open()
+        one.stream.stop_reading()
+        await one.post(request(OLD[0], "no/such"))  # whose answer waits to be read
+        statuses = [(await one.post(padded)).status for _ in range(5)]
+        assert statuses == [202] * 4 + [503]
+        for _ in range(5):  # the one that keeps most goes
+            assert (await other.post(padded)).status == 202
+        assert "result" in await other.ask("ping", id="still")
 
 
 @pytest.mark.parametrize(

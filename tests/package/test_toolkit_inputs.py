@@ -70,6 +70,22 @@ async def test_a_result_may_ask_for_input_and_the_next_request_brings_it(revisio
     assert not {"contents", "ttlMs", "cacheScope"} & read.keys()
 
 
+@modern
+async def test_what_derives_from_input_required_asks_too(revision: str) -> None:
+    class Pause(InputRequired):
+        """A class of the user's own."""
+
+    made = Server("pausing")
+
+    @made.tool()
+    async def pause() -> Any:
+        return Pause(state="s")
+
+    async with speaking_to(made, revision) as end:
+        answer = await end.ask("tools/call", {"name": "pause", "arguments": {}})
+    assert answer["result"]["resultType"] == "input_required"
+
+
 @pytest.mark.requirement("tools.call-input-required-needs-capability")
 @modern
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
+from mcp_protocol.json_schema import Deadline
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.toolkit import outputs, shapes
 from mcp_protocol.toolkit.content import Annotations, Image, Text, ToolResult
@@ -99,12 +100,12 @@ def test_a_value_that_is_not_what_was_promised_does_not_pass(
 
 
 @pytest.mark.requirement("tools.output-conforms")
-def test_content_alone_does_not_keep_a_schema() -> None:
+async def test_content_alone_does_not_keep_a_schema() -> None:
     made = outputs.from_schema({"type": "object", "required": ["a"]})
     with pytest.raises(outputs.OutputError, match="got content alone"):
         made.results("text")
     with pytest.raises(outputs.OutputError, match="'a' is a required property"):
-        made.results({})
+        await made.check(made.results({})[1], Deadline.after(5, "testing"))
     assert made.results({"a": 1}) == ([{"type": "text", "text": '{"a":1}'}], {"a": 1}, None)
 
 

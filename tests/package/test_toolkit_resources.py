@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import logging
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
+from mcp_protocol import AnyPath
 from mcp_protocol.errors import ResourceNotFoundError
 from mcp_protocol.toolkit.content import Annotations, Contents, Icon
 from mcp_protocol.toolkit.context import Context
@@ -81,7 +83,30 @@ async def files(path: str) -> str:
     return f"read {path}"
 
 
-async def read(revision: str, uri: str) -> Any:
+GUARDED = Server("guarded", "1", subscribe=True)
+
+
+@GUARDED.resource("docs://{name}")
+async def document(name: str) -> str:
+    return f"read {name}"
+
+
+@GUARDED.resource("tree://h{/parts*}{?base}")
+async def tree(parts: list[str], base: str = "") -> str:
+    return f"read {parts} below {base}"
+
+
+@GUARDED.resource("any://{+path}")
+async def anything(path: AnyPath) -> str:
+    return f"read {path}"
+
+
+@GUARDED.resource("anytree://h{/parts*}")
+async def any_tree(parts: list[AnyPath]) -> str:
+    return f"read {parts}"
+
+
+async def read(revision: str, uri: str, server: Server = server) -> Any:
     async with speaking_to(server, revision) as end:
         return await end.ask("resources/read", {"uri": uri})
 
@@ -175,6 +200,55 @@ async def test_a_uri_that_is_none_or_climbs_never_reaches_a_function(
     revision: str, uri: str
 ) -> None:
     assert (await read(revision, uri))["error"]["code"] == -32602
+
+
+CLIMBING = [
+    "..",
+    "..%2F..%2Fetc%2Fpasswd",
+    "..%5C..%5Cboot.ini",
+    "%2e%2e%2fetc",
+    "%252e%252e%252fetc",
+    "%25252e%25252e%25252fetc",
+    "%2Fetc%2Fpasswd",
+    "%252Fetc",
+    "%5C%5Chost%5Cshare",
+    "C:%5Cwindows",
+    "C%3Awindows",
+    "a%2F..%2Fb",
+    "a%00.txt",
+]
+HARMLESS = ["a", "a..b", "...", "a%2Fb%2Fc", "100%25", "caf%C3%A9", "ab:c", ".hidden"]
+
+
+@pytest.mark.requirement("resources.sanitize-file-paths", "resources.validate-uris")
+@pytest.mark.parametrize("uri", ["docs://{}", "tree://h/a/{}", "tree://h/a?base={}"])
+@pytest.mark.parametrize("value", CLIMBING)
+@pytest.mark.parametrize("request_name", ["resources/read", "resources/subscribe"])
+async def test_a_value_that_leads_out_of_its_place_never_reaches_a_function(
+    uri: str, value: str, request_name: str
+) -> None:
+    async with speaking_to(GUARDED, HANDSHAKE[-1]) as end:
+        error = (await end.ask(request_name, {"uri": uri.format(value)}))["error"]
+    assert error["code"] == -32602
+    assert "stays in its place" in error["message"]
+
+
+@pytest.mark.requirement("resources.validate-uris")
+@every
+@pytest.mark.parametrize("value", HARMLESS)
+async def test_a_value_that_only_looks_odd_reaches_the_function(revision: str, value: str) -> None:
+    (content,) = (await read(revision, f"docs://{value}", GUARDED))["result"]["contents"]
+    assert content["text"] == f"read {unquote(value)}"
+
+
+@pytest.mark.requirement("resources.validate-uris")
+@every
+@pytest.mark.parametrize("value", [each for each in CLIMBING if "\x00" not in unquote(each)])
+async def test_a_parameter_may_say_that_it_takes_any_path(revision: str, value: str) -> None:
+    (content,) = (await read(revision, f"any://{value}", GUARDED))["result"]["contents"]
+    assert content["text"] == f"read {unquote(value)}"
+    (content,) = (await read(revision, f"anytree://h/{value}", GUARDED))["result"]["contents"]
+    assert content["text"] == f"read {[unquote(value)]}"
 
 
 @pytest.mark.requirement("resources.internal-error")

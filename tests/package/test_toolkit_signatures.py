@@ -85,7 +85,8 @@ def test_parameters_become_properties_and_the_context_does_not() -> None:
 def test_a_function_without_parameters_takes_only_the_empty_object() -> None:
     def nothing() -> None: ...
 
-    assert read(nothing, "tool").schema() == {"type": "object", "additionalProperties": False}
+    empty = {"type": "object", "properties": {}, "additionalProperties": False}
+    assert read(nothing, "tool").schema() == empty
 
 
 def test_bound_arguments_have_their_types_and_defaults() -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from timeit import timeit
 
 import pytest
 import uritemplate
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_protocol.addresses import is_uri
 from mcp_protocol.errors import InvalidParamsError, MissingExtraError
-from mcp_protocol.toolkit.uris import UriTemplate, check_requested
+from mcp_protocol.toolkit.uris import URI_LIMIT, UriTemplate, check_requested
 
 MATCHES = [
     ("weather://{city}/now", "weather://Oslo/now", {"city": "Oslo"}),
@@ -136,3 +138,58 @@ def test_a_template_without_the_library_says_what_to_install(
     monkeypatch.setitem(sys.modules, "uritemplate", None)
     with pytest.raises(MissingExtraError, match="pip install uritemplate"):
         UriTemplate("x:{a}")
+
+
+AMBIGUOUS = [
+    "x://{+path*}/end",
+    "x://h{#frag*}!",
+    "x://{+a}/{+b}/{+c}/end",
+    "x://{a}{b}{c}{d}/end",
+    "x:{a}{.b*}{;c*}{/d*}",
+    "x:{+a}{#b}{c*}z",
+]
+
+
+@pytest.mark.parametrize("template", AMBIGUOUS)
+@pytest.mark.parametrize("filling", ["a", "a,", "/", ".", ";c", "#", ",", "a/"])
+def test_a_uri_that_can_be_divided_in_many_ways_is_matched_soon(
+    template: str, filling: str
+) -> None:
+    parsed = UriTemplate(template)
+    uri = template.partition("{")[0] + filling * (URI_LIMIT // len(filling) - 10)
+    seconds = timeit(lambda: parsed.match(uri), number=1)
+    assert seconds < 1.0  # a matcher that goes back takes hours
+
+
+PARTS = st.sampled_from(
+    ["{a}", "{+b}", "{#c}", "{.d}", "{/e}", "{f*}", "{/g*}", "{;h}", "a", ",", "/"]
+)
+FORMS = {
+    "{a}": "[^/?#,]+",
+    "{+b}": ".+?",
+    "{#c}": "#.+?",
+    "{.d}": r"\.[^./?#,]+",
+    "{/e}": "/[^/?#]+",
+    "{f*}": "[^/?#,]+(?:,[^/?#,]+)*",
+    "{/g*}": "/[^/?#]+(?:/[^/?#]+)*",
+    "{;h}": ";h=?[^;/?#]*",
+}
+
+
+@settings(max_examples=400)
+@given(parts=st.lists(PARTS, max_size=5, unique=True), uri=st.text("a,/#.;h=", max_size=12))
+def test_what_matches_is_what_the_same_regular_expression_matches(
+    parts: list[str], uri: str
+) -> None:
+    pattern = "x:y" + "".join(FORMS.get(part, re.escape(part)) for part in parts)
+    whole = f"x:y{uri}"
+    values = UriTemplate("x:y" + "".join(parts)).match(whole)
+    assert (values is not None) == (re.fullmatch(pattern, whole) is not None)
+
+
+@pytest.mark.requirement("resources.validate-uris")
+def test_a_uri_may_have_so_many_characters() -> None:
+    longest = "x:" + "a" * (URI_LIMIT - 2)
+    assert check_requested(longest) == longest
+    with pytest.raises(InvalidParamsError, match=f"at most {URI_LIMIT} characters, got 8193"):
+        check_requested(longest + "a")

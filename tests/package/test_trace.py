@@ -15,9 +15,10 @@ import pytest
 from mcp_protocol.channel import RequestId
 from mcp_protocol.client import connect
 from mcp_protocol.errors import EndOfChannel, FrameError, TransportError
+from mcp_protocol.masking import MASK
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.toolkit.server import Server
-from mcp_protocol.trace import MASK, masked, traced
+from mcp_protocol.trace import traced
 from mcp_protocol.transports.memory import memory_pair
 from package.processes import PACKAGE_ROOT
 
@@ -143,55 +144,6 @@ async def test_only_its_owner_can_read_the_trace(trace: Path) -> None:
     assert trace.stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("authorization", "Authorization", "token", "accessToken", "refresh_token", "api_key"),
-        *("apiKey", "X-API-Key", "password", "PASSWD", "client_secret", "Set-Cookie", "cookies"),
-        *("credentials", "private_key", "passphrase", "secretKey"),
-    ],
-)
-@pytest.mark.parametrize("value", ["hunter2", 7, ["hunter2"], {"inner": "hunter2"}])
-def test_members_with_secret_names_are_masked(name: str, value: Any) -> None:
-    assert masked({"params": [{name: value}]}) == {"params": [{name: MASK}]}
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        {"_meta": {"progressToken": 7}},
-        {"maxTokens": 100},
-        {"token": None, "secret": True},
-        {"nextCursor": "abc", "n": [1, 1.5, None, True]},
-        {"inputSchema": {"properties": {"password": {"type": "string", "minLength": 8}}}},
-        {"text": "bearer of bad news; a token of thanks: one"},
-    ],
-)
-def test_the_rest_stays_readable(value: Any) -> None:
-    assert masked(value) == value
-
-
-def test_a_plain_value_among_properties_is_masked_all_the_same() -> None:
-    assert masked({"properties": {"password": "hunter2"}}) == {"properties": {"password": MASK}}
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Authorization: Bearer abcdefgh123", f"Authorization: Bearer {MASK}"),
-        ("Authorization: Basic dXNlcjpwYXNz", f"Authorization: Basic {MASK}"),
-        ("send bearer eyJhbGciOi.J9-x_y~z= now", f"send bearer {MASK} now"),
-        ("http://h/?api_key=k1&x=2", f"http://h/?api_key={MASK}&x=2"),
-        ("https://user:pa:ss@host/", f"https://user:{MASK}@host/"),
-        ('{"password": "hunter2", "x": 1}', f'{{"password": "{MASK}", "x": 1}}'),
-        ('{\\"token\\":\\"abc\\"}', f'{{\\"token\\":\\"{MASK}\\"}}'),
-        ('{"progressToken": "abc"}', '{"progressToken": "abc"}'),
-    ],
-)
-def test_secrets_within_text_are_masked(text: str, expected: str) -> None:
-    assert masked(text) == expected
-
-
 async def test_secrets_in_what_is_no_json_are_masked(trace: Path) -> None:
     a, b = memory_pair()
     channel = traced(a, "client")
@@ -199,6 +151,110 @@ async def test_secrets_in_what_is_no_json_are_masked(trace: Path) -> None:
     await channel.receive()
     await channel.close()
     assert lines(trace)[0]["message"] == f'{{"token": "{MASK}", broken'
+
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")
+async def test_a_full_disk_ends_the_trace_with_one_warning_and_not_the_session(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("MCP_TRACE", str(FULL))
+    server = Server("traced")
+    server.tool("echo")(lambda text: text)
+    async with connect(server) as client:
+        result = await client.call_tool("echo", {"text": "hello"})
+    assert result.content[0].text == "hello"
+    warnings = [record.getMessage() for record in caplog.records]
+    expected = "MCP_TRACE: nothing more is recorded in '/dev/full': No space left on device"
+    assert warnings == [expected, expected]  # the client's and the server's
+
+
+LIMITED = """
+import resource, signal, sys
+import anyio
+from mcp_protocol.trace import traced
+from mcp_protocol.transports.memory import memory_pair
+
+async def main():
+    near, far = memory_pair()
+    channel = traced(near, "client")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    for number in range(3):
+        await channel.send(b'"%s"' % (b"x" * 700))
+        assert len(await far.receive()) == 702
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))  # what measures coverage writes more
+
+anyio.run(main)
+"""
+
+
+def test_a_line_that_fits_in_part_only_ends_the_trace_and_not_the_session(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED],
+        env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT), "MCP_TRACE": str(path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == f"MCP_TRACE: nothing more is recorded in {str(path)!r}: File too large\n"
+    assert path.stat().st_size == 1000
+
+
+async def test_a_trace_goes_on_where_its_file_was_removed(trace: Path) -> None:
+    near, far = memory_pair()
+    channel = traced(near, "client")
+    trace.unlink()
+    await channel.send(b"1")
+    assert await far.receive() == b"1"
+    await channel.close()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b'{"n":1e999,"passphrase":"hunter2"}',
+        b'{"a":' * 5000 + b'{"passphrase":"hunter2"}' + b"}" * 5000,
+        b'{"passphrase":"hunter2","text":"\xff"}',
+        b'{"passphrase" : ["x", {"y": "hunter2"}, "hunter2"], "n": 1e999}',
+        b'{"token":"hunter2',
+    ],
+    ids=["number", "deep", "UTF-8", "container", "cut"],
+)
+async def test_secrets_in_a_message_that_cannot_be_decoded_are_masked(
+    trace: Path, message: bytes
+) -> None:
+    near, far = memory_pair()
+    channel = traced(near, "client")
+    await far.send(message)
+    assert await channel.receive() == message
+    await channel.close()
+    recorded = lines(trace)[0]["message"]
+    assert "hunter2" not in recorded
+    assert MASK in recorded
+
+
+async def test_a_reason_that_holds_no_text_of_unicode_is_recorded(trace: Path) -> None:
+    class Broken:
+        """A channel that fails with what the system could not decode."""
+
+        async def receive(self) -> bytes:
+            raise EndOfChannel("it ended: \udcff token=hunter2")
+
+        async def send(self, message: bytes, about: RequestId | None = None) -> None:
+            """Nothing to do."""
+
+        async def close(self) -> None:
+            """Nothing to do."""
+
+    channel = traced(Broken(), "client")
+    with pytest.raises(EndOfChannel):
+        await channel.receive()
+    assert lines(trace)[0]["error"] == f"it ended: ? token={MASK}"
+    await channel.close()
 
 
 def test_several_processes_can_append_to_one_trace(trace: Path) -> None:

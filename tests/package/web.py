@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import anyio
 
@@ -112,8 +112,7 @@ class Web:
     async def greeting(self, who: str) -> str:
         return f"Hello, {who}!"
 
-    def only(self, *revisions: str, **options: Any) -> Application:
+    def only(self, *revisions: str, **options: Unpack[HttpOptions]) -> Application:
         """The application of a package that has these revisions alone."""
         service = Service(self.server, REVISIONS.among(revisions), self.server.describe)
-        given: HttpOptions = options  # type: ignore[assignment]  # what is no option, it refuses
-        return Application(service, HttpSettings(**given))
+        return Application(service, HttpSettings(**options))

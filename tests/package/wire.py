@@ -44,6 +44,14 @@ def facts(revision: str) -> Facts:
     return REVISIONS[revision].facts
 
 
+STREAMABLE = tuple(name for name in REVISIONS if facts(name).transports.streamable_http)
+SESSIONS = tuple(name for name in STREAMABLE if facts(name).transports.streamable_http == "session")
+"""The revisions whose Streamable HTTP keeps sessions."""
+
+SSE_ONLY = tuple(name for name in REVISIONS if name not in STREAMABLE)
+"""The revisions that speak HTTP only by the two endpoints of HTTP+SSE."""
+
+
 def meta_of(revision: str, capabilities: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The `_meta` by which a request of a per-request revision stands for itself."""
     keys = facts(revision).meta

@@ -145,14 +145,26 @@ class SessionAnswer:
             self._left = 0
             await self._end()
 
-    async def watch(self) -> None:
-        """Wait for the client to leave, and then write no more to it."""
+    @property
+    def connected(self) -> bool:
+        """Whether a client is there to read the stream, over this connection or a later one."""
+        return self._stream is not None and self._stream.connected
+
+    async def watch(self) -> bool:
+        """Wait for the client to leave, and then write no more to it.
+
+        Returns:
+            Whether it left, while it had not all of its answer.
+        """
         with anyio.CancelScope() as self._watching:
             while (await self._receive())["type"] != "http.disconnect":
                 pass
             if self._wire is not None and self._stream is not None:
                 self._stream.leave(self._wire)
+            left = self.attended and self._left > 0
             self.leave()
+            return left
+        return False
 
     def leave(self) -> None:
         """Take note that the client is not there any more, or has all that it waited for."""

@@ -24,8 +24,10 @@ from ..trace import trace_of
 from . import incoming as http
 from . import replies
 from .background import running_loop
+from .bodies import Disconnected, Refused
 from .guard import Guard
 from .life import Life
+from .load import starts_work
 from .rules import PerRequestRules
 from .settings import SSE_PATH, HttpSettings
 from .tracing import TracedSend
@@ -140,20 +142,17 @@ class Application:
         life = self._life()
         refused = self._refuse(request, life) or await self._started(life)
         if refused is not None:
-            await refused.send(send)
+            await life.bodies.refuse(refused, request, receive, send)
             return
-        life.in_flight += 1
         try:
             if request.method == "GET":
                 await self._get(request, life, receive, send)
             else:
                 await self._route(request, life, receive, send)
-        except http.Disconnected:
+        except Disconnected:
             logger.debug("a client left before its request was whole")
         except ConnectionClosedError as error:
             logger.debug("not answered: %s", error)
-        finally:
-            life.in_flight -= 1
 
     async def _get(
         self, request: http.Incoming, life: Life, receive: http.Receive, send: http.Send
@@ -195,8 +194,6 @@ class Application:
             return replies.refusal(
                 431, f"expected at most {limits.fields} header fields (Limits.fields)"
             )
-        if life.in_flight >= limits.in_flight + len(life.streams):
-            return replies.too_much("in_flight")
         return None
 
     async def _started(self, life: Life) -> replies.Reply | None:
@@ -217,17 +214,28 @@ class Application:
         limits = self.settings.limits
         if self._trace is not None:
             send = TracedSend(send, self._trace)
+        bodies = life.bodies
         refused = http.check_post(request, limits)
         if refused is not None:
-            await refused.send(send)
+            await bodies.refuse(refused, request, receive, send)
             return
-        body: bytes | replies.Reply = http.LATE
+        body: bytes | Refused | None = None
         with anyio.CancelScope() as scope:
-            body = await http.read_body_in(scope, receive, limits)
+            body = await bodies.read_in(scope, receive)
             if isinstance(body, bytes):
-                await self._message(request, body, life, receive, send, scope)
-        if isinstance(body, replies.Reply):
-            await body.send(send)
+                try:
+                    await self._message(request, body, life, receive, send, scope)
+                finally:
+                    bodies.release(body)
+        if isinstance(body, bytes):
+            return
+        refusal = body if isinstance(body, Refused) else bodies.late(scope)
+        if refusal.full:
+            life.make_room()
+        if refusal.unread:
+            await bodies.refuse(refusal.reply, request, receive, send, begun=True)
+        else:
+            await refusal.reply.send(send)
 
     async def _message(
         self,
@@ -238,15 +246,23 @@ class Application:
         send: http.Send,
         scope: anyio.CancelScope,
     ) -> None:
-        """Have a message answered by the revisions that it belongs to."""
+        """Have a message answered by the revisions that it belongs to, if there is room for it."""
         if self._trace is not None:
             self._trace.received(body)
         message = None if jsonrpc.is_batch(body) else jsonrpc.parse(body)
+        load = life.load
+        if not load.has_room() and (message is None or starts_work(message)):
+            await replies.too_much("in_flight").send(send)
+            return
         claim = self._rules.claim_of(message)
-        if life.handshake is None or self._rules.apply(request, claim):
-            await life.stateless.post(request, message, claim, receive, send, scope)
-        else:
-            await life.handshake.post(request, message, body, receive, send)
+        load.in_flight += 1
+        try:
+            if life.handshake is None or self._rules.apply(request, message, claim):
+                await life.stateless.post(request, message, claim, receive, send, scope)
+            else:
+                await life.handshake.post(request, message, body, receive, send)
+        finally:
+            load.in_flight -= 1
 
 
 def _usable(settings: HttpSettings, revisions: Revisions) -> HttpSettings:

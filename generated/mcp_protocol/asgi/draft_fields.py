@@ -17,6 +17,7 @@ from msgspec import UNSET
 from .._wire import UNREADABLE, decoder
 from ..core import jsonrpc
 from ..facts import Draft
+from ..foreign_text import safe_repr
 from ..framing import fields as http_fields
 from ..marks import value_at
 from .incoming import Incoming
@@ -59,7 +60,8 @@ def check_draft(
                 fields.append((field, value, value_at(params.get("arguments"), path)))
     for called, value, wanted in fields:
         if value is not None and not _says(value, wanted):
-            text = f"{called}: the header says {value!r:.80}, the body {wanted!r:.80}"
+            text = f"{called}: the header says {safe_repr(value, 80)}, "
+            text += f"the body {safe_repr(wanted, 80)}"
             identifier = message.id if isinstance(message, jsonrpc.Request) else UNSET
             return refusal(_REFUSED, text, code=draft.header_mismatch or 0, id=identifier)
     return None

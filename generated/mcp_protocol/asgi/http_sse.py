@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import secrets
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 from urllib.parse import parse_qs, quote
 
 import anyio
@@ -19,12 +21,17 @@ import msgspec
 from ..channel import RequestId
 from ..core import jsonrpc
 from ..errors import EndOfChannel
+from ..exchange import Application, Exchange
 from ..facts import Lifecycle
 from ..framing.sse import ENDPOINT, MESSAGE
 from ..server import Service, Session, new_session, run_session
 from . import incoming as http
 from . import replies
+from .bodies import Bodies, Refused
+from .load import Holder, Load, decoded_size, starts_work
 from .open_streams import OpenStreams
+from .posts import FOLLOWING
+from .sessions import followed_size
 from .settings import HttpSettings, Limits
 from .wire import EventWire
 
@@ -38,13 +45,17 @@ class SseChannel:
     Args:
         wire: Its stream.
         limits: How much may wait to be received.
+        load: What all clients take together.
 
     Attributes:
         closed: Set once it is closed.
+        holder: What it keeps.
     """
 
-    def __init__(self, wire: EventWire, limits: Limits) -> None:
+    def __init__(self, wire: EventWire, limits: Limits, load: Load) -> None:
         self.closed = anyio.Event()
+        self.holder = Holder(self.closed.set)
+        self._load = load
         self._wire = wire
         self._limits = limits
         self._ended = False
@@ -57,18 +68,21 @@ class SseChannel:
         """How many messages were posted and not received yet."""
         return len(self._posted)
 
-    def post(self, message: bytes) -> bool:
-        """Have a message received; `False` if too much waits for that already.
+    async def post(self, message: bytes) -> replies.Reply | None:
+        """Have a message received, or what refuses it if too much waits for that already.
 
         It does when the session is held up by its own client, which reads nothing.
         """
         size = self._size + len(message)
         if self._posted and (self.waiting >= self._limits.per_session or size > self._limits.body):
-            return False
+            text = "too much waits to be received (Limits.per_session, Limits.body)"
+            return replies.unavailable(text)
+        if not await self._load.memory.reserve(len(message), self.holder):
+            return replies.too_much("session_bytes")
         self._posted.append(message)
-        self._size = size
+        self._size += len(message)
         self._news.set()
-        return True
+        return None
 
     async def receive(self) -> bytes:
         """The next message that was posted."""
@@ -79,6 +93,7 @@ class SseChannel:
             await self._news.wait()
         message = self._posted.popleft()
         self._size -= len(message)
+        self._load.memory.release(len(message), self.holder)
         return message
 
     async def send(self, message: bytes, about: RequestId | None = None) -> None:
@@ -88,6 +103,7 @@ class SseChannel:
     def end(self) -> None:
         """Let nothing more be received; what was asked may still be answered."""
         self._ended = True
+        self._load.memory.release(self._size, self.holder)
         self._posted.clear()
         self._size = 0
         self._news.set()
@@ -98,14 +114,39 @@ class SseChannel:
         self.closed.set()
 
 
-class _Client(msgspec.Struct, frozen=True):
+class _Client(msgspec.Struct):
     channel: SseChannel
     session: Session
+    kept: int = 0  # bytes of its `initialize`, and of the URIs that it follows
 
     @property
     def open(self) -> int:
         """How many requests of it have no answer yet, about."""
         return self.channel.waiting + len(self.session.peer.connection.being_served)
+
+
+class _Counted:
+    """An application whose requests are counted as in flight while it serves them."""
+
+    def __init__(self, application: Application, load: Load) -> None:
+        self._application = application
+        self._load = load
+
+    async def handle(self, exchange: Exchange) -> Any:
+        """Answer a request."""
+        self._load.in_flight += 1
+        try:
+            return await self._application.handle(exchange)
+        finally:
+            self._load.in_flight -= 1
+
+    async def notified(self, exchange: Exchange) -> None:
+        """Take note of a notification."""
+        self._load.in_flight += 1
+        try:
+            await self._application.notified(exchange)
+        finally:
+            self._load.in_flight -= 1
 
 
 class HttpSse:
@@ -115,14 +156,26 @@ class HttpSse:
         service: What is served.
         settings: How.
         open_streams: The streams that stay open.
+        load: What all clients take together.
+        bodies: The bodies that are on their way.
     """
 
-    def __init__(self, service: Service, settings: HttpSettings, open_streams: OpenStreams) -> None:
+    def __init__(
+        self,
+        service: Service,
+        settings: HttpSettings,
+        open_streams: OpenStreams,
+        load: Load,
+        bodies: Bodies,
+    ) -> None:
         revisions = service.revisions.of(Lifecycle.HANDSHAKE)
         # A client of a later revision that fell back to this transport is spoken to in that.
-        self._service = replace(service, revisions=revisions)
+        application = _Counted(service.application, load)
+        self._service = replace(service, revisions=revisions, application=application)
         self._settings = settings
         self._open_streams = open_streams
+        self._load = load
+        self._bodies = bodies
         self._clients: dict[str, _Client] = {}
 
     def serves(self, path: str) -> bool:
@@ -134,11 +187,11 @@ class HttpSse:
         of_stream = request.path == self._settings.sse_path
         expected = "GET" if of_stream else "POST"
         if request.method != expected:
-            await replies.not_allowed(expected).send(send)
+            await self._bodies.refuse(replies.not_allowed(expected), request, receive, send)
         elif of_stream:
             await self._stream(request, receive, send)
         else:
-            await (await self._post(request, receive)).send(send)
+            await self._post(request, receive, send)
 
     async def _stream(self, request: http.Incoming, receive: http.Receive, send: http.Send) -> None:
         refused = http.check_events(request)
@@ -146,7 +199,7 @@ class HttpSse:
             await refused.send(send)
             return
         wire = EventWire(send, self._settings.limits.send_seconds)
-        channel = SseChannel(wire, self._settings.limits)
+        channel = SseChannel(wire, self._settings.limits, self._load)
         session = new_session(self._service, channel)
         identifier = secrets.token_urlsafe(_ID_BYTES)
         endpoint = f"{quote(request.root + self._settings.messages_path)}?{_QUERY}={identifier}"
@@ -164,27 +217,77 @@ class HttpSse:
             await wire.close()
         finally:
             self._clients.pop(identifier, None)
+            self._load.memory.close(channel.holder)
 
-    async def _post(self, request: http.Incoming, receive: http.Receive) -> replies.Reply:
-        limits = self._settings.limits
-        body = http.check_body(request, limits) or await http.read_body(receive, limits)
-        if isinstance(body, replies.Reply):
-            return body
-        client = self._clients.get(_named_in(request.query))
+    async def _post(self, request: http.Incoming, receive: http.Receive, send: http.Send) -> None:
+        refused = http.check_body(request, self._settings.limits)
+        if refused is not None:
+            await self._bodies.refuse(refused, request, receive, send)
+            return
+        body = await self._bodies.read(receive)
+        if isinstance(body, Refused):
+            if body.unread:
+                await self._bodies.refuse(body.reply, request, receive, send, begun=True)
+            else:
+                await body.reply.send(send)
+            return
+        try:
+            await (await self._take(_named_in(request.query), body)).send(send)
+        finally:
+            self._bodies.release(body)
+
+    async def _take(self, name: str, body: bytes) -> replies.Reply:
+        """Have what was posted received by the session of a stream; gives the answer."""
+        client = self._clients.get(name)
         if client is None:
             return replies.refusal(404, f"{_QUERY}: there is no such stream, or not any more")
-        batch = jsonrpc.is_batch(body)
-        parts = jsonrpc.parse_batch(body) if batch else [jsonrpc.parse(body)]
+        parts: Sequence[jsonrpc.Message]
+        if jsonrpc.is_batch(body):
+            agreed = client.session.peer.session
+            if agreed is None or not agreed.revision.batching:
+                return replies.refusal(400, "expected one JSON-RPC message, got an array")
+            parts = jsonrpc.parse_batch(body)
+        else:
+            parts = (jsonrpc.parse(body),)
         malformed = parts[0] if isinstance(parts[0], jsonrpc.Malformed) else None
         if malformed is not None and len(parts) == 1 and not malformed.response:
             return replies.malformed(malformed)
+        refused = self._check_room(client, parts) or await self._keep(client, parts, body)
+        return refused or await client.channel.post(body) or replies.ACCEPTED
+
+    def _check_room(
+        self, client: _Client, parts: Sequence[jsonrpc.Message]
+    ) -> replies.Reply | None:
+        """What refuses messages if too many are being served already."""
         asked = sum(isinstance(part, jsonrpc.Request) for part in parts)
-        if asked and client.open + asked > limits.per_session:
+        if asked and client.open + asked > self._settings.limits.per_session:
             return replies.too_much("per_session")
-        if not client.channel.post(body):
-            text = "too much waits to be received (Limits.per_session, Limits.body)"
-            return replies.unavailable(text)
-        return replies.ACCEPTED
+        work = sum(map(starts_work, parts))
+        if work and not self._load.has_room(work):
+            return replies.too_much("in_flight")
+        return None
+
+    async def _keep(
+        self, client: _Client, parts: Sequence[jsonrpc.Message], body: bytes
+    ) -> replies.Reply | None:
+        """Count what a session is to keep; what refuses it if there is no room."""
+        agreed = client.session.peer.session
+        methods = {part.method for part in parts if isinstance(part, jsonrpc.Request)}
+        if "initialize" in methods:
+            first = next(part for part in parts if isinstance(part, jsonrpc.Request))
+            refused = http.check_initialize(first, body, self._settings.limits)
+            if refused is not None:
+                return refused
+            kept = max(client.kept, decoded_size(body))
+        elif agreed is not None and methods & FOLLOWING:
+            kept = len(body) + followed_size(agreed.subscriptions)
+        else:
+            return None
+        holder = client.channel.holder
+        if not await self._load.memory.reserve(max(0, kept - client.kept), holder):
+            return replies.too_much("session_bytes")
+        client.kept = max(kept, client.kept)
+        return None
 
 
 def check_paths(service: Service, settings: HttpSettings) -> None:

@@ -13,7 +13,9 @@ import anyio
 
 from ..server import Service
 from .background import Background
+from .bodies import SHORT, Bodies
 from .handshake import Handshake, with_sessions
+from .load import Load
 from .open_streams import OpenStreams
 from .rules import PerRequestRules
 from .settings import HttpSettings
@@ -35,7 +37,8 @@ class Life:
 
     Attributes:
         over: Whether it has ended.
-        in_flight: Requests being served.
+        load: What all clients take together.
+        bodies: The bodies that are on their way.
         background: Runs what no request owns.
         streams: The streams that stay open.
         stateless: Answers for the revisions without sessions.
@@ -45,22 +48,33 @@ class Life:
 
     def __init__(self, service: Service, settings: HttpSettings, rules: PerRequestRules) -> None:
         self.over = False
-        self.in_flight = 0
+        self.load = Load(settings.limits)
+        self.bodies = Bodies(settings.limits)
         self._drain = service.drain
         self.background = Background(
             service.lifespan, self._ended, self._attend, self._end_with_host
         )
         self.streams = OpenStreams(settings.limits.streams)
-        self.stateless = Stateless(service, settings, rules, self.background, self.streams)
+        self.stateless = Stateless(
+            service, settings, rules, self.background, self.streams, self.load
+        )
         self.handshake: Handshake | None = None
         sessions = with_sessions(service.revisions)
         if sessions:
-            self.handshake = Handshake(service, settings, sessions, self.background, self.streams)
+            self.handshake = Handshake(
+                service, settings, sessions, self.background, self.streams, self.load
+            )
         self.http_sse: HttpSse | None = None
         if settings.sse_path is not None:
             from .http_sse import HttpSse  # of no use to most
 
-            self.http_sse = HttpSse(service, settings, self.streams)
+            self.http_sse = HttpSse(service, settings, self.streams, self.load, self.bodies)
+
+    def make_room(self) -> None:
+        """Have memory given back, since there is no room for another body."""
+        if self.handshake is not None:
+            self.handshake.long_calls.give_up_first("bodies")
+        self.load.memory.end_largest(SHORT)
 
     async def close_streams(self) -> None:
         """End what would keep a server from ending: streams that stay open, sessions without calls.

@@ -5,18 +5,24 @@ Source: basic/transports#sending-messages-to-the-server (to 2025-11-25).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import anyio
 
 from ..core import jsonrpc
-from ..core.events import Event, RequestReceived, Send
+from ..core.events import CancelReceived, Event, RequestReceived, Send
+from ..errors import InternalError
+from ..handover import pausing
 from . import replies
 from .answers import SessionAnswer
+from .load import starts_work
 from .sessions import HttpSession
 from .settings import Limits
 
 _REFUSED = 400
+
+FOLLOWING = frozenset({"resources/subscribe", "resources/unsubscribe"})
+"""Requests that change which resources a client follows."""
 
 
 class SessionPost:
@@ -29,6 +35,8 @@ class SessionPost:
         body: The same as it came.
 
     Attributes:
+        places: How many places it takes among the messages in flight.
+        follows: Whether it changes which resources the client follows.
         reply: What answers it, if it asks for nothing, or is refused.
         batch: Whether its answers belong into one array.
         expected: How many answers there will be, unless a request is cancelled.
@@ -39,22 +47,56 @@ class SessionPost:
     ) -> None:
         self.batch = message is None
         self.expected = 0
+        self.places = 1
+        self.follows = False
         self._session = session
+        self._parts: Sequence[jsonrpc.Message] = () if message is None else (message,)
         self._events: Sequence[Event] = ()
         self._asked: Sequence[RequestReceived] = ()
+        self._answer: SessionAnswer | None = None
+        self._scope: anyio.CancelScope | None = None
         self.reply = self._refuse(limits, message, body)
-        if self.reply is None or (isinstance(message, jsonrpc.Malformed) and message.response):
-            self._take_in(message, body)
 
-    async def take_note(self) -> None:
-        """Do what is to be done for what asks for no answer."""
-        for event in self._events:
-            if not isinstance(event, Send):
-                await self._session.peer.take(event)
+    @property
+    def attended(self) -> bool:
+        """Whether its client is there for the answer, or back for it."""
+        return self._answer is not None and self._answer.connected
+
+    def take_in(self) -> None:
+        """Have the protocol take it, unless it is refused."""
+        message = self._parts[0] if self._parts else None
+        lost = isinstance(message, jsonrpc.Malformed) and message.response  # of a call of ours
+        if self.reply is not None and not lost:
+            return
+        peer = self._session.peer
+        now = anyio.current_time() if peer.callers.timed else 0.0
+        if self.batch:
+            self._events = peer.connection.take_batch(self._parts, now)
+        else:
+            self._events = peer.connection.take(self._parts[0], now)
+        self._asked = [event for event in self._events if isinstance(event, RequestReceived)]
+        sends = sum(isinstance(event, Send) for event in self._events)
+        self.expected = len(self._asked) + sends
+        if not self.expected and self.reply is None:
+            self.reply = replies.ACCEPTED
+
+    async def take_note(self, on_wait: Callable[[], object]) -> None:
+        """Do what is to be done for what asks for no answer.
+
+        Args:
+            on_wait: Called once if that has to wait for something.
+        """
+        self._session.notes += 1
+        try:
+            with anyio.CancelScope() as self._scope:
+                await pausing(self._take(self._events), on_wait)
+        finally:
+            self._session.notes -= 1
 
     async def serve(self, answer: SessionAnswer) -> None:
         """Answer what it asks; a client that leaves changes nothing about that."""
         session = self._session
+        self._answer = answer
         for asked in self._asked:
             session.answers[asked.id] = answer
         try:
@@ -70,6 +112,18 @@ class SessionPost:
                 if session.answers.get(asked.id) is answer:
                     del session.answers[asked.id]
 
+    async def give_up(self, text: str) -> None:
+        """Cancel what is still being served, and answer it with an error."""
+        session = self._session
+        for asked in self._asked:
+            if session.answers.get(asked.id) is self._answer:
+                message = session.peer.connection.fail(asked.id, InternalError(text))
+                if message is not None:
+                    await session.send(message, asked.id)
+                    await session.peer.take(CancelReceived(asked.id, text))
+        if self._scope is not None:
+            self._scope.cancel()
+
     async def _do(self) -> None:
         take = self._session.peer.take
         if len(self._events) == 1:
@@ -77,40 +131,39 @@ class SessionPost:
                 await take(self._asked[0])
             return
         async with anyio.create_task_group() as tasks:
-            for event in self._events:
-                if not isinstance(event, (RequestReceived, Send)):
-                    tasks.start_soon(take, event)
+            self._scope = tasks.cancel_scope
+            others = [e for e in self._events if not isinstance(e, (RequestReceived, Send))]
+            if others:
+                tasks.start_soon(self._take, others)
             open_requests = self._session.peer.connection.being_served
             for asked in self._asked:
                 if asked.id in open_requests:  # and not cancelled by the same batch
                     tasks.start_soon(take, asked)
 
+    async def _take(self, events: Sequence[Event]) -> None:
+        """Do what events ask for, one after the other: however many come, it takes one task."""
+        for event in events:
+            if not isinstance(event, Send):
+                await self._session.peer.take(event)
+
     def _refuse(
         self, limits: Limits, message: jsonrpc.Message | None, body: bytes
     ) -> replies.Reply | None:
+        session = self._session
         if isinstance(message, jsonrpc.Malformed):
             return replies.malformed(message)
-        asked = int(isinstance(message, jsonrpc.Request))
         if message is None:
-            if not self._session.revision.batching:
+            if not session.revision.batching:
                 return replies.refusal(_REFUSED, "expected one JSON-RPC message, got an array")
-            parts = jsonrpc.parse_batch(body)
+            self._parts = parts = jsonrpc.parse_batch(body)
             if isinstance(parts[0], jsonrpc.Malformed) and len(parts) == 1:
                 return replies.malformed(parts[0])
-            asked = sum(isinstance(part, jsonrpc.Request) for part in parts)
-        if asked and len(self._session.answers) + asked > limits.per_session:
+        asked = [part for part in self._parts if isinstance(part, jsonrpc.Request)]
+        if asked:
+            self.places = len(asked)
+            self.follows = any(each.method in FOLLOWING for each in asked)
+            if len(session.answers) + len(asked) > limits.per_session:
+                return replies.too_much("per_session")
+        if session.notes >= limits.per_session and any(map(starts_work, self._parts)):
             return replies.too_much("per_session")
         return None
-
-    def _take_in(self, message: jsonrpc.Message | None, body: bytes) -> None:
-        peer = self._session.peer
-        now = anyio.current_time() if peer.callers.timed else 0.0
-        if message is None:
-            self._events = peer.connection.receive(body, now)
-        else:
-            self._events = peer.connection.take(message, now)
-        self._asked = [event for event in self._events if isinstance(event, RequestReceived)]
-        sends = sum(isinstance(event, Send) for event in self._events)
-        self.expected = len(self._asked) + sends
-        if not self.expected and self.reply is None:
-            self.reply = replies.ACCEPTED

@@ -18,6 +18,7 @@ from ..core import jsonrpc
 from ..core.shared import Shared
 from ..errors import HeaderMismatchError, InvalidParamsError, UnsupportedRevisionError
 from ..facts import Facts, Headers, Lifecycle, Revisions
+from ..foreign_text import safe_repr, safe_text
 from ..framing import fields as http_fields
 from ..marks import value_at
 from .incoming import Incoming
@@ -69,12 +70,16 @@ class PerRequestRules:
         except UNREADABLE:
             return None
 
-    def apply(self, incoming: Incoming, claim: Claim) -> bool:
-        """Whether a POST is to be served without a session: its header or its body says so."""
+    def apply(self, incoming: Incoming, message: jsonrpc.Message | None, claim: Claim) -> bool:
+        """Whether a POST is to be served without a session: its header or its body says so.
+
+        Gateways that know older revisions only exist, and forward `server/discover` of a client
+        as any other request. The header then says how the client's requests will come.
+        """
         facts = self.facts
         if facts is None:
             return False
-        if _revision(claim) is not None:
+        if _revision(claim) is not None and not is_discovery(message):
             return True
         named = incoming.field(facts.headers.protocol_version)
         return named is not None and named not in self._others
@@ -134,14 +139,15 @@ class PerRequestRules:
             )
         if stated is not None and stated != named:
             raise HeaderMismatchError(
-                f"{field}: the header says {named!r:.80}, the body {stated!r:.80}"
+                f"{field}: the header says {safe_repr(named, 80)}, "
+                f"the body {safe_repr(stated, 80)}"
             )
         if named not in self.revisions:
             raise self._unsupported(named, facts)
 
     def _unsupported(self, named: str, facts: Facts) -> UnsupportedRevisionError:
         code = facts.errors.unsupported_revision
-        return UnsupportedRevisionError(named, self.shared.terms.supported, code)
+        return UnsupportedRevisionError(safe_text(named), self.shared.terms.supported, code)
 
     def _check_arguments(self, incoming: Incoming, prefix: str, tool: str, claim: Claim) -> None:
         marks = self._marks_of(tool)
@@ -155,8 +161,13 @@ class PerRequestRules:
                 _check_value(incoming, field, value, encoded=True)
             elif (said := incoming.field(field)) is not None:
                 raise HeaderMismatchError(
-                    f"{field}: the header says {said!r:.80}, the body nothing"
+                    f"{field}: the header says {safe_repr(said, 80)}, the body nothing"
                 )
+
+
+def is_discovery(message: jsonrpc.Message | None) -> bool:
+    """Whether a message asks for the revisions without sessions."""
+    return isinstance(message, jsonrpc.Request) and message.method == "server/discover"
 
 
 def _claim_reader(key: str) -> Callable[[bytes | Raw], Claim]:
@@ -211,7 +222,7 @@ def _check_value(
         return
     value = incoming.field(field)
     if value is None:
-        raise HeaderMismatchError(f"{field}: expected {wanted!r:.80}, got nothing")
+        raise HeaderMismatchError(f"{field}: expected {safe_repr(wanted, 80)}, got nothing")
     if value == wanted and (not encoded or _is_plain(value)):
         return
     try:
@@ -220,7 +231,7 @@ def _check_value(
         raise HeaderMismatchError(f"{field}: {error}") from None
     if not same:
         raise HeaderMismatchError(
-            f"{field}: the header says {value!r:.80}, the body {wanted!r:.80}"
+            f"{field}: the header says {safe_repr(value, 80)}, the body {safe_repr(wanted, 80)}"
         )
 
 

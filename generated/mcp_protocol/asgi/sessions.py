@@ -7,23 +7,28 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import anyio
 
 from ..channel import RequestId
 from ..core import jsonrpc
 from ..core.connection import Connection
+from ..core.lifecycle import Session as Agreed
+from ..core.lifecycle import State
 from ..errors import ConnectionClosedError, EndOfChannel, TransportError
+from ..facts import Revision
 from ..peer import Peer
 from ..server import Service, Session
 from .answers import SessionAnswer
+from .load import MemoryBudget
 from .settings import HttpSettings
 from .streams import MessageStream
 
 logger = logging.getLogger(__name__)
 
 _ID_BYTES = 32
+_URI = 100  # bytes that a text takes besides its characters, and its place in a set
 _ABANDONED = 4  # streams without connection that still carry what belongs to no request
 
 
@@ -37,16 +42,21 @@ class HttpSession:
         service: What is served.
         settings: How.
         connection: The protocol, with the handshake already made.
+        address: What stands for its client's address.
+        budget: Where the bytes that it keeps are counted.
         touched: Called whenever a client ceases to use it.
 
     Attributes:
         id: Its id: 256 random bits.
+        address: As given.
+        kept: Bytes that it keeps of what its client said, and for it.
         peer: The protocol at work.
         news: What the server announces.
         answers: The POST that waits for each request being served.
         streams: The streams that are not over, by name.
         last_used: When it was last in use, on the clock of `anyio.current_time`.
         users: How many connections of its client use it.
+        notes: How many POSTs that ask for no answer are being worked on.
         over: Whether it has ended.
     """
 
@@ -55,19 +65,24 @@ class HttpSession:
         service: Service,
         settings: HttpSettings,
         connection: Connection,
+        address: str,
+        budget: MemoryBudget,
         touched: Callable[[HttpSession], None],
     ) -> None:
-        session = connection.session
-        assert session is not None
         self.id = secrets.token_urlsafe(_ID_BYTES)
-        self.revision = session.revision
         self.peer = Peer(connection, self, service.application)
         self.news = Session(self.peer)
         self.answers: dict[RequestId, SessionAnswer] = {}
         self.streams: dict[str, MessageStream] = {}
         self.last_used = anyio.current_time()
         self.users = 0
+        self.notes = 0
+        self.address = address
+        self.kept = 0
         self.over = False
+        self._opened_with = 0  # bytes of the longest `initialize`
+        self._followed = self._pending_size = 0  # bytes of URIs, and of messages
+        self._budget = budget
         self._service = service
         self._settings = settings
         self._touched = touched
@@ -79,6 +94,17 @@ class HttpSession:
         self._announcing: anyio.Lock | None = None
         self._prefix = secrets.token_hex(8)
         self._named = 0
+
+    @property
+    def revision(self) -> Revision:
+        """What was agreed; another one if the client initializes the session again."""
+        return self.peer.connection.revision
+
+    @property
+    def _agreed(self) -> Agreed:
+        session = self.peer.session
+        assert session is not None
+        return session
 
     def open(self) -> None:
         """Begin to hear of what the server announces."""
@@ -93,6 +119,50 @@ class HttpSession:
         self.users -= 1
         self.last_used = anyio.current_time()
         self._touched(self)
+
+    @property
+    def ready(self) -> bool:
+        """Whether its client has confirmed the handshake, or made use of it."""
+        return self._agreed.state is State.READY
+
+    async def keep(self, size: int) -> bool:
+        """Count bytes that it keeps; `False` if there is no room for them."""
+        self.users += 1  # so that it is not ended to make room for itself
+        try:
+            if not await self._budget.reserve(size):
+                return False
+        finally:
+            self.users -= 1
+        self.kept += size
+        if self.over:
+            self.forget(size)
+        return not self.over
+
+    async def keep_initialize(self, size: int) -> bool:
+        """Count the bytes of an `initialize`, of which the longest counts; `False` for no room."""
+        more = size - self._opened_with
+        if more > 0:
+            if not await self.keep(more):
+                return False
+            self._opened_with = size
+        return True
+
+    def forget(self, size: int) -> None:
+        """Count bytes no more."""
+        self.kept -= size
+        self._budget.release(size)
+
+    def count_followed(self, taken: int) -> None:
+        """Count the URIs that its client follows now, instead of before.
+
+        Args:
+            taken: Bytes that `keep` counted for a change of that.
+        """
+        if self.over:
+            return
+        followed = followed_size(self._agreed.subscriptions)
+        self.forget(taken + self._followed - followed)
+        self._followed = followed
 
     def new_stream(self) -> MessageStream:
         """A stream of this session, under a name that no other has."""
@@ -129,6 +199,9 @@ class HttpSession:
             message = self._pending.pop(0)
             if not await stream.put(message):
                 self._pending.insert(0, message)
+            elif not self.over:
+                self._pending_size -= len(message)
+                self.forget(len(message))
 
     def listens(self, stream: MessageStream) -> bool:
         """Whether a stream carries what belongs to no request."""
@@ -174,8 +247,14 @@ class HttpSession:
         for stream in reversed(self._listening):
             if stream.connected and await stream.put(message):
                 return
-        if len(self._pending) >= self._settings.limits.pending:
+        limits = self._settings.limits
+        if len(self._pending) >= limits.pending:
             raise TransportError("the client opens no stream for this (Limits.pending)")
+        if self._pending_size + len(message) > limits.pending_bytes:
+            raise TransportError("the client opens no stream for this (Limits.pending_bytes)")
+        if not await self.keep(len(message)):
+            raise TransportError("too much is kept for all clients (Limits.session_bytes)")
+        self._pending_size += len(message)
         self._pending.append(message)
 
     async def tidy(self) -> None:
@@ -207,6 +286,7 @@ class HttpSession:
             await self._discard(name)
         self._listening.clear()
         self._pending.clear()
+        self.forget(self.kept)
 
     def _stream(self, name: str) -> MessageStream:
         polling = self.revision.facts.http.polling
@@ -222,3 +302,8 @@ class HttpSession:
                 await self._store.discard(name)
             except Exception as error:
                 logger.error("the event store failed, so a stream is not forgotten: %r", error)
+
+
+def followed_size(uris: Collection[str]) -> int:
+    """Bytes that the URIs take which a client follows, about."""
+    return sum(map(len, uris)) + _URI * len(uris)

@@ -28,38 +28,70 @@ class Limits:
     Attributes:
         body: Bytes of a request's body; more get 413. What one client of HTTP+SSE has posted and
             was not received yet may have as many; more get 503.
+        bodies: Bytes that bodies of more than 64 KiB have together, from the first part to the
+            answer; more get 503. Before that the one whose next part is the longest overdue does.
+        reading: Requests whose body is not whole yet, at a time. One more ends the one whose next
+            part is the longest overdue: it gets 503.
+        body_seconds: Seconds that a request's body may take to arrive; then it gets 408.
+        discard: Bytes of a body that are read and dropped after its request was refused, for
+            `body_seconds` at most: so a client that reads nothing before it has written all gets
+            the refusal. Then the connection is closed.
         fields: Header fields of a request; more get 431. All of its head may have 64 KiB where
             `Server.run` serves; other servers have limits of their own.
-        in_flight: Requests being served at a time, over all clients; more get 503.
-        streams: Streams of events that clients hold open, over all of them; more get 503.
-        sessions: Sessions open at a time. One more ends the one that is idle the longest; if none
-            is idle it gets 503.
-        idle: Seconds after which a session ends that nobody uses; `None` for never.
-        per_session: Requests of one session being served at a time, and messages of one client of
-            HTTP+SSE that were not received yet; more get 503.
-        pending: Messages of a session that wait for its client to open a stream; more are refused.
         head_seconds: Seconds that a request's head may take to arrive, and a new connection be
             silent, before it is closed. Needs `Server.run`: other servers have limits of their own.
-        body_seconds: Seconds that a request's body may take to arrive; then it gets 408.
         send_seconds: Seconds that a client may leave an answer unread before it is cut. One who
             reads slowly is not: `Server.run` sees that it reads, and other servers give it a
             second more for each 64 KiB of an event.
+        in_flight: Messages being served at a time for clients that are there, over all of them and
+            all transports; more get 503. Answers to the server's requests and cancellations are
+            always taken.
+        per_session: Requests of one session being served at a time, whether its client is there or
+            not, as many notifications, and messages of one client of HTTP+SSE that were not
+            received yet; more get 503.
+        abandoned: Requests and notifications of sessions being served at a time though their client
+            has closed the connection, which is no cancellation there. One more cancels the one
+            abandoned first: its client finds an error if it resumes the stream.
+        abandoned_seconds: Seconds after which such a request is cancelled, and with it what it asks
+            the client, unless the client is back.
+        streams: Streams of events that clients hold open, over all of them; more get 503.
+        sessions: Sessions open at a time. One more ends one that is idle: first those whose client
+            did nothing after `initialize`, if there are more than a hundredth of this; then those
+            of the address that has most; of them the one idle the longest. If none is idle it
+            gets 503.
+        idle: Seconds after which a session ends that nobody uses; `None` for never.
+        initialize: Bytes of a request that opens a session; more get 413.
+        session_bytes: Bytes, about, that all sessions keep of what their clients said, and of what
+            waits for them: `initialize`, URIs subscribed to, pending messages, and what clients of
+            HTTP+SSE have posted and was not received yet. Filters of subscription streams count
+            too. For more, idle sessions end that keep more than is asked for; then it is refused,
+            requests with 503.
+        pending: Messages of a session that wait for its client to open a stream; more are refused.
+        pending_bytes: Bytes of these messages; more are refused.
 
     Raises:
         ValueError: One of them is not above zero.
     """
 
     body: int = 4 * 2**20
+    bodies: int = 128 * 2**20
+    reading: int = 1000
+    body_seconds: float = 30.0
+    discard: int = 64 * 2**20
     fields: int = 100
+    head_seconds: float = 30.0
+    send_seconds: float = 60.0
     in_flight: int = 1000
+    per_session: int = 100
+    abandoned: int = 1000
+    abandoned_seconds: float = 600.0
     streams: int = 10_000
     sessions: int = 10_000
     idle: float | None = 1800.0
-    per_session: int = 100
+    initialize: int = 64 * 2**10
+    session_bytes: int = 64 * 2**20
     pending: int = 100
-    head_seconds: float = 30.0
-    body_seconds: float = 30.0
-    send_seconds: float = 60.0
+    pending_bytes: int = 2**20
 
     def __post_init__(self) -> None:
         for each in fields(self):

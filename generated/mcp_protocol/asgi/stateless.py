@@ -28,6 +28,7 @@ from ..server import Service, Session
 from . import incoming as http
 from . import replies
 from .background import Background
+from .load import Holder, Load
 from .open_streams import OpenStreams
 from .rules import Claim, PerRequestRules
 from .settings import HttpSettings
@@ -126,6 +127,7 @@ class Stateless:
         rules: What those revisions ask of header fields.
         background: Runs what watches for clients that leave.
         streams: The streams that stay open.
+        load: What all clients take together.
     """
 
     def __init__(
@@ -135,7 +137,9 @@ class Stateless:
         rules: PerRequestRules,
         background: Background,
         streams: OpenStreams,
+        load: Load,
     ) -> None:
+        self._load = load
         self._service = service
         self._settings = settings
         self._rules = rules
@@ -203,7 +207,7 @@ class Stateless:
             if isinstance(event, RequestReceived):
                 await self._serve(peer, event, answer, receive, scope)
             elif isinstance(event, Send) and connection.being_served:
-                await self._listen(peer, message.id, event.message, answer, request, receive)
+                await self._listen(peer, message, event.message, answer, request, receive)
             else:
                 await peer.take(event)
 
@@ -246,32 +250,58 @@ class Stateless:
     async def _listen(
         self,
         peer: Peer,
-        identifier: RequestId,
+        message: jsonrpc.Request,
         acknowledgement: bytes,
         answer: PostAnswer,
         request: http.Incoming,
         receive: http.Receive,
     ) -> None:
         """Keep a subscription open until the client leaves or the server ends."""
+        memory = self._load.memory
+        ending = anyio.Event()
+        holder = Holder(ending.set)
         with self._streams.place() as granted:
-            refused = http.check_events(request, id=identifier)
+            refused = http.check_events(request, id=message.id)
             if refused is None and not granted:
-                refused = replies.too_much("streams", id=identifier)
+                refused = replies.too_much("streams", id=message.id)
+            if refused is None and not await memory.reserve(len(message.params or b""), holder):
+                refused = replies.too_much("session_bytes", id=message.id)
             if refused is not None:
                 await answer.reply(refused)
                 return
-            session = Session(peer)
-            with self._service.sessions.joined(session):
-                await answer.wire.open()
-                await answer.wire.event(acknowledgement)
-                gone = await self._streams.hold(
-                    receive, answer.wire, self._settings.keep_alive, session.send_announced
-                )
+            self._load.in_flight -= 1  # it has a place among the streams
+            try:
+                gone = await self._announce(peer, acknowledgement, answer, receive, ending)
+            finally:
+                self._load.in_flight += 1
+                memory.close(holder)
         if not gone:
             for last in peer.connection.close_streams():
                 await answer.send(last.message, last.about)
-        peer.connection.stream_closed(identifier)
+        peer.connection.stream_closed(message.id)
         await answer.close()
+
+    async def _announce(
+        self,
+        peer: Peer,
+        acknowledgement: bytes,
+        answer: PostAnswer,
+        receive: http.Receive,
+        ending: anyio.Event,
+    ) -> bool:
+        """Send what is announced until one side leaves; gives whether it was the client."""
+        session = Session(peer)
+
+        async def work() -> None:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(session.send_announced)
+                await ending.wait()
+                tasks.cancel_scope.cancel()
+
+        with self._service.sessions.joined(session):
+            await answer.wire.open()
+            await answer.wire.event(acknowledgement)
+            return await self._streams.hold(receive, answer.wire, self._settings.keep_alive, work)
 
     def _connection(self) -> Connection:
         service, rules = self._service, self._rules

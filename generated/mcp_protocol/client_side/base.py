@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Raw
 
 from .._wire import convert, is_object, members_of, to_builtins
+from ..addresses import WEB_SCHEMES
 from ..core.lifecycle import Description, Session, declared
 from ..errors import LocalProtocolError, MethodNotFoundError
 from ..exchange import Exchange
@@ -33,6 +34,11 @@ class Handlers(Protocol):
         """The user's own coroutine function for a method; `None` if it was not overridden."""
         ...
 
+    @property
+    def url_schemes(self) -> Collection[str]:
+        """Schemes of the addresses that a server may ask the user to open."""
+        ...
+
 
 class ClientBase:
     """An open session with a server. The rendered faces add a coroutine for each request.
@@ -41,25 +47,31 @@ class ClientBase:
         peer: An open peer.
         application: What answers the server's input requests.
         limit: Seconds until a call with a timeout counts as lost, whatever progress comes.
+        list_limit: Seconds for all pages of a list together.
 
     Attributes:
         session: What was agreed with the server.
     """
 
-    def __init__(self, peer: Peer, application: ClientApplication, limit: float) -> None:
+    def __init__(
+        self, peer: Peer, application: ClientApplication, limit: float, list_limit: float
+    ) -> None:
         if peer.session is None:
             raise LocalProtocolError("nothing was agreed with the server yet")
         self.session: Session = peer.session
         self._peer = peer
         self._application = application
-        self._limit = limit
-        self._requests = Requests(peer, self.session, limit, application.handle, application.known)
+        self._limits = limit, list_limit
+        self._requests = Requests(
+            peer, self.session, limit, list_limit, application.handle, application.known
+        )
+        self._call, self._pages = self._requests.call, self._requests.pages  # for the faces
         self._listeners: Listeners | None = None
         application.marks.prefix = self.session.revision.facts.headers.param_prefix
 
-    def seen_as(self, face: Callable[[Peer, ClientApplication, float], Face]) -> Face:
+    def seen_as(self, face: Callable[[Peer, ClientApplication, float, float], Face]) -> Face:
         """The same session by another face."""
-        return face(self._peer, self._application, self._limit)
+        return face(self._peer, self._application, *self._limits)
 
     @property
     def cache(self) -> ResponseCache:
@@ -172,6 +184,7 @@ class ClientBase:
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         retry_seconds: Sequence[float] | None = None,
+        idle_seconds: float | None = 20.0,
     ) -> Subscription:
         """Hear of changes: the same in every revision, by a stream or in the session.
 
@@ -194,10 +207,17 @@ class ClientBase:
             timeout: Seconds for the server to agree; `None` for no limit.
             retry_seconds: Pauses before a stream that was lost, while the connection lives, is
                 asked for again; a `ListeningAgain` tells of it. Nothing for never.
+            idle_seconds: Seconds without a change after which the iteration asks the server for a
+                sign of life (`ping`, or `server/discover`), and which it has for that. Without one
+                the stream counts as lost. `None` for never. So a server that is gone is an error
+                after thrice as long and half as long again as all pauses, or sooner.
 
         Raises:
             RemoteError: (on entry) The server refuses.
-            RequestTimeoutError: (on entry) It did not agree in time.
+            RequestTimeoutError: (on entry, or in the iteration) It did not agree, or give a sign of
+                life, in time.
+            TransportError: (on entry, or in the iteration) The stream was lost and can't be had
+                again.
             ConnectionClosedError: (on entry, or in the iteration) The connection ended. The server
                 forgets subscriptions; over the next connection they have to be made again.
 
@@ -212,7 +232,7 @@ class ClientBase:
             self._listeners = Listeners(self._peer.callers, self._requests, self.session)
         wanted = NotificationFilter(tools, prompts, resources, tuple(dict.fromkeys(uris)))
         pauses = RETRY_SECONDS if retry_seconds is None else retry_seconds
-        return Subscription(self._listeners, wanted, meta, timeout, pauses)
+        return Subscription(self._listeners, wanted, meta, timeout, pauses, idle_seconds)
 
     async def close(self) -> None:
         """End the session. Works from any task; open requests fail with ConnectionClosedError."""
@@ -227,25 +247,6 @@ class ClientBase:
         Source: server/utilities/logging (2026-07-28).
         """
         self._peer.connection.ask_for_logs(level)
-
-    async def _call(
-        self,
-        name: str,
-        fields: Mapping[str, Any],
-        meta: Mapping[str, Any] | None,
-        timeout: float | None,
-        on_progress: OnProgress | None,
-    ) -> Any:
-        return await self._requests.call(name, fields, meta, timeout, on_progress)
-
-    async def _pages(
-        self,
-        name: str,
-        fields: Mapping[str, Any],
-        meta: Mapping[str, Any] | None,
-        timeout: float | None,
-    ) -> list[Any]:
-        return await self._requests.pages(name, fields, meta, timeout)
 
 
 @dataclass(frozen=True)
@@ -316,7 +317,8 @@ class ClientApplication:
         if handler is None:
             raise MethodNotFoundError(exchange.method.name)
         own = self.describe(exchange.revision).capabilities
-        return await answering.answer(handler, exchange, own, self.known.elicitations)
+        schemes = WEB_SCHEMES if self._handlers is None else self._handlers.url_schemes
+        return await answering.answer(handler, exchange, own, self.known.elicitations, schemes)
 
     async def notified(self, exchange: Exchange) -> None:
         """Pass one of the server's notifications on."""

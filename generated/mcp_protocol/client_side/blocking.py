@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager, ExitStack, suppress
 from threading import Lock, get_ident
@@ -287,6 +287,7 @@ class SyncClientBase:
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         retry_seconds: Sequence[float] | None = None,
+        idle_seconds: float | None = 20.0,
     ) -> SyncSubscription:
         """Hear of changes, by `with` and `for`; see `ClientBase.listen`."""
         subscription = self._base.listen(
@@ -297,6 +298,7 @@ class SyncClientBase:
             meta=meta,
             timeout=timeout,
             retry_seconds=retry_seconds,
+            idle_seconds=idle_seconds,
         )
         return SyncSubscription(self._thread, subscription)
 
@@ -374,6 +376,11 @@ class ThreadedHandlers:
         """A coroutine function for a method; `None` if the user has no handler for it."""
         found = self._handlers.mcp_handler(method)
         return None if found is None else in_thread(found)
+
+    @property
+    def url_schemes(self) -> Collection[str]:
+        """Schemes of the addresses that a server may ask the user to open."""
+        return self._handlers.url_schemes
 
 
 def in_thread(function: Callable[..., Any] | None) -> Any:

@@ -4,6 +4,9 @@ Where a revision has streams of changes, a subscription is a request that stays 
 is lost while the connection lives, it is asked for again, after a pause that grows. In the other
 revisions the changes come in the session, those of resources after a request for each of them.
 
+Where nothing changes, nothing comes, and nothing comes either from a server that is gone. So a
+server that was silent for some time is asked for a sign of life, to which any answer will do.
+
 Changes that nobody took yet are kept once each: they say that something changed, not how.
 
 Source: basic/patterns/subscriptions (2026-07-28), server/resources#subscriptions.
@@ -34,14 +37,21 @@ from ..errors import (
     RequestTimeoutError,
     TransportError,
 )
-from ..waiting import NEWS, PARTING_SECONDS, Callers
+from ..foreign_text import safe_repr
+from ..waiting import NEWS, PARTING_SECONDS, Callers, Waiter
+from ..wakeup import wakeup_type
 from .changes import LISTS, Change, ListeningAgain, NotificationFilter, ResourceUpdated
 from .requests import Requests
+from .standing import SUBSCRIBE, UNSUBSCRIBE
+
+PING, DISCOVER = "ping", "server/discover"
+"""What any server answers, in revisions with a session and in those without."""
 
 RETRY_SECONDS: Sequence[float] = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Pauses before a lost stream is asked for again, one after another."""
 
-_SUBSCRIBE, _UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
+_LONGEST_FACTOR = 1.5  # a pause is up to half as long again, so that clients do not come at once
+
 _logger = logging.getLogger(__name__)
 
 
@@ -92,7 +102,8 @@ class _Inbox:
         if len(self.changes) > NEWS:
             oldest = next(iter(self.changes))
             del self.changes[oldest]
-            _logger.warning("more than %d changes were not looked at; %r is lost", NEWS, oldest)
+            lost = safe_repr(oldest)
+            _logger.warning("more than %d changes were not looked at; %s is lost", NEWS, lost)
         self._wake()
 
     def take(self) -> Change | None:
@@ -150,6 +161,8 @@ class Subscription:
         timeout: Seconds for the server to agree; `None` for no limit.
         retry_seconds: Pauses before a lost stream is asked for again; after the last one it is an
             error. They begin anew for a stream that lived for longer than any of them.
+        idle_seconds: Seconds of silence after which the server is asked for a sign of life, and
+            which it has to give one; `None` for never.
 
     Attributes:
         agreed: What the server tells of: what is wanted and not in here will not come.
@@ -162,6 +175,7 @@ class Subscription:
         meta: Mapping[str, Any] | None,
         timeout: float | None,
         retry_seconds: Sequence[float],
+        idle_seconds: float | None,
     ) -> None:
         self.agreed = NotificationFilter()
         self._shared = shared
@@ -169,6 +183,7 @@ class Subscription:
         self._meta = meta
         self._timeout = timeout
         self._retry_seconds = tuple(retry_seconds)
+        self._idle_seconds = idle_seconds
         self._left = list(self._retry_seconds)
         self._since: float | None = None
         self._inbox = _Inbox(None)
@@ -177,7 +192,7 @@ class Subscription:
         self._over = False
 
     async def __aenter__(self) -> Self:
-        await self._open()
+        await self._open(self._timeout)
         lacking = self.agreed.lacking(self._wanted)
         if lacking:
             _logger.warning("the server does not tell of %s", ", ".join(lacking))
@@ -202,7 +217,7 @@ class Subscription:
             if change is not None:
                 return change
             if not self._inbox.settled:
-                await self._inbox.wait()
+                await self._wait()
             elif self._inbox.failure is None:
                 break
             else:
@@ -216,10 +231,30 @@ class Subscription:
             await self._let_go()
         self._inbox.settle()
 
-    async def _open(self) -> None:
+    async def _wait(self) -> None:
+        """Wait for whatever comes next; open it again if the server is gone meanwhile."""
+        with anyio.move_on_after(self._idle_seconds):
+            await self._inbox.wait()
+            return
+        failure = await self._failed_sign_of_life()
+        if failure is not None and not self._inbox.settled and not self._over:
+            await self._open_again(failure)
+
+    async def _failed_sign_of_life(self) -> McpError | None:
+        """Ask the server for an answer; why there is none, if so. A refusal is an answer."""
+        shared = self._shared
+        name = PING if PING in shared.session.revision.client_requests else DISCOVER
+        waiter = Waiter(wakeup_type())
+        try:
+            await shared.callers.ask(waiter, name, None, timeout=self._idle_seconds)
+        except McpError as error:
+            return error if _is_passing(error) else None
+        return None
+
+    async def _open(self, timeout: float | None) -> None:
         listen = self._shared.session.revision.facts.listen
         try:
-            with anyio.fail_after(self._timeout):
+            with anyio.fail_after(timeout):
                 if listen is None:
                     await self._open_in_session()
                 else:
@@ -228,7 +263,7 @@ class Subscription:
             with anyio.CancelScope(shield=True):
                 await self._let_go()
             if isinstance(error, TimeoutError):
-                raise RequestTimeoutError(listen or _SUBSCRIBE, self._timeout or 0.0) from None
+                raise RequestTimeoutError(listen or SUBSCRIBE, timeout or 0.0) from None
             raise
         self._since = anyio.current_time()
         if self._over:  # somebody closed it meanwhile
@@ -244,21 +279,26 @@ class Subscription:
     async def _open_in_session(self) -> None:
         shared = self._shared
         shared.callers.check_open()
+        standing = shared.requests.known.standing
+        if standing.stream_failure is not None:
+            raise standing.stream_failure
         wire = honoured(self._wanted.wire(), shared.session.peer_capabilities)
         self.agreed = NotificationFilter.of(wire)
         self._inbox = _Inbox(self.agreed)
         shared.callers.listeners.add(self._inbox)
-        shared.requests.known.standing.on_loss.add(self._session_lost)
+        standing.on_loss.add(self._session_lost)
+        standing.on_stream_failure.add(self._stream_lost)
         for uri in self.agreed.uris:
             self._subscribed.append(uri)
             shared.uris[uri] += 1
-            await shared.requests.send(_SUBSCRIBE, {"uri": uri}, self._meta)
+            await shared.requests.send(SUBSCRIBE, {"uri": uri}, self._meta)
 
     async def _let_go(self) -> None:
         """Tell the server that its changes are not wanted any more."""
         shared = self._shared
         shared.callers.listeners.discard(self._inbox)
         shared.requests.known.standing.on_loss.discard(self._session_lost)
+        shared.requests.known.standing.on_stream_failure.discard(self._stream_lost)
         identifier, self._id = self._id, None
         if identifier is not None:
             await shared.callers.stop(identifier)
@@ -266,12 +306,19 @@ class Subscription:
             uri = self._subscribed.pop()
             shared.uris[uri] -= 1
             if not shared.uris[uri]:
-                with suppress(McpError), anyio.move_on_after(PARTING_SECONDS):
-                    await shared.requests.send(_UNSUBSCRIBE, {"uri": uri}, self._meta)
+                with suppress(McpError), anyio.move_on_after(PARTING_SECONDS) as scope:
+                    await shared.requests.send(UNSUBSCRIBE, {"uri": uri}, self._meta)
+                if scope.cancelled_caught:  # nor would it hear of the others in time
+                    shared.uris.subtract(self._subscribed)
+                    self._subscribed.clear()
 
     def _session_lost(self) -> None:
         """Wake whoever iterates, to subscribe in the new session and look at everything anew."""
         self._inbox.put(ListeningAgain())
+
+    def _stream_lost(self, failure: McpError) -> None:
+        """Wake whoever iterates, to wait for the stream of the session to be there again."""
+        self._inbox.settle(failure=failure)
 
     async def _open_again(self, failure: Exception) -> None:
         """Ask for a lost stream again.
@@ -283,23 +330,45 @@ class Subscription:
         if not _is_passing(failure) or shared.callers.gone is not None:
             raise failure
         await self._let_go()
+        self._inbox.settle(failure=failure)
         shared.requests.known.missed()
         lived = 0.0 if self._since is None else anyio.current_time() - self._since
         if lived > max(self._retry_seconds, default=0.0):
             self._left = list(self._retry_seconds)
         self._since = None
-        while self._left and not self._over:
-            await anyio.sleep(self._left.pop(0) * random.uniform(0.5, 1.5))
-            try:
-                await self._open()
-            except (TransportError, RequestTimeoutError) as error:
-                if not _is_passing(error) or shared.callers.gone is not None:
-                    raise
-            else:
-                self._inbox.changes = {ListeningAgain(): None, **self._inbox.changes}
-                return
+        with anyio.move_on_after(self._longest_reopening()):
+            while self._left and not self._over:
+                await anyio.sleep(self._left.pop(0) * random.uniform(0.5, _LONGEST_FACTOR))
+                if await self._opened_again():
+                    self._inbox.changes = {ListeningAgain(): None, **self._inbox.changes}
+                    return
         if not self._over:
             raise failure
+
+    def _longest_reopening(self) -> float | None:
+        """Seconds that all attempts may take: the pauses, and one answer of the server."""
+        if self._idle_seconds is None:
+            return None
+        answer = max(self._idle_seconds, self._timeout or 0.0)
+        return _LONGEST_FACTOR * sum(self._left) + answer
+
+    async def _opened_again(self) -> bool:
+        """Ask for a lost stream once more; whether it was there.
+
+        Raises:
+            McpError: There will be none.
+        """
+        shared = self._shared
+        if shared.session.revision.facts.listen is None and await self._failed_sign_of_life():
+            shared.callers.check_open()
+            return False
+        try:
+            await self._open(self._idle_seconds if self._timeout is None else self._timeout)
+        except (TransportError, RequestTimeoutError) as error:
+            if not _is_passing(error) or shared.callers.gone is not None:
+                raise
+            return False
+        return True
 
 
 def _is_passing(failure: Exception) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from time import monotonic
 from typing import Any
 
 import anyio.lowlevel
@@ -19,7 +20,7 @@ import msgspec
 from msgspec import Raw
 
 from .._faces import typed_params
-from .._wire import UNSET, to_builtins
+from .._wire import UNREADABLE, UNSET, to_builtins
 from ..core.lifecycle import Session, declared
 from ..errors import (
     INVALID_PARAMS,
@@ -29,9 +30,11 @@ from ..errors import (
     MethodNotFoundError,
     RemoteError,
     RemoteProtocolError,
+    RequestTimeoutError,
 )
 from ..exchange import Exchange
 from ..facts import Method
+from ..foreign_text import safe_repr
 from ..marks import HeaderMarks
 from ..peer import Peer
 from ..waiting import OnProgress
@@ -44,8 +47,11 @@ from .structured import OutputSchemas
 INPUT_ROUNDS = 16
 """How often in a row a server may ask for input before it answers."""
 
-PAGES = 10_000
-"""How many pages of a list are followed; a server that never ends a list must not fill memory."""
+LIST_PAGES = 10_000
+"""Pages of one list that are followed."""
+
+LIST_ITEMS = 100_000
+"""Items of one list that are kept, over all its pages."""
 
 RESTORING_SECONDS = 10.0
 """How long a server may take for each request that is made again in a new session."""
@@ -99,7 +105,7 @@ class Known:
         self.standing.lose()
 
 
-class _Ask(msgspec.Struct, frozen=True, gc=False):
+class _Ask(msgspec.Struct, gc=False):
     """One request as its caller wants it sent, once or more often.
 
     Attributes:
@@ -107,12 +113,14 @@ class _Ask(msgspec.Struct, frozen=True, gc=False):
         meta: What to add to `_meta`.
         timeout: Seconds without answer or progress, each time it is sent.
         on_progress: Called with each report.
+        recalled: Whether a result was known already.
     """
 
     name: str
     meta: Mapping[str, Any] | None
     timeout: float | None
     on_progress: OnProgress | None
+    recalled: bool = False
 
 
 class Requests:
@@ -122,6 +130,7 @@ class Requests:
         peer: An open peer.
         session: What was agreed.
         limit: Seconds until a call with a timeout counts as lost, whatever progress comes.
+        list_limit: Seconds for all pages of a list together.
         answer: Answers what a server wants to know.
         known: What is known of the server.
 
@@ -134,12 +143,14 @@ class Requests:
         peer: Peer,
         session: Session,
         limit: float,
+        list_limit: float,
         answer: Callable[[Exchange], Awaitable[Any]],
         known: Known,
     ) -> None:
         self._peer = peer
         self._session = session
         self._limit = limit
+        self._list_limit = list_limit
         self._answer = answer
         self.known = known
         self.rounds = INPUT_ROUNDS
@@ -160,10 +171,7 @@ class Requests:
 
     async def send_raw(self, name: str, params: Any, timeout: float | None) -> Raw:
         """The same, with the result as JSON."""
-
-        async def send() -> Raw:
-            return await self._peer.request_raw(name, params, timeout=timeout)
-
+        send = partial(self._peer.request_raw, name, params, timeout=timeout)
         raw: Raw = await self._answered(name, params, timeout, send)
         if name == TOOLS_LIST and self.known.marks.in_use:
             method = self._session.revision.client_requests[name]
@@ -175,22 +183,20 @@ class Requests:
         ask = partial(self._peer.request, timeout=RESTORING_SECONDS)
         await self.known.standing.restore(ask)
 
-    async def call(
+    def call(
         self,
         name: str,
         fields: Mapping[str, Any],
         meta: Mapping[str, Any] | None,
         timeout: float | None,
         on_progress: OnProgress | None,
-    ) -> Any:
+    ) -> Awaitable[Any]:
         """Get the result of a request whose params are given by Python names, UNSET for none.
 
         Where a server may ask for input first, it gets what it asks, until it gives its result. A
         tool's structured result is held against the schema that the server listed for it.
         """
-        ask = _Ask(name, meta, timeout, on_progress)
-        result, _ = await self._get(ask, self._params(name, fields))
-        return result
+        return self._get(_Ask(name, meta, timeout, on_progress), self._params(name, fields))
 
     async def pages(
         self,
@@ -199,7 +205,7 @@ class Requests:
         meta: Mapping[str, Any] | None,
         timeout: float | None,
     ) -> list[Any]:
-        """Follow the cursors of a list to its end. They may be any text, even the same one again.
+        """Follow the cursors of a list to its end; one deadline holds for all pages together.
 
         A cursor of a page that was kept may have gone out of date; then the list is asked for anew.
 
@@ -209,43 +215,44 @@ class Requests:
         if method is None or method.items is None:
             raise MethodNotFoundError(name)
         ask = _Ask(name, meta, timeout, None)
-        kept: list[bool] = []
-        try:
-            return await self._follow(ask, method.items, fields, kept)
-        except RemoteError:
-            if not any(kept):
-                raise
-        self.known.cache.forget(name)
-        return await self._follow(ask, method.items, fields, [])
+        with anyio.move_on_after(self._list_limit):
+            try:
+                return await self._follow(ask, method.items, fields)
+            except RemoteError:
+                if not ask.recalled:
+                    raise
+            self.known.cache.forget(name)
+            return await self._follow(ask, method.items, fields)
+        raise RequestTimeoutError(f"{name}, all pages", self._list_limit)
 
-    async def _follow(
-        self, ask: _Ask, items: str, fields: Mapping[str, Any], kept: list[bool]
-    ) -> list[Any]:
-        """The items of all pages; notes of each page whether it was kept."""
-        found: list[Any] = []
-        last: list[Any] = []
+    async def _follow(self, ask: _Ask, items: str, fields: Mapping[str, Any]) -> list[Any]:
+        """The items of all pages, within bounds: a server may name a next page for ever."""
+        listed: list[Any] = []
+        cursors: set[int] = set()  # their hashes: a cursor may be long
         cursor: Any = UNSET
-        for _ in range(PAGES):
-            params = self._params(ask.name, {**fields, "cursor": cursor})
-            result, was_kept = await self._get(ask, params)
-            kept.append(was_kept)
-            page = getattr(result, items)
-            found += page
-            if result.next_cursor is UNSET:
-                return found
-            if page and page == last and cursor == result.next_cursor:
+        while True:
+            result = await self._get(ask, self._params(ask.name, {**fields, "cursor": cursor}))
+            listed += getattr(result, items)
+            cursor = result.next_cursor
+            if cursor is UNSET:
+                return listed
+            if hash(cursor) in cursors:
                 raise RemoteProtocolError(
-                    f"{ask.name}: the page after cursor {cursor!r} leads nowhere"
+                    f"{ask.name}: nextCursor: expected a new cursor, got {safe_repr(cursor)} again"
                 )
-            last, cursor = page, result.next_cursor
-        raise RemoteProtocolError(f"{ask.name}: the list did not end within {PAGES} pages")
+            cursors.add(hash(cursor))
+            if len(cursors) >= LIST_PAGES or len(listed) > LIST_ITEMS:
+                raise RemoteProtocolError(
+                    f"{ask.name}: expected a list of at most {LIST_PAGES} pages and {LIST_ITEMS} "
+                    f"items, got more; read it page by page"
+                )
 
     def _params(self, name: str, fields: Mapping[str, Any]) -> Any:
         revision = self._session.revision
         return typed_params(revision.client_requests, name, fields, revision.name)
 
-    async def _get(self, ask: _Ask, params: Any) -> tuple[Any, bool]:
-        """The result of a request, and whether it was known already."""
+    async def _get(self, ask: _Ask, params: Any) -> Any:
+        """The result of a request, from memory or from the server."""
         facts = self._session.revision.facts
         method = self._session.revision.client_requests[ask.name]
         cache = self.known.cache
@@ -254,8 +261,10 @@ class Requests:
             key = cache.key(ask.name, params, ask.meta, facts.trace_keys)
             found = None if key is None else await self._recall(method, key)
             if found is not None:
-                return self._noted(ask.name, params, found), True
+                ask.recalled = True
+                return self._noted(ask.name, found)
         drops = cache.drops
+        sent = monotonic()
         try:
             result = await self._send(ask, params)
         except RemoteError as error:
@@ -266,7 +275,17 @@ class Requests:
             result = await self._with_input(ask, params, result)
         elif key is not None:
             cache.keep(key, getattr(params, "uri", None), result, drops)
-        return self._noted(ask.name, params, result), False
+        if ask.name == TOOLS_CALL and self.known.outputs.promised(params.name):
+            await self._check(params.name, result, ask.timeout, monotonic() - sent)
+        return self._noted(ask.name, result)
+
+    async def _check(self, tool: str, result: Any, timeout: float | None, elapsed: float) -> None:
+        """Hold a tool's result against its schema, in what is left of the call's timeout.
+
+        If progress kept the call alive for longer than that, it is the whole timeout again.
+        """
+        left = timeout if timeout is None or elapsed >= timeout else timeout - elapsed
+        await self.known.outputs.check(tool, result, left)
 
     async def _recall(self, method: Method, key: Key) -> Any:
         """A result that is known and fresh; `None` if there is none. A closed client has none."""
@@ -275,34 +294,32 @@ class Requests:
         if found is None:
             return None
         await anyio.lowlevel.checkpoint()
-        return method.decode_result(found)
+        try:
+            return method.decode_result(found)
+        except UNREADABLE:  # nested too deep to be read again just here
+            return None
 
-    def _noted(self, name: str, params: Any, result: Any) -> Any:
+    def _noted(self, name: str, result: Any) -> Any:
         """A result, after a look at what it tells of the server's tools."""
-        if name == TOOLS_CALL:
-            self.known.outputs.check(params.name, result)
-        elif name == TOOLS_LIST:
+        if name == TOOLS_LIST:
             usable = self.known.listed(result.tools)
             if len(usable) < len(result.tools):
                 result = msgspec.structs.replace(result, tools=usable)
             self.known.outputs.listed(result.tools)
         return result
 
-    async def _send(self, ask: _Ask, params: Any) -> Any:
+    def _send(self, ask: _Ask, params: Any) -> Awaitable[Any]:
         timeout = ask.timeout
-        limit = None if timeout is None else max(timeout, self._limit)
-
-        async def send() -> Any:
-            return await self._peer.request(
-                ask.name,
-                params,
-                meta=ask.meta,
-                timeout=timeout,
-                limit=limit,
-                on_progress=ask.on_progress,
-            )
-
-        return await self._answered(ask.name, params, timeout, send)
+        send = partial(
+            self._peer.request,
+            ask.name,
+            params,
+            meta=ask.meta,
+            timeout=timeout,
+            limit=None if timeout is None else max(timeout, self._limit),
+            on_progress=ask.on_progress,
+        )
+        return self._answered(ask.name, params, timeout, send)
 
     async def _answered(
         self, name: str, params: Any, timeout: float | None, send: Callable[[], Awaitable[Any]]
@@ -314,7 +331,8 @@ class Requests:
         try:
             result = await reissuing.ask(name, params, send)
         except RemoteError as error:
-            self.known.elicitations.required(error)
+            if error.code == self._session.revision.facts.errors.url_elicitation_required:
+                self.known.elicitations.required(error.data)
             if not await self._listed_anew(name, error, timeout):
                 raise
             return await reissuing.ask(name, params, send)

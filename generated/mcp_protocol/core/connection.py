@@ -14,12 +14,14 @@ Source: basic/index, basic/lifecycle, basic/versioning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from .._wire import error_text
 from ..channel import RequestId
-from ..errors import McpError, ProtocolError
+from ..errors import McpError, ProtocolError, RemoteProtocolError, TransportError
 from ..facts import Method, Revision, Revisions, Role
+from ..foreign_text import safe_repr
 from .events import Event, Ignored, Opened, OpenFailed, RequestFailed, ResponseReceived, Send
 from .jsonrpc import Message
 from .lifecycle import Description, Session
@@ -29,6 +31,7 @@ from .receiving import Receiver
 from .sending import Sender
 from .shared import Shared
 from .state import ConnectionState
+from .subscriptions import RESOURCE_UPDATED
 
 
 class Connection:
@@ -62,6 +65,7 @@ class Connection:
         self._opening: Opening | None = None
         self._opening_id: RequestId | None = None
         self._probe_id: RequestId | None = None
+        self._without_probe: Revisions | None = None
         self.request = self._sender.request
         self.respond = self._sender.respond
         self.fail = self._sender.fail
@@ -94,6 +98,16 @@ class Connection:
         return opening is not None and opening.step is Step.PROBING and opening.may_fall_back
 
     @property
+    def without_probe(self) -> Revisions | None:
+        """The revisions to offer, without a probe, to a server that is started anew.
+
+        Servers exist that end, or fall silent, when something comes before `initialize`. `None` if
+        the probe is not to blame: none was sent, or the opening has ended in one way or the other,
+        or there is no handshake to go on with.
+        """
+        return self._without_probe
+
+    @property
     def open_calls(self) -> int:
         """How many of our requests wait for their answer."""
         return len(self._state.calls)
@@ -102,6 +116,13 @@ class Connection:
     def being_served(self) -> tuple[RequestId, ...]:
         """Ids of the peer's requests that have no answer yet."""
         return tuple(self._state.serving)
+
+    def follows(self, uri: str) -> bool:
+        """Whether the peer asked to be told when a resource changes."""
+        session = self._state.session
+        if session is not None and uri in session.subscriptions:
+            return True
+        return next(self._state.streams.wanting(RESOURCE_UPDATED, uri), None) is not None
 
     def ask_for_logs(self, level: str | None) -> None:
         """Have each request ask for log messages from `level` on, where a revision does it so."""
@@ -114,6 +135,7 @@ class Connection:
             The first message: a probe or `initialize`. `Opened` or `OpenFailed` follows.
         """
         self._opening = Opening(self._state.revisions, self._state.describe)
+        self._without_probe = self._opening.without_probe
         return self._step(self._opening)
 
     def opening_timed_out(self) -> list[Event]:
@@ -146,6 +168,10 @@ class Connection:
         """Take one message that `jsonrpc.parse` has sorted already; see `receive`."""
         return self._followed_up(self._receiver.take(message, now))
 
+    def take_batch(self, messages: Sequence[Message], now: float = 0.0) -> list[Event]:
+        """Take the messages of a batch, sorted by `jsonrpc.parse_batch` already; see `receive`."""
+        return self._followed_up(self._receiver.take_batch(messages, now))
+
     def unreadable(self, error: ProtocolError) -> list[Event]:
         """Take a frame that could not even be read as a message."""
         return self._receiver.unreadable(error)
@@ -174,7 +200,7 @@ class Connection:
     def lost(self, identifier: RequestId, error: McpError) -> list[Event]:
         """The transport knows that a request of ours will not be answered, and why."""
         if self._state.calls.pop(identifier) is None:
-            return [Ignored(f"{identifier!r}, which is no open request: {error}")]
+            return [Ignored(f"{safe_repr(identifier)}, which is no open request: {error}")]
         return self._followed_up([RequestFailed(identifier, error)])
 
     def closed(self) -> list[RequestId]:
@@ -232,6 +258,8 @@ class Connection:
             session = opening.answered(result)
         except McpError as error:
             return self._give_up(error)
+        except RecursionError as error:
+            return self._give_up(RemoteProtocolError(f"capabilities: {error_text(error)}"))
         if session is None:
             return [Send(self._step(opening), opens=True)]
         return self._agree(opening, session)
@@ -243,7 +271,7 @@ class Connection:
 
     def _agree(self, opening: Opening, session: Session) -> list[Event]:
         self._drop_call(self._probe_id)
-        self._opening = self._opening_id = self._probe_id = None
+        self._opening = self._opening_id = self._probe_id = self._without_probe = None
         self._state.session = session
         events: list[Event] = []
         if opening.shook_hands:
@@ -261,4 +289,6 @@ class Connection:
 
     def _give_up(self, error: McpError) -> list[Event]:
         self._opening = self._opening_id = None
+        if not isinstance(error, TransportError):
+            self._without_probe = None  # the server itself said no
         return [OpenFailed(error)]

@@ -8,18 +8,41 @@ Source: basic/index (messages).
 
 from __future__ import annotations
 
-import re
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypeGuard
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from .._wire import UNREADABLE, encode
+from .._wire import (
+    SHORT,
+    UNREADABLE,
+    UNWRITABLE,
+    check_finite,
+    encode,
+    error_text,
+    find_null,
+    write,
+)
 from ..channel import RequestId
-from ..errors import NO_DATA, InvalidRequestError, ParseError, ProtocolError
+from ..errors import (
+    NO_DATA,
+    InvalidRequestError,
+    LocalProtocolError,
+    ParseError,
+    ProtocolError,
+)
+from ..foreign_text import safe_repr
 
 JSONRPC = "2.0"
+
+ID_CHARACTERS = 1024
+"""Longest id of a request, and longest progress token: both are kept, and repeated in answers."""
+
+BATCH_MESSAGES = 100
+"""Most messages in one JSON array; a longer one is refused as a whole."""
+
 _BRACE = ord("{")
+_LEAST, _MOST = -(2**128), 2**128  # far beyond any counter
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
@@ -82,13 +105,22 @@ class _Envelope(msgspec.Struct, gc=False):
 
 
 class _Error(msgspec.Struct, gc=False):
-    code: int
+    code: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
     message: str = ""
     data: Any = None
 
 
+# A list would be made in full before its length is checked; fields are refused at the first one
+# too many.
+_Parts = msgspec.defstruct(
+    "_Parts",
+    [(f"part_{at}", Raw | UnsetType, UNSET) for at in range(BATCH_MESSAGES)],
+    array_like=True,
+    forbid_unknown_fields=True,
+)
+
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
-_decode_list = msgspec.json.Decoder(list[Raw]).decode
+_decode_parts = msgspec.json.Decoder(_Parts).decode
 _decode_error = msgspec.json.Decoder(_Error).decode
 _check_syntax = msgspec.json.Decoder(Raw).decode
 
@@ -100,9 +132,11 @@ def parse(data: bytes | Raw) -> Message:
     except msgspec.ValidationError:
         return _no_object(data)
     except UNREADABLE as broken:
-        return Malformed(None, ParseError(f"expected JSON: {broken}"), True)
+        return Malformed(None, ParseError(f"expected JSON: {error_text(broken)}"), True)
     identifier = envelope.id
-    readable = type(identifier) is int or type(identifier) is str
+    readable = (type(identifier) is int and _LEAST <= identifier <= _MOST) or (
+        type(identifier) is str and len(identifier) <= ID_CHARACTERS
+    )
     if envelope.jsonrpc == JSONRPC and type(envelope.method) is str:
         params = None if envelope.params is UNSET else envelope.params
         if readable:
@@ -118,6 +152,13 @@ def parse(data: bytes | Raw) -> Message:
     return _malformed(envelope, identifier if readable else None)
 
 
+def is_id(value: object) -> TypeGuard[RequestId]:
+    """Whether it is an id, or a progress token: an integer of 128 bits at most, or a short text."""
+    if type(value) is int:
+        return _LEAST <= value <= _MOST
+    return type(value) is str and len(value) <= ID_CHARACTERS
+
+
 def is_batch(data: bytes) -> bool:
     """Whether the text is a JSON array, judged by its first byte that is not white space."""
     return data[:1] != b"{" and data[:16].lstrip(b" \t\r\n")[:1] == b"["
@@ -126,15 +167,21 @@ def is_batch(data: bytes) -> bool:
 def parse_batch(data: bytes) -> list[Message]:
     """Sort the messages of a JSON array. An empty one is a single malformed message.
 
+    So is one of more than `BATCH_MESSAGES`, of which none is looked at.
+
     Source: basic/index#batching (2025-03-26).
     """
     try:
-        parts = _decode_list(data)
+        parts = msgspec.structs.astuple(_decode_parts(data))
+    except msgspec.ValidationError:
+        text = f"expected at most {BATCH_MESSAGES} messages in an array, got more"
+        return [Malformed(None, InvalidRequestError(text), True)]
     except UNREADABLE as error:
-        return [Malformed(None, ParseError(f"expected JSON: {error}"), True)]
-    if not parts:
+        return [Malformed(None, ParseError(f"expected JSON: {error_text(error)}"), True)]
+    messages = [parse(part) for part in parts if part is not UNSET]
+    if not messages:
         return [Malformed(None, InvalidRequestError("expected messages, got an empty array"), True)]
-    return [parse(part) for part in parts]
+    return messages
 
 
 def _no_object(data: bytes | Raw) -> Malformed:
@@ -142,7 +189,7 @@ def _no_object(data: bytes | Raw) -> Malformed:
     try:
         _check_syntax(data)
     except UNREADABLE as broken:
-        return Malformed(None, ParseError(f"expected JSON: {broken}"), True)
+        return Malformed(None, ParseError(f"expected JSON: {error_text(broken)}"), True)
     return Malformed(None, InvalidRequestError("expected a JSON object as message"), True)
 
 
@@ -155,12 +202,11 @@ def _result(identifier: RequestId, result: Raw) -> Result | Malformed:
 
 def _failure(identifier: RequestId | None, raw: Raw) -> Failure | Malformed:
     try:
-        error = _decode_error(raw)
+        failure = _decode_error(raw)
     except UNREADABLE as reason:
-        return Malformed(
-            identifier, InvalidRequestError(f"error object: {reason}"), False, response=True
-        )
-    return Failure(identifier, error.code, error.message, error.data)
+        error = InvalidRequestError(f"error object: {error_text(reason)}")
+        return Malformed(identifier, error, False, response=True)
+    return Failure(identifier, failure.code, failure.message, failure.data)
 
 
 def _malformed(envelope: _Envelope, identifier: RequestId | None) -> Message:
@@ -170,7 +216,7 @@ def _malformed(envelope: _Envelope, identifier: RequestId | None) -> Message:
         envelope.result is not UNSET or envelope.error is not UNSET
     )
     if envelope.jsonrpc != JSONRPC:
-        got = "nothing" if envelope.jsonrpc is UNSET else repr(envelope.jsonrpc)
+        got = "nothing" if envelope.jsonrpc is UNSET else safe_repr(envelope.jsonrpc)
         what = f"expected jsonrpc '2.0', got {got}"
     elif identifier is None and not has_method and not isinstance(envelope.error, UnsetType):
         return _failure(None, envelope.error)
@@ -180,8 +226,12 @@ def _malformed(envelope: _Envelope, identifier: RequestId | None) -> Message:
         what = "expected method, result or error"
     elif type(envelope.method) is not str:
         what = f"expected a string as method, got {type(envelope.method).__name__}"
+    elif type(envelope.id) is str:
+        what = f"expected at most {ID_CHARACTERS} characters as id, got {safe_repr(envelope.id)}"
+    elif type(envelope.id) is int:
+        what = f"expected at most 128 bits as id, got {safe_repr(envelope.id)}"
     else:
-        what = f"expected a string or an integer as id, got {envelope.id!r}"
+        what = f"expected a string or an integer as id, got {safe_repr(envelope.id)}"
     is_notification = has_method and envelope.id is UNSET
     answerable = not looks_like_response and not is_notification
     response = not has_method and identifier is not None
@@ -202,8 +252,8 @@ class _NotificationOut(msgspec.Struct, gc=False):
 
 
 class _ResultOut(msgspec.Struct, gc=False):
-    id: RequestId
     result: Any
+    id: RequestId
     jsonrpc: str = JSONRPC
 
 
@@ -219,13 +269,14 @@ class _FailureOut(msgspec.Struct, gc=False):
     jsonrpc: str = JSONRPC
 
 
-_ANSWER = re.compile(rb'\{"(?:error"|id":(?:-?\d+|"(?:[^"\\]|\\.)*"),"result")')
-_ERROR_CODE = re.compile(rb'\{"error":\{"code":(-?\d+)')
+# By its first member each of these kinds is told from the others.
+_ANSWERS = (b'{"result":', b'{"error":')
+_CODE = b'{"error":{"code":'
 
 
 def is_answer(message: bytes) -> bool:
     """Whether one of the messages that are encoded here answers a request."""
-    return _ANSWER.match(message) is not None
+    return message.startswith(_ANSWERS)
 
 
 def is_notification(message: bytes) -> bool:
@@ -235,23 +286,47 @@ def is_notification(message: bytes) -> bool:
 
 def error_code(message: bytes) -> int | None:
     """The code of one of the errors that are encoded here; `None` for any other message."""
-    found = _ERROR_CODE.match(message)
-    return None if found is None else int(found[1])
+    if not message.startswith(_CODE):
+        return None
+    return int(message[len(_CODE) : message.index(b",", len(_CODE))])
 
 
 def encode_request(identifier: RequestId, method: str, params: Any = UNSET) -> bytes:
-    """A request; `params` is left out if UNSET."""
-    return encode(_RequestOut(identifier, method, params))
+    """A request; `params` is left out if UNSET.
+
+    Raises:
+        UNWRITABLE: The params have no JSON form.
+    """
+    request = _RequestOut(identifier, method, params)
+    message = write(request)
+    if len(message) > SHORT or find_null(message) is not None:
+        check_finite(request, message)
+    return message
 
 
 def encode_notification(method: str, params: Any = UNSET) -> bytes:
-    """A notification; `params` is left out if UNSET."""
-    return encode(_NotificationOut(method, params))
+    """A notification; `params` is left out if UNSET.
+
+    Raises:
+        LocalProtocolError: The params have no JSON form.
+    """
+    try:
+        return encode(_NotificationOut(method, params))
+    except UNWRITABLE as error:
+        raise LocalProtocolError(f"{method}: params: {error_text(error)}") from error
 
 
 def encode_result(identifier: RequestId, result: Any) -> bytes:
-    """The answer to a request that succeeded; `result` has to encode as an object."""
-    return encode(_ResultOut(identifier, result))
+    """The answer to a request that succeeded; `result` has to encode as an object.
+
+    Raises:
+        UNWRITABLE: The result has no JSON form.
+    """
+    answer = _ResultOut(result, identifier)
+    message = write(answer)
+    if len(message) > SHORT or find_null(message) is not None:
+        check_finite(answer, message)
+    return message
 
 
 def encode_error(
@@ -265,6 +340,9 @@ def encode_error(
         code: JSON-RPC error code.
         message: One line.
         data: Left out unless given.
+
+    Raises:
+        EncodingError: The data, or the message, has no JSON form.
     """
     error = _ErrorOut(code, message, UNSET if data is NO_DATA else data)
     return encode(_FailureOut(error, identifier))

@@ -55,6 +55,10 @@ SERVER_MOVES: Mapping[tuple[State, Trigger], State] = {
     # Clients exist that never send notifications/initialized: their first request stands for it.
     (State.ANSWERED, Trigger.REQUEST): State.READY,
     (State.ANSWERED, Trigger.NOTIFICATION): State.ANSWERED,
+    # Gateways exist that initialize by themselves and then forward the initialize of their client,
+    # or that have several clients share one connection: each is answered, and begins anew.
+    (State.ANSWERED, Trigger.INITIALIZE): State.ANSWERED,
+    (State.READY, Trigger.INITIALIZE): State.ANSWERED,
     (State.READY, Trigger.INITIALIZED): State.READY,
     (State.READY, Trigger.PING): State.READY,
     (State.READY, Trigger.REQUEST): State.READY,

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..errors import LocalProtocolError
 from ..facts import Facts
+from ..foreign_text import safe_repr
 
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
@@ -31,9 +32,9 @@ _PROPERTY = re.compile(rf"{_TOKEN}|{_PAIR.pattern}")
 _BLANKS = " \t"
 
 
-def is_valid_key(key: str) -> bool:
+def is_valid_key(key: object) -> bool:
     """Whether a key has the prescribed form: an optional prefix and a name."""
-    return _KEY.fullmatch(key) is not None
+    return isinstance(key, str) and _KEY.fullmatch(key) is not None
 
 
 def is_reserved_key(key: str, facts: Facts) -> bool:
@@ -66,13 +67,16 @@ def check_user_meta(meta: Mapping[str, Any], facts: Facts) -> None:
     for key, value in meta.items():
         if not is_valid_key(key):
             raise LocalProtocolError(
-                f"_meta key {key!r}: expected an optional dotted prefix with '/', and a name"
+                f"_meta key {safe_repr(key)}: expected an optional dotted prefix with '/', "
+                "and a name"
             )
         if key not in known and is_reserved_key(key, facts):
-            raise LocalProtocolError(f"_meta key {key!r}: its prefix is reserved for the protocol")
+            raise LocalProtocolError(
+                f"_meta key {safe_repr(key)}: its prefix is reserved for the protocol"
+            )
         if key in facts.trace_keys and not _is_trace(key, value):
             raise LocalProtocolError(
-                f"_meta key {key!r}: expected W3C trace context, got {value!r}"
+                f"_meta key {key!r}: expected W3C trace context, got {safe_repr(value)}"
             )
 
 

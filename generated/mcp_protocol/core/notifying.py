@@ -15,10 +15,11 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from .._wire import convert
+from .._wire import convert, error_text
 from ..channel import RequestId
 from ..errors import LocalProtocolError, MethodNotFoundError
 from ..facts import Lifecycle, Revision
+from ..foreign_text import safe_repr
 from . import jsonrpc
 from .events import Send
 from .incoming import LOG_LEVELS, Serving, loud_enough
@@ -55,8 +56,10 @@ class Notifier:
         serving = self._state.serving.get(identifier)
         if serving is None or serving.token is None:
             return None
-        if not math.isfinite(progress):
-            raise LocalProtocolError(f"progress: expected a finite number, got {progress!r}")
+        if not _is_finite(progress):
+            raise LocalProtocolError(
+                f"progress: expected a finite number, got {safe_repr(progress)}"
+            )
         if not serving.advance(progress):
             return None
         params: dict[str, Any] = {"progressToken": serving.token, "progress": progress}
@@ -85,7 +88,7 @@ class Notifier:
         """
         if level not in LOG_LEVELS:
             raise LocalProtocolError(
-                f"log level: expected one of {', '.join(LOG_LEVELS)}, got {level!r}"
+                f"log level: expected one of {', '.join(LOG_LEVELS)}, got {safe_repr(level)}"
             )
         serving = None if identifier is None else self._state.serving.get(identifier)
         if serving is None and (identifier is not None or self._state.session is None):
@@ -152,7 +155,7 @@ class Notifier:
             try:
                 shaped = convert(params, method.params)
             except msgspec.ValidationError as error:
-                raise LocalProtocolError(f"{name}: params: {error}") from None
+                raise LocalProtocolError(f"{name}: params: {error_text(error)}") from None
         return jsonrpc.encode_notification(name, shaped)
 
     def _about_request(
@@ -208,3 +211,8 @@ class Notifier:
         key = revision.facts.meta.subscription_id
         meta = {**params.get("_meta", {}), key: identifier}
         return self.notification(revision, name, {**params, "_meta": meta})
+
+
+def _is_finite(value: object) -> bool:
+    """Whether a number can be said in JSON; anything else can't be progress."""
+    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))

@@ -63,6 +63,11 @@ class Opening:
         """Whether there is a handshake to try when a probe fails."""
         return bool(self._legacy)
 
+    @property
+    def without_probe(self) -> Revisions | None:
+        """What to offer to a server that a probe would end; `None` if none is sent, or must be."""
+        return self._legacy if self._modern and self._legacy else None
+
     def request(self) -> tuple[Revision, str, dict[str, Any]]:
         """The request of this step: revision, method, and params without `_meta`."""
         self._tried.add(self.revision.name)

@@ -28,10 +28,13 @@ LIST_CHANGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 RESOURCE_UPDATED = "notifications/resources/updated"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 RESOURCES = 1000
-"""Resources that one session, or one stream, may follow."""
+"""Resources that one session, or all streams of a connection, may follow."""
 
 URI_CHARACTERS = 256 * 1024
 """Characters of their URIs in all: a server keeps them for as long as it is asked to."""
+
+STREAMS = 100
+"""Subscription streams that one connection may hold open."""
 
 _RESOURCES = "resourceSubscriptions"
 
@@ -48,18 +51,20 @@ def honoured(wanted: Mapping[str, Any], capabilities: Mapping[str, Any]) -> dict
     return agreed
 
 
-def check_room(method: Method, params: Any, session: Session | None) -> None:
+def check_room(method: Method, params: Any, session: Session | None, streams: Streams) -> None:
     """See that what a request asks to follow is not more than a server will keep.
 
     Raises:
         InvalidParamsError: It is.
     """
-    uris: set[str]
+    uris: list[str]
     if method.name == "resources/subscribe" and session is not None:
-        uris = session.subscriptions | {params.uri}
+        uris = list(session.subscriptions | {params.uri})
     elif method.name == "subscriptions/listen":
+        if len(streams) >= STREAMS:
+            raise InvalidParamsError(f"expected at most {STREAMS} subscription streams at once")
         wanted = params.notifications.resource_subscriptions
-        uris = set[str]() if wanted is UNSET else set(wanted)
+        uris = [*streams.uris(), *(() if wanted is UNSET else set(wanted))]
     else:
         return
     if len(uris) > RESOURCES or sum(map(len, uris)) > URI_CHARACTERS:
@@ -74,6 +79,13 @@ class Streams:
 
     def __init__(self) -> None:
         self._filters: dict[RequestId, Mapping[str, Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self._filters)
+
+    def uris(self) -> Iterator[str]:
+        """The resources that they follow, one after another."""
+        return (uri for agreed in self._filters.values() for uri in agreed.get(_RESOURCES, ()))
 
     def open(self, identifier: RequestId, agreed: Mapping[str, Any]) -> None:
         """Begin a stream under the id of its request."""

@@ -16,6 +16,7 @@ from decimal import Decimal
 from typing import Any
 
 from ..errors import LocalProtocolError
+from ..foreign_text import safe_repr
 
 JSON = "application/json"
 """The content type of a message, or of a batch of them."""
@@ -86,7 +87,7 @@ def value_text(value: Any) -> str:
         value = int(value)
     if not isinstance(value, int):
         raise LocalProtocolError(
-            f"expected a string, an integer or a boolean for a header, got {value!r:.80}"
+            f"expected a string, an integer or a boolean for a header, got {safe_repr(value, 80)}"
         )
     if abs(value) > SAFE_INTEGER:
         raise LocalProtocolError(
@@ -107,7 +108,7 @@ def encode_value(text: str) -> str:
     try:
         raw = text.encode()
     except UnicodeEncodeError:
-        raise LocalProtocolError(f"expected text for a header, got {text!r:.80}") from None
+        raise LocalProtocolError(f"expected text for a header, got {safe_repr(text, 80)}") from None
     return f"{_PREFIX}{base64.b64encode(raw).decode()}{_SUFFIX}"
 
 
@@ -121,7 +122,7 @@ def decode_value(value: str) -> str:
         ValueError: It holds characters that no header may, or its encoding is broken.
     """
     if not is_field_value(value):
-        raise ValueError(f"invalid characters in {value!r:.80}")
+        raise ValueError(f"invalid characters in {safe_repr(value, 80)}")
     shortest = len(_PREFIX) + len(_SUFFIX)
     if len(value) < shortest or not (value.startswith(_PREFIX) and value.endswith(_SUFFIX)):
         return value
@@ -129,7 +130,7 @@ def decode_value(value: str) -> str:
     try:
         return base64.b64decode(inner, validate=True).decode()
     except (binascii.Error, UnicodeDecodeError) as error:
-        raise ValueError(f"broken Base64 in {value!r:.80}: {error}") from None
+        raise ValueError(f"broken Base64 in {safe_repr(value, 80)}: {error}") from None
 
 
 def says(value: str, wanted: Any) -> bool:

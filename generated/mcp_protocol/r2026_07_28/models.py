@@ -24,7 +24,7 @@ class Annotations(Struct, kw_only=True, frozen=True):
 
     def __post_init__(self) -> None:
         if self.priority is not UNSET and not 0 <= self.priority <= 1:
-            raise ValueError(f"priority: expected 0 to 1, got {self.priority}")
+            raise ValueError("priority: expected 0 to 1, got " + str(self.priority))
 
 
 class AudioContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="audio"):
@@ -1408,13 +1408,13 @@ class ModelPreferences(Struct, kw_only=True, frozen=True):
 
     def __post_init__(self) -> None:
         if self.cost_priority is not UNSET and not 0 <= self.cost_priority <= 1:
-            raise ValueError(f"costPriority: expected 0 to 1, got {self.cost_priority}")
+            raise ValueError("costPriority: expected 0 to 1, got " + str(self.cost_priority))
         if self.intelligence_priority is not UNSET and not 0 <= self.intelligence_priority <= 1:
             raise ValueError(
-                f"intelligencePriority: expected 0 to 1, got {self.intelligence_priority}"
+                "intelligencePriority: expected 0 to 1, got " + str(self.intelligence_priority)
             )
         if self.speed_priority is not UNSET and not 0 <= self.speed_priority <= 1:
-            raise ValueError(f"speedPriority: expected 0 to 1, got {self.speed_priority}")
+            raise ValueError("speedPriority: expected 0 to 1, got " + str(self.speed_priority))
 
 
 class Notification(Struct, kw_only=True, frozen=True):

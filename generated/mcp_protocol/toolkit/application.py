@@ -18,14 +18,17 @@ import msgspec
 
 from .._wire import convert, is_object, to_builtins
 from ..core.lifecycle import Description
+from ..core.notifying import MESSAGE
+from ..core.subscriptions import RESOURCE_UPDATED
 from ..errors import InvalidParamsError, MethodNotFoundError, ResourceNotFoundError
 from ..exchange import Exchange
 from ..facts import Method, Revision
+from ..foreign_text import safe_repr
 from ..handover import check_own_failure
 from .asking.inputs import InputRequired
 from .asking.means import Means
 from .asking.out_of_band import URLElicitationRequiredError
-from .caching import CacheHint, Listed
+from .caching import Cacheable, CacheHint
 from .context import Context
 from .listings import Listing
 from .mounts import Mounts
@@ -43,8 +46,6 @@ Answer: TypeAlias = Callable[[Exchange], Coroutine[Any, Any, Any]]
 TOOLS_CHANGED = "notifications/tools/list_changed"
 RESOURCES_CHANGED = "notifications/resources/list_changed"
 PROMPTS_CHANGED = "notifications/prompts/list_changed"
-RESOURCE_UPDATED = "notifications/resources/updated"
-_LOG_MESSAGE = "notifications/message"
 _FLAGS = frozenset({"listChanged", "subscribe"})
 
 
@@ -63,6 +64,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         mounts: Handlers of the low-level kind.
         means: What handlers ask clients with.
         cache: How long clients may keep each list.
+        validation_seconds: How long a value may be held against a JSON Schema that was given.
     """
 
     info: Mapping[str, Any]
@@ -75,13 +77,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     capabilities: Mapping[str, Any]
     mounts: Mounts
     means: Means
-    cache: Mapping[Listed, CacheHint]
+    cache: Mapping[Cacheable, CacheHint]
+    validation_seconds: float
 
     def __post_init__(self) -> None:
         if not self.info["name"]:
             raise ValueError("name: expected a server's name, got an empty string")
         if self.page_size is not None and self.page_size < 1:
             raise ValueError(f"page_size: expected at least 1, got {self.page_size}")
+        if not self.validation_seconds > 0:
+            raise ValueError(
+                f"validation_seconds: expected more than 0, got {self.validation_seconds}"
+            )
 
 
 class Toolkit:
@@ -100,7 +107,7 @@ class Toolkit:
         self.settings = settings
         self._announce = announce
         self._table: dict[str, Answer] = {}
-        self._emitted: set[str] = {_LOG_MESSAGE} if settings.logging else set()
+        self._emitted: set[str] = {MESSAGE} if settings.logging else set()
         self._descriptions: dict[str, Description] = {}
         self._tool_shapes: dict[str, ToolShape] = {}
         self._prompt_shapes: dict[str, PromptShape] = {}
@@ -248,7 +255,7 @@ class Toolkit:
         params, revision = exchange.params, exchange.revision
         tool = self.tools.get(params.name)
         if tool is None:
-            raise InvalidParamsError(f"unknown tool: {params.name!r}")
+            raise InvalidParamsError(f"unknown tool: {safe_repr(params.name)}")
         shape = self._tool_shapes.get(revision.name)
         if shape is None:
             shape = ToolShape(exchange.method.result, revision.facts.structured_content)
@@ -261,7 +268,7 @@ class Toolkit:
         params, revision = exchange.params, exchange.revision
         prompt = self.prompts.get(params.name)
         if prompt is None:
-            raise InvalidParamsError(f"unknown prompt: {params.name!r}")
+            raise InvalidParamsError(f"unknown prompt: {safe_repr(params.name)}")
         shape = self._prompt_shapes.get(revision.name)
         if shape is None:
             shape = self._prompt_shapes[revision.name] = PromptShape(exchange.method.result)
@@ -299,12 +306,13 @@ class Toolkit:
         known = self._arguments(kind, owner)
         argument: str = params.argument.name
         if argument not in known:
-            raise InvalidParamsError(f"{kind} {owner!r} has no argument {argument!r}")
+            raise InvalidParamsError(
+                f"{kind} {safe_repr(owner)} has no argument {safe_repr(argument)}"
+            )
         completer = self.completers.get((kind, owner, argument))
         if completer is None:
             return {"completion": {"values": []}}
-        context: Any = getattr(params, "context", None)
-        settled: Any = getattr(context, "arguments", None)
+        settled: Any = getattr(getattr(params, "context", None), "arguments", None)
         context = self._context(exchange)
         value: str = params.argument.value
         return await _with_input(context, completer.complete(value, settled or None, context))
@@ -325,7 +333,7 @@ class Toolkit:
             template = self.templates.get(owner)
             if template is not None and template.template is not None:
                 return template.template.names
-        raise InvalidParamsError(f"unknown {kind}: {owner!r}")
+        raise InvalidParamsError(f"unknown {kind}: {safe_repr(owner)}")
 
 
 async def _with_input(context: Context, answering: Coroutine[Any, Any, Any]) -> Any:
@@ -344,7 +352,7 @@ async def _with_input(context: Context, answering: Coroutine[Any, Any, Any]) -> 
         return context.dialogue.result()
     if context.unanswered:
         return context.dialogue.result()
-    return context.dialogue.sealed(result) if type(result) is InputRequired else result
+    return context.dialogue.sealed(result) if isinstance(result, InputRequired) else result
 
 
 def _merged(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:

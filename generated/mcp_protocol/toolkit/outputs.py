@@ -26,7 +26,7 @@ from typing import Annotated, Any, Literal, TypeAlias, Union
 import msgspec
 
 from .._wire import UNSET, convert, encode, is_many, is_object, to_builtins
-from ..json_schema import Complaint, validator
+from ..json_schema import Complaint, Deadline, complaint_in_time, validator
 from . import schemas, shapes, signatures
 from .asking.inputs import without_input_required
 from .content import ToolResult
@@ -56,6 +56,8 @@ class Output(msgspec.Struct, frozen=True):
 
     def results(self, value: Any) -> tuple[Blocks, Any, Mapping[str, Any] | None]:
         """Blocks, structured value (or UNSET) and `_meta` for what a tool returned.
+
+        The value is yet to be held against a schema of the user's own: `check` does it.
 
         Raises:
             OutputError: The value does not fit.
@@ -99,10 +101,23 @@ class Output(msgspec.Struct, frozen=True):
                 convert(plain, self.kind)
         except (msgspec.ValidationError, TypeError, ValueError) as error:
             raise OutputError(str(error)) from error
-        wrong = self.complaint(plain) if self.complaint is not None else None
+        return plain
+
+    async def check(self, structured: Any, deadline: Deadline) -> None:
+        """Hold a structured value against a schema of the user's own, if there is one.
+
+        Args:
+            structured: The value.
+            deadline: Until when.
+
+        Raises:
+            OutputError: The value does not fit.
+        """
+        if self.complaint is None:
+            return
+        wrong = await complaint_in_time(self.complaint, structured, deadline)
         if wrong:
             raise OutputError(f"the output schema is not kept: {wrong}")
-        return plain
 
 
 def content_of(value: Any) -> Blocks | None:

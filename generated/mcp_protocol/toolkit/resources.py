@@ -12,10 +12,11 @@ from typing import Any
 from .._wire import encode, is_many, to_builtins
 from ..addresses import is_uri
 from ..errors import InvalidParamsError
+from ..foreign_text import safe_repr
 from . import calls, docstrings, signatures, uris
 from .asking.inputs import InputRequired, without_input_required
 from .caching import NO_PROMISE, CacheHint
-from .content import Annotations, Contents, Icon, check_mime_type, expect
+from .content import Annotations, Contents, Icon, check_mime_type, expect, present
 from .context import Context
 
 _JSON, _TEXT, _BINARY = "application/json", "text/plain", "application/octet-stream"
@@ -26,8 +27,9 @@ class Resource:
 
     Args:
         function: Coroutine function, or a plain one that then runs in a thread. Of a template it
-            takes the variables by name. It returns text, bytes, `Contents`, a list of them, or
-            anything else that has a JSON form.
+            takes the variables by name; a value that leads out of its place, such as `../x`, is
+            refused unless the parameter's type is `AnyPath`. It returns text, bytes, `Contents`, a
+            list of them, or anything else that has a JSON form.
         uri: URI, or URI template (RFC 6570) if it holds a `{`.
         name: Its name; that of the function by default.
         title: A name for people.
@@ -74,31 +76,41 @@ class Resource:
         if self.template is None and not is_uri(uri):
             raise ValueError(f"{self.label}: expected an absolute URI (RFC 3986)")
         self._check_parameters()
+        self._any_path = frozenset(
+            each.name
+            for each in self._signature.parameters.values()
+            if self.template is not None and uris.takes_any_path(each.annotation)
+        )
         expect(cache, CacheHint, "cache")
         self._cache = cache
         self._mime_type = check_mime_type(mime_type) if mime_type is not None else None
         self._call = calls.caller(function)
-        described = description or docstrings.paragraph(inspect.getdoc(function))
-        listed: dict[str, Any] = {
-            "uri" if self.template is None else "uriTemplate": uri,
-            "name": self.name,
-            "title": title,
-            "description": described,
-            "mimeType": mime_type,
-            "size": size,
-            "annotations": to_builtins(annotations) if annotations else None,
-            "icons": [to_builtins(icon) for icon in icons] or None,
-            "_meta": dict(meta) if meta else None,
-        }
-        self._listed = {key: value for key, value in listed.items() if value is not None}
+        self._listed = present(
+            **{"uri" if self.template is None else "uriTemplate": uri},
+            name=self.name,
+            title=title,
+            description=description or docstrings.paragraph(inspect.getdoc(function)),
+            mimeType=mime_type,
+            size=size,
+            annotations=to_builtins(annotations) if annotations else None,
+            icons=[to_builtins(icon) for icon in icons] or None,
+            _meta=dict(meta) if meta else None,
+        )
 
     def listed(self, structured: str) -> dict[str, Any]:
         """The resource as its list request shows it, the same whatever the revision."""
         return self._listed
 
     def values(self, uri: str) -> dict[str, Any] | None:
-        """The template's variables in a URI, or `None` if it is not one of its URIs."""
-        return self.template.match(uri) if self.template is not None else None
+        """The template's variables in a URI, or `None` if it is not one of its URIs.
+
+        Raises:
+            InvalidParamsError: A value leads out of its place; see `AnyPath`.
+        """
+        values = None if self.template is None else self.template.match(uri)
+        if values is not None:
+            uris.check_values(values, self._any_path)
+        return values
 
     async def read(self, uri: str, values: Mapping[str, Any], context: Context) -> Any:
         """The result of `resources/read` as wire object, or what it needs to be told first.
@@ -109,7 +121,7 @@ class Resource:
         try:
             bound = self._signature.bind_text(values)
         except ValueError as error:
-            raise InvalidParamsError(f"uri {uri!r}: {error}") from error
+            raise InvalidParamsError(f"uri {safe_repr(uri)}: {error}") from error
         if self._signature.context is not None:
             bound[self._signature.context] = context
         value = await self._call(bound)

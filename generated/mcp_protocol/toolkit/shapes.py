@@ -17,7 +17,8 @@ from typing import Annotated, Any, Union
 
 import msgspec
 
-from .._wire import UNSET, Untagged, convert, is_many, is_object, to_builtins
+from .._wire import UNSET, Untagged, convert, error_text, is_many, is_object, to_builtins
+from ..foreign_text import safe_repr
 from .content import Audio, EmbeddedResource, Image, ResourceLink, Text
 
 _ROOT = __name__.rpartition(".toolkit.")[0]
@@ -64,7 +65,7 @@ def refusal(wire: Any, kind: Any) -> str | None:
     try:
         read = to_builtins(convert(wire, kind))
     except msgspec.ValidationError as error:
-        return str(error)
+        return error_text(error)
     return _lost(wire, read, "")
 
 
@@ -74,7 +75,7 @@ def _lost(given: Any, kept: Any, path: str) -> str | None:
         for name, value in given.items():
             here = f"{path}.{name}" if path else name
             if name not in kept:
-                return f"there is no {here!r}"
+                return f"there is no {safe_repr(here)}"
             if lost := _lost(value, kept[name], here):
                 return lost
     elif is_many(given) and is_many(kept):

@@ -18,6 +18,8 @@ from typing import Annotated, Any, Optional, Union
 
 import msgspec
 
+from .._wire import error_text
+from ..foreign_text import safe_repr
 from . import docstrings, schemas
 from .context import Context
 
@@ -74,8 +76,8 @@ class Signature(msgspec.Struct, frozen=True):
         """
         try:
             return msgspec.structs.asdict(msgspec.convert(arguments, self.struct))
-        except msgspec.ValidationError as error:
-            raise ValueError(self._readable(str(error), arguments)) from error
+        except (msgspec.ValidationError, RecursionError) as error:
+            raise ValueError(self._readable(error_text(error), arguments)) from error
 
     def bind_text(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The same for arguments that travel as text: `"3"` fits an integer, `"true"` a boolean.
@@ -85,8 +87,8 @@ class Signature(msgspec.Struct, frozen=True):
         """
         try:
             return msgspec.structs.asdict(msgspec.convert(arguments, self.struct, strict=False))
-        except msgspec.ValidationError as error:
-            raise ValueError(self._readable(str(error), arguments)) from error
+        except (msgspec.ValidationError, RecursionError) as error:
+            raise ValueError(self._readable(error_text(error), arguments)) from error
 
     def schema(self) -> dict[str, Any]:
         """JSON Schema of the arguments.
@@ -98,10 +100,8 @@ class Signature(msgspec.Struct, frozen=True):
             made = schemas.schema_of(self.struct)
         except TypeError as error:
             raise TypeError(f"{self.label}: {_first_line(error)}") from error
-        properties: dict[str, Any] = made.get("properties", {})
-        slim: dict[str, Any] = {"type": "object"}
-        if properties:
-            slim["properties"] = properties
+        # Present even if empty: clients exist that look there without asking (smolagents 1).
+        slim: dict[str, Any] = {"type": "object", "properties": made.get("properties", {})}
         if made.get("required"):
             slim["required"] = made["required"]
         slim["additionalProperties"] = False
@@ -123,7 +123,7 @@ class Signature(msgspec.Struct, frozen=True):
         text = what[:1].lower() + what[1:].replace("`", "")
         text += self._choices(what, where)
         if where in arguments and ", got" not in text and "value" not in text:
-            text += f", got {arguments[where]!r}"
+            text += f", got {safe_repr(arguments[where])}"
         return f"argument {where!r}: {text}" if where else text
 
     def _choices(self, what: str, where: str) -> str:

@@ -72,10 +72,23 @@ def _read_some(fd: int) -> bytes | None:
 
 if sys.platform == "win32":
 
+    def unread(_fd: int) -> int:
+        """Zero: how much lies in a pipe, its other end alone can tell."""
+        return 0
+
     def _set_blocking(_fd: int, _blocking: bool) -> bool:
         return True  # no descriptor can be polled there
 
 else:
+    import fcntl
+    import termios
+
+    def unread(fd: int) -> int:
+        """Bytes that were written to a pipe and not read yet; zero where that can't be known."""
+        try:
+            return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, bytes(4)), sys.byteorder)
+        except OSError:
+            return 0
 
     def _set_blocking(fd: int, blocking: bool) -> bool:
         """Set it, and return what it was."""

@@ -17,16 +17,19 @@ from ..core import jsonrpc
 from ..core.connection import Connection
 from ..core.events import Send
 from ..facts import Lifecycle, Revisions
+from ..foreign_text import safe_repr
 from ..server import Service
 from . import incoming as http
 from . import replies
 from .answers import SessionAnswer
 from .background import Background
 from .draft_fields import check_draft
+from .load import Load, decoded_size
 from .long_calls import LongCalls
 from .open_streams import OpenStreams
 from .posts import SessionPost
-from .session_table import SessionTable
+from .rules import is_discovery
+from .session_table import SessionTable, network_of
 from .sessions import HttpSession
 from .settings import HttpSettings
 from .streams import MessageStream
@@ -46,9 +49,11 @@ class Handshake:
         revisions: Those revisions.
         background: Runs what no request owns.
         open_streams: The streams that stay open.
+        load: What all clients take together.
 
     Attributes:
         table: The sessions.
+        long_calls: What is being served in them.
     """
 
     def __init__(
@@ -58,20 +63,23 @@ class Handshake:
         revisions: Revisions,
         background: Background,
         open_streams: OpenStreams,
+        load: Load,
     ) -> None:
-        self.table = SessionTable(settings.limits)
+        self.table = SessionTable(settings.limits, load.memory)
+        self.long_calls = LongCalls(background, load, settings.limits, settings.keep_alive)
+        self._load = load
         self._service = service
         self._settings = settings
         self._revisions = revisions
         self._facts = revisions.newest().facts
         self._open_streams = open_streams
-        self._long_calls = LongCalls(background, settings.keep_alive)
 
     async def attend(self) -> None:
         """End what is idle and look after what takes long, until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.table.expire)
-            tasks.start_soon(self._long_calls.attend)
+            tasks.start_soon(self.long_calls.attend_connections)
+            tasks.start_soon(self.long_calls.attend_abandoned)
 
     async def post(
         self,
@@ -83,11 +91,12 @@ class Handshake:
     ) -> None:
         """Answer one POST; `message` is `None` for a batch."""
         if self._session_id(request) is None:
-            if isinstance(message, jsonrpc.Malformed):
-                await replies.malformed(message).send(send)
-                return
             if isinstance(message, jsonrpc.Request) and message.method == "initialize":
-                await self._initialize(request, message, receive, send)
+                await self._initialize(request, message, body, receive, send)
+                return
+            reply = self._without_session(request, message)
+            if reply is not None:
+                await reply.send(send)
                 return
         session = self._session(request)
         if isinstance(session, replies.Reply):
@@ -95,17 +104,23 @@ class Handshake:
             return
         draft = session.revision.facts.draft
         refused = check_draft(draft, request, message, self._service.marks_of)
+        if isinstance(message, jsonrpc.Request) and message.method == "initialize":
+            refused = refused or await self._keep_initialize(session, message, body)
         if refused is not None:
             await refused.send(send)
             return
         post = SessionPost(session, self._settings.limits, message, body)
+        # One place is taken already, as for each POST.
+        more = post.places - 1
+        if more and post.reply is None and not self._load.has_room(more):
+            post.reply = replies.too_much("in_flight")
+        follows = post.follows and post.reply is None
+        if follows and not await session.keep(len(body)):
+            follows = False
+            post.reply = replies.too_much("session_bytes")
+        post.take_in()
         if post.reply is not None:
-            # Before it is taken note of: that may wait for what the client does next.
-            session.enter()
-            with suppress(OSError):
-                await post.reply.send(send)
-            session.leave()
-            await post.take_note()
+            await self._accept(session, post, post.reply, send)
             return
         answer = SessionAnswer(
             session,
@@ -116,12 +131,51 @@ class Handshake:
             expected=post.expected,
             batch=post.batch,
         )
-        self._long_calls.add(answer)
+        self._load.in_flight += post.places - 1
+        self.long_calls.add(answer, post)
         try:
             await post.serve(answer)
         finally:
-            self._long_calls.discard(answer)
+            self.long_calls.discard(answer, post)
+            self._load.in_flight -= post.places - 1
+            if follows:
+                session.count_followed(len(body))
         await session.tidy()
+
+    def _without_session(
+        self, request: http.Incoming, message: jsonrpc.Message | None
+    ) -> replies.Reply | None:
+        """What answers a message that names no session, if that can be answered at all."""
+        if isinstance(message, jsonrpc.Malformed):
+            return replies.malformed(message)
+        if isinstance(message, jsonrpc.Request) and is_discovery(message):
+            return self._check_version(request) or replies.unknown_method(message)
+        return None
+
+    async def _keep_initialize(
+        self, session: HttpSession, message: jsonrpc.Request, body: bytes
+    ) -> replies.Reply | None:
+        """Count what a session keeps of an `initialize`; what refuses it if that is too much."""
+        refused = http.check_initialize(message, body, self._settings.limits)
+        if refused is None and not await session.keep_initialize(decoded_size(body)):
+            return replies.too_much("session_bytes")
+        return refused
+
+    async def _accept(
+        self, session: HttpSession, post: SessionPost, reply: replies.Reply, send: http.Send
+    ) -> None:
+        """Answer a POST that asks for nothing, or is refused, and then do what it is for.
+
+        Work for it may wait for what the client does next, which has its answer before that.
+        """
+        session.enter()
+        with suppress(OSError):
+            await reply.send(send)
+        session.leave()
+        try:
+            await post.take_note(lambda: self.long_calls.abandon(post))
+        finally:
+            self.long_calls.end(post)
 
     async def get(self, request: http.Incoming, receive: http.Receive, send: http.Send) -> None:
         """Open a stream of the session, or take one up again."""
@@ -165,12 +219,15 @@ class Handshake:
         self,
         request: http.Incoming,
         message: jsonrpc.Request,
+        body: bytes,
         receive: http.Receive,
         send: http.Send,
     ) -> None:
         service, facts = self._service, self._facts
-        refused = self._check_version(request) or check_draft(
-            facts.draft, request, message, service.marks_of
+        refused = (
+            http.check_initialize(message, body, self._settings.limits)
+            or self._check_version(request)
+            or check_draft(facts.draft, request, message, service.marks_of)
         )
         if refused is not None:
             await refused.send(send)
@@ -180,8 +237,19 @@ class Handshake:
         if connection.session is None:
             await replies.Reply(_REFUSED, b"".join(messages)).send(send)
             return
-        session = HttpSession(service, self._settings, connection, self.table.touched)
+        session = HttpSession(
+            service,
+            self._settings,
+            connection,
+            network_of(request.client),
+            self._load.memory,
+            self.table.touched,
+        )
+        if not await session.keep_initialize(decoded_size(body)):
+            await replies.too_much("session_bytes").send(send)
+            return
         if not await self.table.add(session):
+            session.forget(session.kept)
             await replies.too_much("sessions").send(send)
             return
         assert facts.headers.session is not None
@@ -211,7 +279,7 @@ class Handshake:
             text = f"{name}: what came after that event can't be had now"
             return replies.unavailable(text)
         if found is None or not resumed:
-            text = f"{name}: {missed!r:.200} is no event that more can come after"
+            text = f"{name}: {safe_repr(missed)} is no event that more can come after"
             return replies.refusal(_REFUSED, text)
         if session.listens(found):
             session.listen(found)
@@ -264,7 +332,7 @@ class Handshake:
         return replies.refusal(
             facts.http.unsupported_revision or _REFUSED,
             f"{facts.headers.protocol_version}: expected one of {', '.join(self._revisions)}, "
-            f"got {named!r:.80}",
+            f"got {safe_repr(named)}",
         )
 
 

@@ -1,21 +1,20 @@
-"""One HTTP request as it came in through ASGI, and its body within limits.
+"""One HTTP request as it came in through ASGI, and what its header fields refuse.
 
 Source: ASGI specification 3.0 (HTTP connection scope).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-import anyio
 from msgspec import UNSET
 
+from ..core import jsonrpc
+from ..foreign_text import safe_repr
 from ..framing.fields import JSON, media_type
 from ..framing.sse import MEDIA_TYPE as SSE
-from ..handover import pausing
 from .replies import Reply, refusal
 from .settings import Answers, Limits
 
@@ -25,14 +24,6 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _JSON = JSON.encode()
 _LENGTH_DIGITS = 18
-
-
-LATE = refusal(408, "the body did not come in time (Limits.body_seconds)")
-"""What refuses a body that did not come in time."""
-
-
-class Disconnected(Exception):
-    """The client went away before its request was whole: there is nobody to answer."""
 
 
 class Incoming:
@@ -47,17 +38,24 @@ class Incoming:
         root: The path at which it is mounted, without a slash at its end; empty for none.
         query: Its query, undecoded.
         count: How many header fields there were.
+        client: Address that it came from, if known.
         server: Address that it came in at, if known.
+        version: The version of HTTP, such as `1.1` or `2`.
     """
 
-    __slots__ = ("_raw", "count", "method", "path", "query", "root", "server")
+    __slots__ = (
+        *("_raw", "client", "count", "method", "path"),
+        *("query", "root", "server", "version"),
+    )
 
     def __init__(self, scope: Scope) -> None:
         self.method: str = scope["method"]
         self.root: str = scope.get("root_path", "").rstrip("/")
         self.path = _below(scope["path"], self.root)
         self.query: bytes = scope.get("query_string", b"")
+        self.client: tuple[str, int] | None = scope.get("client")
         self.server: tuple[str, int | None] | None = scope.get("server")
+        self.version: str = scope.get("http_version", "1.1")
         pairs: list[tuple[bytes, bytes]] = list(scope["headers"])
         self.count = len(pairs)
         raw = dict(pairs)
@@ -153,15 +151,14 @@ def check_events(incoming: Incoming, *, id: Any = UNSET) -> Reply | None:
     """
     if incoming.accepts_events:
         return None
-    return refusal(406, f"Accept: expected {SSE}, got {incoming.field('Accept')!r:.200}", id=id)
+    return refusal(406, f"Accept: expected {SSE}, got {_shown(incoming, 'Accept')}", id=id)
 
 
 def check_post(incoming: Incoming, limits: Limits) -> Reply | None:
     """What refuses a POST before its body is read; `None` if nothing does."""
     refused = check_body(incoming, limits)
     if refused is None and not (incoming.accepts_json or incoming.accepts_events):
-        got = incoming.field("Accept")
-        return refusal(406, f"Accept: expected {JSON} and {SSE}, got {got!r:.200}")
+        return refusal(406, f"Accept: expected {JSON} and {SSE}, got {_shown(incoming, 'Accept')}")
     return refused
 
 
@@ -169,61 +166,37 @@ def check_body(incoming: Incoming, limits: Limits) -> Reply | None:
     """What refuses a body for its type or length, as far as its header fields tell."""
     kind = incoming.raw(b"content-type")
     if kind != _JSON and (kind is None or media_type(kind.decode("latin-1")) != JSON):
-        got = "nothing" if kind is None else repr(kind.decode("latin-1"))
-        return refusal(415, f"Content-Type: expected {JSON}, got {got:.200}")
-    coding = incoming.raw(b"content-encoding")
-    if coding not in (None, b"identity"):
-        return refusal(415, f"Content-Encoding: expected none, got {coding!r:.80}")
+        return refusal(
+            415, f"Content-Type: expected {JSON}, got {_shown(incoming, 'Content-Type')}"
+        )
+    if incoming.raw(b"content-encoding") not in (None, b"identity"):
+        got = _shown(incoming, "Content-Encoding")
+        return refusal(415, f"Content-Encoding: expected none, got {got}")
     length = incoming.raw(b"content-length")
     if length is None:
         return None
     if not length.isdigit():
-        return refusal(400, f"Content-Length: expected a number, got {length!r:.80}")
+        got = _shown(incoming, "Content-Length")
+        return refusal(400, f"Content-Length: expected a number, got {got}")
     if len(length) > _LENGTH_DIGITS or int(length) > limits.body:
-        return _too_long(limits)
+        return too_long(limits)
     return None
 
 
-async def read_body(receive: Receive, limits: Limits) -> bytes | Reply:
-    """The whole body, or what refuses one that is too long, or does not come in time.
-
-    Raises:
-        Disconnected: The client left in the middle of it.
-    """
-    with anyio.CancelScope() as scope:
-        return await read_body_in(scope, receive, limits)
-    return LATE
+def check_initialize(message: jsonrpc.Request, body: bytes, limits: Limits) -> Reply | None:
+    """What refuses a request that opens a session for its length: much of it is kept."""
+    if len(body) <= limits.initialize:
+        return None
+    text = f"initialize: expected at most {limits.initialize} bytes (Limits.initialize)"
+    return refusal(413, text, id=message.id)
 
 
-async def read_body_in(scope: anyio.CancelScope, receive: Receive, limits: Limits) -> bytes | Reply:
-    """The same in a scope of the caller's, which is cancelled if the body does not come in time.
-
-    Raises:
-        Disconnected: The client left in the middle of it.
-    """
-
-    def start_the_clock() -> None:
-        scope.deadline = anyio.current_time() + limits.body_seconds
-
-    body = await pausing(_gather(receive, limits), start_the_clock)
-    if scope.deadline != math.inf:
-        scope.deadline = math.inf
-    return body
-
-
-async def _gather(receive: Receive, limits: Limits) -> bytes | Reply:
-    gathered = bytearray()  # however small the parts are, they take no more room than the whole
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise Disconnected
-        part: bytes = message.get("body", b"")
-        if len(gathered) + len(part) > limits.body:
-            return _too_long(limits)
-        if not message.get("more_body", False):
-            return bytes(gathered + part) if gathered else part
-        gathered += part
-
-
-def _too_long(limits: Limits) -> Reply:
+def too_long(limits: Limits) -> Reply:
+    """A refusal of a body of too many bytes."""
     return refusal(413, f"body: expected at most {limits.body} bytes (Limits.body)")
+
+
+def _shown(incoming: Incoming, name: str) -> str:
+    """The value of a field for an error."""
+    value = incoming.field(name)
+    return "nothing" if value is None else safe_repr(value)

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from ..core import jsonrpc
-from ..errors import INTERNAL_ERROR, INVALID_REQUEST
+from ..errors import INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, MethodNotFoundError
 from ..framing.fields import JSON
 
 _NO_FIELDS: Mapping[str, str] = {}
@@ -30,8 +30,15 @@ class Reply(msgspec.Struct, frozen=True):
     body: bytes = b""
     fields: Mapping[str, str] = _NO_FIELDS
 
-    async def send(self, send: Callable[[MutableMapping[str, Any]], Awaitable[None]]) -> None:
-        """Send it through ASGI. A client that is gone gets nothing, and that is no error."""
+    async def send(
+        self, send: Callable[[MutableMapping[str, Any]], Awaitable[None]], *, more: bool = False
+    ) -> None:
+        """Send it through ASGI. A client that is gone gets nothing, and that is no error.
+
+        Args:
+            send: The way out.
+            more: Whether the end of the response is to follow; the client has all of it already.
+        """
         headers = [(b"content-length", b"%d" % len(self.body))]
         if self.body:
             headers.append(_JSON_FIELD)
@@ -39,7 +46,10 @@ class Reply(msgspec.Struct, frozen=True):
             headers.append((name.lower().encode(), value.encode()))
         try:
             await send({"type": "http.response.start", "status": self.status, "headers": headers})
-            await send({"type": "http.response.body", "body": self.body})
+            body: dict[str, Any] = {"type": "http.response.body", "body": self.body}
+            if more:
+                body["more_body"] = True
+            await send(body)
         except OSError:
             return
 
@@ -91,6 +101,15 @@ def malformed(message: jsonrpc.Malformed) -> Reply:
     error = message.error
     shown: Any = UNSET if message.id is None else message.id
     return refusal(400, error.message, code=error.code, id=shown)
+
+
+def unknown_method(message: jsonrpc.Request) -> Reply:
+    """The answer to a request of a method that the revisions with sessions do not have.
+
+    Gateways forward this answer. Of one with an error status, some tell their client nothing.
+    """
+    text = MethodNotFoundError(message.method).message
+    return refusal(200, text, code=METHOD_NOT_FOUND, id=message.id)
 
 
 def session_ended() -> Reply:

@@ -62,7 +62,13 @@ def run(application: Application, text: str, grace: float) -> None:
     class EndingServer(uvicorn.Server):
         """Serves the application, and ends when told to."""
 
+        def __init__(self, config: uvicorn.Config) -> None:
+            super().__init__(config)
+            self._forced = asyncio.Event()
+            self._loop: asyncio.AbstractEventLoop | None = None
+
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            self._loop = asyncio.get_running_loop()
             await application.start()
             await super().startup(sockets)
             shown = _shown(listener.getsockname())
@@ -71,14 +77,24 @@ def run(application: Application, text: str, grace: float) -> None:
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             await application.close_streams()
+            aborting = asyncio.create_task(self._abort_connections())
             await super().shutdown(sockets)
+            aborting.cancel()
             if not self.force_exit:
                 await application.end()
+
+        async def _abort_connections(self) -> None:
+            """End the connections once the end is forced: asyncio's servers wait for them."""
+            await self._forced.wait()
+            for connection in list(self.server_state.connections):
+                connection.transport.abort()
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             # The signals are dealt with: uvicorn would raise those that it takes note of again.
             self.force_exit = self.should_exit and sig == signal.SIGINT
             self.should_exit = True
+            if self.force_exit and self._loop is not None:
+                self._loop.call_soon_threadsafe(self._forced.set)
 
     host, port = address(text)
     application.know_hosts([host])

@@ -8,16 +8,16 @@ Source: client/elicitation, client/sampling, client/roots.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, TypeAlias
 
 import msgspec
 
 from .. import conversations, forms
-from .._wire import UNSET, convert, is_many, is_object, to_builtins
-from ..addresses import root_complaint
+from .._wire import UNSET, convert, error_text, is_many, is_object, to_builtins
+from ..addresses import root_complaint, url_complaint
 from ..core.needs import missing
-from ..errors import INVALID_PARAMS, LocalProtocolError, RemoteError, RemoteProtocolError
+from ..errors import INVALID_PARAMS, LocalProtocolError, RemoteProtocolError
 from ..exchange import Exchange
 from ..facts import Method
 
@@ -26,7 +26,8 @@ Handler: TypeAlias = Callable[[Any, Exchange], Awaitable[Any]]
 ELICITATION, SAMPLING, ROOTS = "elicitation/create", "sampling/createMessage", "roots/list"
 COMPLETE = "notifications/elicitation/complete"
 
-REQUIRED = -32042
+ID_CHARACTERS = 1000
+"""Longest id of an elicitation that is remembered."""
 
 _REMEMBERED = 1000
 
@@ -34,7 +35,7 @@ _REMEMBERED = 1000
 class Elicitations:
     """The URL mode elicitations that a client heard of and that are not completed yet.
 
-    Of more than a thousand, the oldest are forgotten.
+    Of more than a thousand, the oldest are forgotten. One whose id is very long is never known.
 
     Source: client/elicitation#completion-notifications-for-url-mode-elicitation (2025-11-25).
     """
@@ -44,15 +45,15 @@ class Elicitations:
 
     def begun(self, identifier: Any) -> None:
         """Take note of one."""
-        if isinstance(identifier, str):
+        if isinstance(identifier, str) and len(identifier) <= ID_CHARACTERS:
             self._open[identifier] = None
             if len(self._open) > _REMEMBERED:
                 del self._open[next(iter(self._open))]
 
-    def required(self, error: RemoteError) -> None:
-        """Take note of those that a request was refused for, if it was for such."""
-        if error.code == REQUIRED and is_object(error.data):
-            listed: object = error.data.get("elicitations")
+    def required(self, data: Any) -> None:
+        """Take note of those that a request was refused for, as the error lists them."""
+        if is_object(data):
+            listed: object = data.get("elicitations")
             for each in listed if is_many(listed) else ():
                 self.begun(each.get("elicitationId") if is_object(each) else None)
 
@@ -62,7 +63,11 @@ class Elicitations:
 
 
 async def answer(
-    handler: Handler, exchange: Exchange, own: Mapping[str, Any], elicitations: Elicitations
+    handler: Handler,
+    exchange: Exchange,
+    own: Mapping[str, Any],
+    elicitations: Elicitations,
+    schemes: Collection[str],
 ) -> Any:
     """Have a handler answer what the server asks.
 
@@ -71,6 +76,7 @@ async def answer(
         exchange: What is asked.
         own: What the client declared.
         elicitations: Where URL mode elicitations are noted.
+        schemes: Schemes of the addresses that the user may be asked to open.
 
     Returns:
         What the handler gave, without what is not to be sent.
@@ -86,6 +92,9 @@ async def answer(
     asked: Any = to_builtins(exchange.params) if exchange.params is not None else {}
     path = missing(method, asked, own)
     wrong = f"this client did not declare {'.'.join(path)}" if path else checks[0](asked)
+    if method.name == ELICITATION and "url" in asked and not wrong:
+        wrong = url_complaint(asked["url"], schemes)
+        wrong = f"url: {wrong}" if wrong else None
     if wrong:
         raise RemoteProtocolError(f"{method.name}: {wrong}", code=INVALID_PARAMS)
     elicitations.begun(asked.get("elicitationId"))
@@ -102,7 +111,7 @@ def _typed(method: Method, given: Any) -> Any:
     try:
         return convert(to_builtins(given), method.result)
     except msgspec.ValidationError as error:
-        raise LocalProtocolError(f"{method.name}: answer: {error}") from None
+        raise LocalProtocolError(f"{method.name}: answer: {error_text(error)}") from None
 
 
 def _whole(method: Method, params: Any, asked: Mapping[str, Any]) -> Any:

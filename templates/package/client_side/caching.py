@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from .._wire import encode, to_builtins
+from .._wire import UNWRITABLE, EncodingError, encode, to_builtins
 
 STALE_AFTER: Mapping[str, tuple[str, ...]] = {
     "notifications/tools/list_changed": ("tools/list",),
@@ -33,10 +33,10 @@ STALE_AFTER_FAILURE: Mapping[str, str] = {
 }
 """Request to the list that is likely to be stale if the server refuses the request's params."""
 
-READ = "resources/read"
-
 TRACE_FIELDS = frozenset({"traceparent", "tracestate", "baggage"})
 """Header fields that differ from request to request, and say nothing of who asks."""
+
+_MOST_TTL = 2**53  # milliseconds: time without end
 
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 
@@ -136,14 +136,17 @@ class ResponseCache:
             unmeant: Keys of `_meta` that mean nothing for the result.
 
         Returns:
-            The key, or `None` if nothing is kept at all.
+            The key, or `None` if nothing is kept at all, or they have no JSON form.
         """
         if not self._settings.entries:
             return None
-        wire: dict[str, Any] = {} if params is None else to_builtins(params)
-        wire.pop("_meta", None)
-        more = {name: value for name, value in (meta or {}).items() if name not in unmeant}
-        return Key(method, _canonical([wire, more] if more else [wire]))
+        try:
+            wire: dict[str, Any] = {} if params is None else to_builtins(params)
+            wire.pop("_meta", None)
+            more = {name: value for name, value in (meta or {}).items() if name not in unmeant}
+            return Key(method, _canonical([wire, more] if more else [wire]))
+        except UNWRITABLE:
+            return None
 
     async def recall(self, key: Key) -> bytes | None:
         """The result under a key as JSON, if it is still fresh and meant for who asks now."""
@@ -174,8 +177,11 @@ class ResponseCache:
         ttl: int = getattr(result, "ttl_ms", 0)
         if ttl <= 0 or drops != self.drops:
             return
-        until = self._settings.clock() + ttl / 1000
-        kept = _Kept(encode(result), until, result.cache_scope != "public", uri)
+        until = self._settings.clock() + min(ttl, _MOST_TTL) / 1000
+        try:
+            kept = _Kept(encode(result), until, result.cache_scope != "public", uri)
+        except EncodingError:  # nested so deep that it could just be read
+            return
         if len(kept.json) > self._settings.size:
             return
         self._remove(key)

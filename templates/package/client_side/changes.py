@@ -12,7 +12,7 @@ from typing import Any, Self, TypeAlias
 from ..core.subscriptions import LIST_CHANGES
 from .caching import is_part
 
-_FLAGS = ("toolsListChanged", "promptsListChanged", "resourcesListChanged")
+_FLAGS = tuple(member for member, _ in LIST_CHANGES.values())
 _URIS = "resourceSubscriptions"
 
 

@@ -17,6 +17,7 @@ import anyio
 
 from .._wire import is_object
 from ..errors import AnswerLostError, ConnectFailedError
+from .standing import LASTING
 
 TOOLS_CALL = "tools/call"
 
@@ -41,7 +42,7 @@ READING = frozenset(
 )
 """Requests that change nothing."""
 
-SETTING = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+HARMLESS = READING | LASTING
 """Requests after which it is all the same how often they were made."""
 
 Result = TypeVar("Result")
@@ -80,7 +81,7 @@ class Reissuing:
         try:
             return await ask()
         except AnswerLostError as error:
-            if name not in READING | SETTING and _tool_in(name, params) not in self._tools:
+            if name not in HARMLESS and _tool_in(name, params) not in self._tools:
                 raise
             lost: AnswerLostError | ConnectFailedError = error
         for pause in PAUSES:

@@ -31,11 +31,16 @@ class Standing:
     Attributes:
         lost: Whether the session is another one, and the requests are not made again yet.
         on_loss: Called when the session is another one.
+        stream_failure: Why the stream with the server's own messages can't be had at present;
+            `None` while it can, or where there was never one.
+        on_stream_failure: Called with the failure when there is one.
     """
 
     def __init__(self) -> None:
         self.lost = False
         self.on_loss: set[Callable[[], None]] = set()
+        self.stream_failure: McpError | None = None
+        self.on_stream_failure: set[Callable[[McpError], None]] = set()
         self._asked: dict[tuple[str, str], Any] = {}
 
     def noted(self, name: str, params: Any) -> None:
@@ -53,6 +58,13 @@ class Standing:
         self.lost = True
         for call in tuple(self.on_loss):
             call()
+
+    def stream_changed(self, failure: McpError | None) -> None:
+        """The stream with the server's own messages can't be had, or by `None` is there again."""
+        self.stream_failure = failure
+        if failure is not None:
+            for call in tuple(self.on_stream_failure):
+                call(failure)
 
     async def restore(self, ask: Callable[[str, Any], Awaitable[Any]]) -> None:
         """Make the requests again, if that has to be done; failures are logged."""

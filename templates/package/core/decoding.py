@@ -6,9 +6,10 @@ from typing import Any
 
 from msgspec import Raw
 
-from .._wire import UNREADABLE
+from .._wire import UNREADABLE, error_text
 from ..errors import InvalidParamsError, RemoteProtocolError
 from ..facts import Method
+from ..foreign_text import safe_repr
 from .outgoing import Call
 
 
@@ -23,15 +24,14 @@ def decode_params(method: Method, params: Raw | None) -> Any:
     except UNREADABLE as error:
         if params is not None and bytes(params) == b"null":
             return decode_params(method, None)
-        raise InvalidParamsError(f"{method.name}: params: {error}") from None
+        raise InvalidParamsError(f"{method.name}: params: {error_text(error)}") from None
 
 
 def check_result_type(call: Call, result: Any) -> None:
     """Refuse a result of a kind that this side does not understand."""
     known = call.revision.facts.result_types
-    if known and getattr(result, "result_type", None) not in known:
-        got = getattr(result, "result_type", None)
+    if known and (got := getattr(result, "result_type", None)) not in known:
         expected = ", ".join(sorted(known))
         raise RemoteProtocolError(
-            f"{call.method.name}: resultType: expected one of {expected}, got {got!r}"
+            f"{call.method.name}: resultType: expected one of {expected}, got {safe_repr(got)}"
         )

@@ -9,6 +9,7 @@ import msgspec
 
 from ..channel import RequestId
 from ..facts import Method, Revision
+from .jsonrpc import is_id
 
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """Severities of log messages, least first (RFC 5424). Source: server/utilities/logging."""
@@ -48,9 +49,9 @@ class Serving(msgspec.Struct):
 
 
 def token_of(meta: Mapping[str, Any]) -> RequestId | None:
-    """The progress token in a request's `_meta`; one of another type counts as none."""
+    """The progress token in a request's `_meta`; what can be none (`is_id`) counts as absent."""
     token = meta.get("progressToken")
-    return token if type(token) is int or type(token) is str else None
+    return token if is_id(token) else None
 
 
 def loud_enough(level: str, least: str | None) -> bool:

@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from .._wire import Raw, is_object, to_builtins
+from .._wire import UNWRITABLE, Raw, error_text, is_object, to_builtins
+from ..errors import LocalProtocolError
 from ..facts import Method
 from .lifecycle import declared
 
@@ -30,6 +31,9 @@ def missing(method: Method, params: Any, capabilities: Mapping[str, Any]) -> Pat
         method: What is asked.
         params: Its params: typed, as wire object, or raw JSON.
         capabilities: What the receiver declared.
+
+    Raises:
+        LocalProtocolError: The params have no JSON form.
     """
     if method.capability and not declared(capabilities, method.capability):
         return method.capability
@@ -39,10 +43,13 @@ def missing(method: Method, params: Any, capabilities: Mapping[str, Any]) -> Pat
 
 def _wire(params: Any) -> Mapping[str, Any]:
     plain: Any = params
-    if isinstance(params, Raw):
-        plain = msgspec.json.decode(params)
-    elif isinstance(params, msgspec.Struct):
-        plain = to_builtins(params)
+    try:
+        if isinstance(params, Raw):
+            plain = msgspec.json.decode(params)
+        elif isinstance(params, msgspec.Struct):
+            plain = to_builtins(params)
+    except UNWRITABLE as error:
+        raise LocalProtocolError(f"params: {error_text(error)}") from error
     return plain if is_object(plain) else {}
 
 

@@ -9,12 +9,12 @@ Source: basic/index, basic/lifecycle, basic/versioning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from msgspec import UNSET
 
-from .._wire import UNREADABLE, to_builtins
+from .._wire import UNREADABLE, error_text, to_builtins
 from ..channel import RequestId
 from ..errors import (
     InvalidParamsError,
@@ -26,6 +26,7 @@ from ..errors import (
     RequestCancelledError,
 )
 from ..facts import Lifecycle, Method, Revision
+from ..foreign_text import safe_repr, safe_text
 from . import jsonrpc
 from .decoding import check_result_type, decode_params
 from .events import (
@@ -40,7 +41,15 @@ from .events import (
     Send,
 )
 from .incoming import Serving, token_of
-from .lifecycle import SERVER_MOVES, RequestTerms, Session, State, declared, trigger_of
+from .lifecycle import (
+    SERVER_MOVES,
+    RequestTerms,
+    Session,
+    State,
+    Trigger,
+    declared,
+    trigger_of,
+)
 from .notifying import Notifier
 from .sending import Sender, refusal
 from .shared import Shared
@@ -73,7 +82,18 @@ class Receiver:
         session = self._state.session
         if session is None or not session.revision.batching:
             return self.take(jsonrpc.parse(data), now)
-        return [event for part in jsonrpc.parse_batch(data) for event in self.take(part, now)]
+        return self.take_batch(jsonrpc.parse_batch(data), now)
+
+    def take_batch(self, messages: Sequence[jsonrpc.Message], now: float) -> list[Event]:
+        """Take the messages of a batch that are sorted already."""
+        return [event for each in messages for event in self._take_from_batch(each, now)]
+
+    def _take_from_batch(self, message: jsonrpc.Message, now: float) -> list[Event]:
+        """Take one message of a batch, in which none may initialize."""
+        if isinstance(message, jsonrpc.Request) and message.method == "initialize":
+            error = InvalidRequestError("initialize: expected a message of its own, got a batch")
+            return [self._refuse(message.id, error, self._state.revision)]
+        return self.take(message, now)
 
     def unreadable(self, error: ProtocolError) -> list[Event]:
         """A frame that is no message at all."""
@@ -110,7 +130,8 @@ class Receiver:
         revision = self._session_revision()
         if self._state.role == "client" and not revision.facts.client_responses:
             # In this revision a client has nothing to answer: there are no requests to it.
-            return [Ignored(f"request {message.method} from a server of {revision.name}")]
+            shown = safe_text(message.method)
+            return [Ignored(f"request {shown} from a server of {revision.name}")]
         try:
             if self._state.role == "server":
                 meta, stated = self._terms.read(message.params)
@@ -119,10 +140,13 @@ class Receiver:
             terms = stated or self._session_terms(message.method)
             revision = terms.revision
             if message.id in self._state.serving:
-                raise InvalidRequestError(f"id {message.id!r} belongs to an open request")
+                raise InvalidRequestError(f"id {safe_repr(message.id)} belongs to an open request")
             event = self._typed(message, meta, terms)
         except ProtocolError as error:
             return [self._refuse(message.id, error, revision)]
+        except RecursionError as error:
+            deep = InvalidRequestError(f"{safe_text(message.method)}: {error_text(error)}")
+            return [self._refuse(message.id, deep, revision)]
         own = self._own_request(message.method)
         self._state.serving[message.id] = Serving(
             event.method,
@@ -132,16 +156,27 @@ class Receiver:
             terms.log_level,
             terms.peer_capabilities,
         )
-        return [event] if own is None else own(event)
+        if own is None:
+            return [event]
+        try:
+            return own(event)
+        except RecursionError as error:
+            self._drop(message.id)
+            reason = InvalidParamsError(f"{message.method}: params: {error_text(error)}")
+            return [self._refuse(message.id, reason, revision)]
 
     def _session_terms(self, method: str) -> RequestTerms:
         """What a request that states nothing itself is judged by."""
         session = self._state.session
         if self._state.role == "server":
             state = State.NEW if session is None else session.state
-            move = SERVER_MOVES.get((state, trigger_of(method, request=True)))
+            trigger = trigger_of(method, request=True)
+            move = SERVER_MOVES.get((state, trigger))
             if move is None:
                 raise self._out_of_turn(method)
+            if trigger is Trigger.INITIALIZE:
+                # It is read as the first one was; a session stays as it is if it is refused.
+                return RequestTerms(self._first_revision(), _EMPTY, None, None)
             if session is not None:
                 session.state = move
         if session is None:
@@ -149,8 +184,7 @@ class Receiver:
         return RequestTerms(session.revision, session.peer_capabilities, session.peer_info, None)
 
     def _out_of_turn(self, method: str) -> ProtocolError:
-        if self._state.session is not None:
-            return InvalidRequestError(f"expected no second initialize, got {method}")
+        method = safe_text(method)
         if modern := ", ".join(self._terms.supported):
             return InvalidParamsError(
                 f"{method}: expected initialize first, or params._meta that names one of {modern}"
@@ -160,8 +194,10 @@ class Receiver:
     def _session_revision(self) -> Revision:
         """What is agreed; before that, the newest revision with a handshake."""
         session = self._state.session
-        if session is not None:
-            return session.revision
+        return self._first_revision() if session is None else session.revision
+
+    def _first_revision(self) -> Revision:
+        """The newest revision with a handshake, or without one if there is no other."""
         return (self._handshakes or self._state.revisions).newest()
 
     def _typed(
@@ -182,7 +218,7 @@ class Receiver:
             if not declared(own, method.capability):
                 raise MethodNotFoundError(message.method)
         params = decode_params(method, message.params)
-        check_room(method, params, self._state.session)
+        check_room(method, params, self._state.session, self._state.streams)
         return RequestReceived(
             message.id,
             method,
@@ -197,10 +233,10 @@ class Receiver:
     def _notification(self, message: jsonrpc.Notification, now: float) -> list[Event]:
         revision = self._state.revision
         if self._state.role == "server" and not self._in_turn(message.method):
-            return [Ignored(f"{message.method}: not expected now")]
+            return [Ignored(f"{safe_text(message.method)}: not expected now")]
         method = self._incoming_notification(message.method)
         if method is None:
-            return [Ignored(f"unknown notification {message.method}")]
+            return [Ignored(f"unknown notification {safe_text(message.method)}")]
         try:
             meta = read_meta(message.params)
             params = decode_params(method, message.params)
@@ -208,7 +244,7 @@ class Receiver:
             return [Ignored(f"{message.method}: {error.message}")]
         stream = meta.get(revision.facts.meta.subscription_id or "")
         if stream is not None and self._state.role == "client" and not self._listens(stream):
-            return [Ignored(f"{message.method}: {stream!r} is no open subscription")]
+            return [Ignored(f"{message.method}: {safe_repr(stream)} is no open subscription")]
         event = NotificationReceived(method, params, message.params, meta, revision, stream)
         if message.method == "notifications/progress":
             return self._progressed(event, now)
@@ -235,12 +271,12 @@ class Receiver:
     def _result(self, message: jsonrpc.Result) -> list[Event]:
         call = self._state.calls.pop(message.id)
         if call is None:
-            return [Ignored(f"result for {message.id!r}, which is no open request")]
+            return [Ignored(f"result for {safe_repr(message.id)}, which is no open request")]
         try:
             result = call.method.decode_result(message.result)
             check_result_type(call, result)
         except UNREADABLE as error:
-            failure = RemoteProtocolError(f"{call.method.name}: result: {error}")
+            failure = RemoteProtocolError(f"{call.method.name}: result: {error_text(error)}")
             return [RequestFailed(message.id, failure)]
         except RemoteProtocolError as failure:
             return [RequestFailed(message.id, failure)]
@@ -249,8 +285,9 @@ class Receiver:
     def _failure(self, message: jsonrpc.Failure) -> list[Event]:
         call = None if message.id is None else self._state.calls.pop(message.id)
         if call is None or message.id is None:
-            what = "the connection" if message.id is None else repr(message.id)
-            return [Ignored(f"error {message.code} about {what}: {message.message}")]
+            what = "the connection" if message.id is None else safe_repr(message.id)
+            said = safe_text(message.message)
+            return [Ignored(f"error {message.code} about {what}: {said}")]
         error = RemoteError(message.code, message.message, message.data, call.method.name)
         return [RequestFailed(message.id, error)]
 
@@ -280,21 +317,27 @@ class Receiver:
             message = self._sender.fail(event.id, error)
         return [] if message is None else [Send(message, event.id)]
 
-    def _ping(self, event: RequestReceived) -> list[Event]:
-        return self._answer(event)
-
     def _initialize(self, event: RequestReceived) -> list[Event]:
+        """Agree with a client, also with one that shares the connection or initializes again.
+
+        What is agreed holds for the requests that follow. Requests that are being served keep
+        what they came with, and subscriptions and the log level stay.
+        """
         params = event.params
         known = params.protocol_version in self._handshakes
         revision = self._handshakes[params.protocol_version] if known else self._handshakes.newest()
         own = self._state.describe(revision)
-        self._state.session = Session(
+        session = Session(
             revision=revision,
             own_capabilities=own.capabilities,
             peer_capabilities=to_builtins(params.capabilities),
             peer_info=to_builtins(params.client_info),
-            state=SERVER_MOVES[State.NEW, trigger_of("initialize", request=True)],
+            state=SERVER_MOVES[State.NEW, Trigger.INITIALIZE],
         )
+        if (previous := self._state.session) is not None:
+            session.log_level = previous.log_level
+            session.subscriptions = previous.subscriptions
+        self._state.session = session
         self._state.serving[event.id].revision = revision
         self._state.serving[event.id].method = revision.client_requests["initialize"]
         result: dict[str, Any] = {
@@ -341,7 +384,7 @@ class Receiver:
             return [RequestFailed(identifier, error)]
         serving = self._state.serving.get(identifier)
         if serving is None:
-            return [Ignored(f"cancelled: {identifier!r} is no open request")]
+            return [Ignored(f"cancelled: {safe_repr(identifier)} is no open request")]
         self._drop(identifier)
         return [CancelReceived(identifier, reason)]
 
@@ -361,7 +404,8 @@ class Receiver:
         params = event.params
         call = self._state.calls.get(params.progress_token)
         if call is None or not call.wants_progress:
-            return [Ignored(f"progress for {params.progress_token!r}, which nobody asked for")]
+            token = safe_repr(params.progress_token)
+            return [Ignored(f"progress for {token}, which nobody asked for")]
         call.extend(now)
         total = None if params.total is UNSET else params.total
         text = getattr(params, "message", UNSET)
@@ -372,7 +416,7 @@ class Receiver:
         """What handles a request that no user has to; nothing if a user has."""
         match name:
             case "ping":
-                return self._ping
+                return self._answer
             case _ if self._state.role == "client":
                 return None
             case "initialize":

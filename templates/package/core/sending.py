@@ -13,7 +13,14 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from .._wire import convert, encode, to_builtins
+from .._wire import (
+    UNWRITABLE,
+    convert,
+    encode,
+    error_text,
+    is_object,
+    to_builtins,
+)
 from ..channel import RequestId
 from ..errors import (
     INTERNAL_ERROR,
@@ -26,6 +33,7 @@ from ..errors import (
     ResourceNotFoundError,
 )
 from ..facts import Facts, Method, Revision
+from ..foreign_text import safe_repr
 from . import jsonrpc
 from .events import Send
 from .incoming import Serving
@@ -82,14 +90,16 @@ class Sender:
         Raises:
             MethodNotFoundError: The agreed revision has no such request for this side.
             MissingCapabilityError: The peer did not declare what it needs.
-            LocalProtocolError: It must not be sent now, or `meta` breaks a rule.
+            LocalProtocolError: It must not be sent now, `meta` breaks a rule, or the params have
+                no JSON form.
         """
         revision, capabilities = self._peer(name, serving)
         method = self._state.outgoing_request(revision, name)
         if method is None:
             raise MethodNotFoundError(name)
         if params is not None and not isinstance(params, (msgspec.Struct, Mapping, Raw)):
-            raise LocalProtocolError(f"{name}: expected an object as params, got {params!r}")
+            got = safe_repr(params)
+            raise LocalProtocolError(f"{name}: expected an object as params, got {got}")
         self._check_declared(method, revision, params, capabilities)
         call = Call(method, revision, progress, timeout, None, None)
         if limit is not None:
@@ -97,10 +107,15 @@ class Sender:
         call.extend(now)
         added = self._added_meta(revision, meta)
         identifier = self._state.calls.add(call)
-        if progress:
-            added = {**added, _TOKEN: identifier}
-        shaped = _with_meta(params, added, self._encoded(revision, added))
-        return identifier, jsonrpc.encode_request(identifier, name, shaped)
+        try:
+            if progress:
+                added = {**added, _TOKEN: identifier}
+            shaped = _with_meta(params, added, self._encoded(revision, added))
+            return identifier, jsonrpc.encode_request(identifier, name, shaped)
+        except UNWRITABLE as error:
+            self._state.calls.pop(identifier)
+            what = f"{name}: params: no JSON form: {error_text(error)}"
+            raise LocalProtocolError(what) from error
 
     def opening_request(
         self, revision: Revision, name: str, params: Mapping[str, Any]
@@ -126,7 +141,8 @@ class Sender:
             The message, or `None` if no answer is wanted any more.
 
         Raises:
-            InternalError: The result does not fit the method; `fail` has to follow.
+            InternalError: The result does not fit the method, or has no JSON form; `fail` has to
+                follow.
             MissingCapabilityError: It asks for input that the client did not declare to give.
         """
         serving = self._state.serving.get(identifier)
@@ -134,7 +150,11 @@ class Sender:
             return None
         built = self._result(serving.method, serving.revision, result)
         self._check_input_requests(serving, built)
-        message = jsonrpc.encode_result(identifier, built)
+        try:
+            message = jsonrpc.encode_result(identifier, built)
+        except UNWRITABLE as error:
+            what = f"{serving.method.name}: result: no JSON form: {error_text(error)}"
+            raise InternalError(what) from error
         del self._state.serving[identifier]
         self._keep_subscription(serving)
         return message
@@ -226,6 +246,8 @@ class Sender:
         """`_meta` that a request gets: the revision's own keys, then the user's."""
         added = self._stamp(revision) if self._state.role == "client" else _NOTHING
         if meta:
+            if not is_object(meta):
+                raise LocalProtocolError(f"_meta: expected an object, got {safe_repr(meta)}")
             if _TOKEN in meta:
                 raise LocalProtocolError("_meta.progressToken: ask for progress by its argument")
             check_user_meta(meta, revision.facts)
@@ -266,12 +288,14 @@ class Sender:
     def _result(self, method: Method, revision: Revision, result: Any) -> Any:
         built: Any = _NOTHING if result is None else result
         if not isinstance(built, (msgspec.Struct, Mapping, Raw)):
-            raise InternalError(f"{method.name}: expected an object as result, got {built!r}")
+            raise InternalError(
+                f"{method.name}: expected an object as result, got {safe_repr(built)}"
+            )
         if isinstance(built, Mapping) and method.result is not None:
             try:
                 built = convert(built, method.result)
             except msgspec.ValidationError as error:
-                raise InternalError(f"{method.name}: result: {error}") from None
+                raise InternalError(f"{method.name}: result: {error_text(error)}") from None
         return self._stamped(built, revision)
 
     def _stamped(self, built: Any, revision: Revision) -> Any:
@@ -292,8 +316,9 @@ class Sender:
         if wanted is UNSET:
             return
         for asked in wanted.values():
-            method = serving.revision.input_requests[to_builtins(asked)["method"]]
-            params = getattr(asked, "params", UNSET)
+            wire = to_builtins(asked)
+            method = serving.revision.input_requests[wire["method"]]
+            params = wire.get("params")
             self._check_declared(method, serving.revision, params, serving.peer_capabilities)
 
     def _keep_subscription(self, serving: Serving) -> None:

@@ -14,13 +14,15 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from .._wire import UNREADABLE, convert, decoder, is_object
+from .._wire import UNREADABLE, convert, decoder, error_text, is_object
 from ..errors import InvalidParamsError, UnsupportedRevisionError
 from ..facts import Lifecycle, Revision, Revisions
+from ..foreign_text import safe_repr
 from ..mending import readable
 from .lifecycle import RequestTerms
 
 _NO_META: Mapping[str, Any] = {}
+_KEPT = 64 * 1024  # bytes of `_meta` that are kept for the next request
 
 
 class _MetaOnly(msgspec.Struct, gc=False):
@@ -50,7 +52,7 @@ def _raw_meta(params: Raw | None) -> bytes | None:
     try:
         meta = _find_meta(raw).meta
     except UNREADABLE as error:
-        raise InvalidParamsError(f"params: {error}") from None
+        raise InvalidParamsError(f"params: {error_text(error)}") from None
     return None if meta is UNSET else bytes(meta)
 
 
@@ -60,7 +62,7 @@ def _read(raw: bytes | None) -> Mapping[str, Any]:
     try:
         meta: Mapping[str, Any] = _decode_meta(raw)
     except UNREADABLE as error:
-        raise InvalidParamsError(f"params._meta: {error}") from None
+        raise InvalidParamsError(f"params._meta: {error_text(error)}") from None
     return meta
 
 
@@ -102,7 +104,8 @@ class TermsReader:
         if raw != last or (raw is None and self.alone):
             meta = _read(raw)
             terms = self._stated(meta)
-            self._last = (raw, meta, terms)
+            if raw is None or len(raw) <= _KEPT:
+                self._last = (raw, meta, terms)
         return dict(meta), terms
 
     def _stated(self, meta: Mapping[str, Any]) -> RequestTerms | None:
@@ -115,7 +118,7 @@ class TermsReader:
         name = meta.get(key) if key else None
         if not isinstance(name, str):
             supported = ", ".join(self.supported)
-            got = "nothing" if name is None else repr(name)
+            got = "nothing" if name is None else safe_repr(name)
             raise InvalidParamsError(
                 f"params._meta: expected {key!r} with one of {supported}, got {got}"
             )
@@ -133,7 +136,7 @@ class TermsReader:
         try:
             convert(meta, revision.meta_type)
         except msgspec.ValidationError as error:
-            raise InvalidParamsError(f"params._meta: {error}") from None
+            raise InvalidParamsError(f"params._meta: {error_text(error)}") from None
         return RequestTerms(
             revision=revision,
             peer_capabilities=declared,

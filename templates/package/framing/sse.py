@@ -15,6 +15,7 @@ from typing import TypeAlias
 import msgspec
 
 from ..errors import LocalProtocolError
+from ..foreign_text import safe_repr
 from .lines import MESSAGE_LIMIT, TooLong
 
 MEDIA_TYPE = "text/event-stream"
@@ -26,7 +27,13 @@ MESSAGE = "message"
 ENDPOINT = "endpoint"
 """The type of the event that says where to post. Source: basic/transports (2024-11-05)."""
 
+FIELD_LIMIT = 8192
+"""Bytes of an id or a type that are taken. A longer id counts as none: nothing can be resumed by
+it, since it would have to fit a header field. A longer type is cut, and is none that is known."""
+
 _BOM = b"\xef\xbb\xbf"
+_DATA = b"data:"
+_TELLING = len(_BOM) + len(_DATA) + 1  # bytes of a line that tell whether it is one of data
 _DROPPED = b":"  # stands for a line over the limit: like a comment, it means nothing
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _RETRY_DIGITS = 9  # more than eleven days
@@ -55,7 +62,8 @@ class EventDecoder:
     """Cut a byte stream into events.
 
     Args:
-        limit: Longest event accepted, in bytes: a peer must not fill our memory.
+        limit: Longest event accepted, in bytes: a peer must not fill our memory, which takes little
+            more than twice that in the worst case.
 
     Attributes:
         last_id: The last id that the stream set, by an event that was whole; `None` before. What
@@ -67,11 +75,13 @@ class EventDecoder:
         "_data",
         "_dropping",
         "_id",
+        "_in_data",
         "_limit",
         "_size",
         "_skip_lf",
         "_started",
         "_tail",
+        "_tail_size",
         "_type",
         "last_id",
         "retry",
@@ -81,8 +91,13 @@ class EventDecoder:
         self.last_id: str | None = None
         self.retry: int | None = None
         self._limit = limit
+        # Of an unfinished line: what is needed of it, its length, and whether it goes to the data.
         self._tail = bytearray()
-        self._data: list[bytes] = []
+        self._tail_size = 0
+        self._in_data = False
+        # One line of data stays as it came; several are gathered in place, as objects take more
+        # memory than short lines.
+        self._data: bytes | bytearray | None = None
         self._size = 0
         self._type = ""
         self._id: str | None = None
@@ -102,16 +117,67 @@ class EventDecoder:
         lines = data.splitlines()
         unfinished = b"" if data.endswith((b"\n", b"\r")) else lines.pop()
         self._skip_lf = data.endswith(b"\r")
-        if lines and self._tail:
-            lines[0] = bytes(self._tail) + lines[0]
-            self._tail.clear()
+        if lines and self._tail_size:
+            self._finish_line(lines.pop(0), found)
         for line in lines:
             self._take(line, found)
-        self._tail += unfinished
-        if len(self._tail) + self._size > self._limit + _FIELD_NAME:
+        if unfinished:
+            self._keep(unfinished, found)
+        return found
+
+    def _keep(self, part: bytes, found: Decoded) -> None:
+        """Take a part of a line whose end is not there yet."""
+        self._tail_size += len(part)
+        if self._in_data:
+            self._add_to_data(part, found)
+            return
+        self._tail += part
+        if len(self._tail) >= _TELLING:
+            if not self._started:
+                self._started = True
+                if self._tail.startswith(_BOM):
+                    del self._tail[: len(_BOM)]
+            if self._tail.startswith(_DATA) and not self._dropping:
+                self._begin_data(found)
+                return
+            del self._tail[FIELD_LIMIT + _FIELD_NAME :]
+        if self._tail_size + self._size > self._limit + _FIELD_NAME:
             self._drop(found)
             self._tail[:] = _DROPPED
-        return found
+
+    def _begin_data(self, found: Decoded) -> None:
+        """Move the beginning of a line to the data."""
+        value = bytes(self._tail[len(_DATA) :]).removeprefix(b" ")
+        self._tail.clear()
+        self._in_data = True
+        self._data = bytearray() if self._data is None else bytearray(self._data) + b"\n"
+        self._size += 1
+        self._add_to_data(value, found)
+
+    def _add_to_data(self, part: bytes, found: Decoded) -> None:
+        """Add a part of a line of data, unless it is too long."""
+        self._size += len(part)
+        if self._size - 1 > self._limit:
+            self._drop(found)
+            self._tail[:] = _DROPPED
+            self._in_data = False
+        elif isinstance(self._data, bytearray):
+            self._data += part
+
+    def _finish_line(self, rest: bytes, found: Decoded) -> None:
+        """Take the end of the unfinished line."""
+        size, self._tail_size = self._tail_size + len(rest), 0
+        if self._in_data:
+            self._add_to_data(rest, found)
+            self._in_data = False
+            self._tail.clear()
+            return
+        line = bytes(self._tail) + rest
+        self._tail.clear()
+        if size > self._limit + _FIELD_NAME:
+            self._drop(found)
+        else:
+            self._take(line, found)
 
     def _take(self, line: bytes, found: Decoded) -> None:
         if not self._started:
@@ -130,22 +196,33 @@ class EventDecoder:
             if self._size - 1 > self._limit:
                 self._drop(found)
             elif not self._dropping:
-                self._data.append(value)
+                self._add_line(value)
         elif name == b"event":
-            self._type = value.decode(errors="replace")
+            self._type = value[:FIELD_LIMIT].decode(errors="replace")
         elif name == b"id":
-            if b"\0" not in value:
+            if len(value) > FIELD_LIMIT:
+                self._id = ""
+            elif b"\0" not in value:
                 self._id = value.decode(errors="replace")
         elif name == b"retry" and value.isdigit() and len(value) <= _RETRY_DIGITS:
             self.retry = int(value)
+
+    def _add_line(self, value: bytes) -> None:
+        if self._data is None:
+            self._data = value
+            return
+        if isinstance(self._data, bytes):
+            self._data = bytearray(self._data)
+        self._data += b"\n"
+        self._data += value
 
     def _close(self, found: Decoded) -> None:
         """A blank line: what was gathered is an event, if there was any data."""
         if not self._dropping:
             if self._id is not None:
                 self.last_id = self._id
-            if self._data:
-                data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
+            if self._data is not None:
+                data = bytes(self._data)
                 found.append(ServerSentEvent(data, self._type or MESSAGE, self.last_id or ""))
         self._forget()
         self._dropping = False
@@ -157,7 +234,7 @@ class EventDecoder:
         self._dropping = True
 
     def _forget(self) -> None:
-        self._data = []
+        self._data = None
         self._size = 0
         self._type = ""
         self._id = None
@@ -200,5 +277,5 @@ def encode_comment(text: str = "") -> bytes:
 
 def _one_line(what: str, text: str) -> bytes:
     if any(mark in text for mark in "\r\n\0"):
-        raise LocalProtocolError(f"expected one line as {what} of an event, got {text!r}")
+        raise LocalProtocolError(f"expected one line as {what} of an event, got {safe_repr(text)}")
     return text.encode()

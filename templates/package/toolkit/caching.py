@@ -6,7 +6,7 @@ Source: server/utilities/caching (2026-07-28).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -14,10 +14,10 @@ from .._wire import is_object
 from .content import expect
 
 CacheScope: TypeAlias = Literal["public", "private"]
-Listed: TypeAlias = Literal["tools", "prompts", "resources", "templates", "discover"]
-"""What a server lists: each list, and its own account of itself."""
+Cacheable: TypeAlias = Literal["tools", "prompts", "resources", "templates", "discover"]
+"""What a hint may be for: each list, and the account that a server gives of itself."""
 
-_LISTED: tuple[Listed, ...] = ("tools", "prompts", "resources", "templates", "discover")
+_ALL: tuple[Cacheable, ...] = get_args(Cacheable)
 
 
 class CacheHint(msgspec.Struct, frozen=True):
@@ -56,7 +56,9 @@ NO_PROMISE = CacheHint()
 """Stale at once, and private."""
 
 
-def hints_of(given: CacheHint | Mapping[Listed, CacheHint] | None) -> Mapping[Listed, CacheHint]:
+def hints_of(
+    given: CacheHint | Mapping[Cacheable, CacheHint] | None,
+) -> Mapping[Cacheable, CacheHint]:
     """A hint for each list, from one for all or from those that are given.
 
     Raises:
@@ -64,15 +66,15 @@ def hints_of(given: CacheHint | Mapping[Listed, CacheHint] | None) -> Mapping[Li
         ValueError: There is no such list.
     """
     if isinstance(given, CacheHint):
-        return dict.fromkeys(_LISTED, given)
+        return dict.fromkeys(_ALL, given)
     hints = given or {}
     unchecked: object = hints
     if not is_object(unchecked):
         raise TypeError(f"cache: expected a CacheHint, or one for each list, got {given!r}")
-    if unknown := hints.keys() - set(_LISTED):
+    if unknown := hints.keys() - set(_ALL):
         raise ValueError(
-            f"cache: expected {', '.join(_LISTED)}, got {', '.join(sorted(map(repr, unknown)))}"
+            f"cache: expected {', '.join(_ALL)}, got {', '.join(sorted(map(repr, unknown)))}"
         )
     for name, hint in hints.items():
         expect(hint, CacheHint, f"cache[{name!r}]")
-    return dict.fromkeys(_LISTED, NO_PROMISE) | dict(hints)
+    return dict.fromkeys(_ALL, NO_PROMISE) | dict(hints)

@@ -14,11 +14,11 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 
-class _Wire(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class Wire(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """Base: camelCase on the wire, what is `None` stays away."""
 
 
-class Annotations(_Wire, frozen=True, kw_only=True):
+class Annotations(Wire, frozen=True, kw_only=True):
     """Hints on whom something is for and how much it matters.
 
     Attributes:
@@ -36,7 +36,7 @@ class Annotations(_Wire, frozen=True, kw_only=True):
             raise ValueError(f"priority: expected a number from 0 to 1, got {self.priority!r}")
 
 
-class Icon(_Wire, frozen=True, kw_only=True):
+class Icon(Wire, frozen=True, kw_only=True):
     """An image that stands for something in a user interface.
 
     Attributes:
@@ -52,7 +52,7 @@ class Icon(_Wire, frozen=True, kw_only=True):
     theme: Literal["light", "dark"] | None = None
 
 
-class ToolAnnotations(_Wire, frozen=True, kw_only=True):
+class ToolAnnotations(Wire, frozen=True, kw_only=True):
     """What a tool says about its own behaviour; a hint, never a promise.
 
     Attributes:
@@ -70,7 +70,7 @@ class ToolAnnotations(_Wire, frozen=True, kw_only=True):
     open_world_hint: bool | None = None
 
 
-class _Block(_Wire, frozen=True, kw_only=True, tag_field="type"):
+class _Block(Wire, frozen=True, kw_only=True, tag_field="type"):
     annotations: Annotations | None = None
     meta: Mapping[str, Any] | None = msgspec.field(name="_meta", default=None)
 
@@ -113,7 +113,7 @@ class ResourceLink(_Block, frozen=True, kw_only=True, tag="resource_link"):
     icons: Sequence[Icon] | None = None
 
 
-class Contents(_Wire, frozen=True):
+class Contents(Wire, frozen=True):
     """What a resource contains: text or bytes, one of the two.
 
     Attributes:
@@ -147,7 +147,7 @@ Content: TypeAlias = Text | Image | Audio | ResourceLink | EmbeddedResource
 """Any block of content."""
 
 
-class Message(_Wire, frozen=True):
+class Message(Wire, frozen=True):
     """One message of a prompt. A plain string is text."""
 
     role: Literal["user", "assistant"]
@@ -158,7 +158,7 @@ class Message(_Wire, frozen=True):
             raise ValueError(f"role: expected user or assistant, got {self.role!r}")
 
 
-class ToolResult(_Wire, frozen=True, kw_only=True):
+class ToolResult(Wire, frozen=True, kw_only=True):
     """A tool's result in full, for tools that say more than their return value can.
 
     Attributes:
@@ -170,6 +170,11 @@ class ToolResult(_Wire, frozen=True, kw_only=True):
     content: Sequence[Content | str] | None = None
     structured: Any = msgspec.UNSET
     meta: Mapping[str, Any] | None = None
+
+
+def present(**members: Any) -> dict[str, Any]:
+    """The members of a wire object, without those that are `None`."""
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def expect(value: object, kind: type, what: str) -> None:

@@ -13,6 +13,7 @@ import binascii
 from collections.abc import Sequence
 
 from ..errors import InvalidParamsError
+from ..foreign_text import safe_repr
 
 
 def cursor_after(kind: str, key: str) -> str:
@@ -48,4 +49,6 @@ def _position(kind: str, keys: Sequence[str], cursor: str) -> int:
             return keys.index(key) + 1
     except (binascii.Error, ValueError):
         pass
-    raise InvalidParamsError(f"cursor: expected one that this list gave out, got {cursor[:100]!r}")
+    raise InvalidParamsError(
+        f"cursor: expected one that this list gave out, got {safe_repr(cursor)}"
+    )

@@ -17,7 +17,7 @@ from .._wire import is_many, is_object, to_builtins
 from ..errors import InvalidParamsError
 from . import calls, docstrings, shapes, signatures
 from .asking.inputs import InputRequired
-from .content import Icon, Message
+from .content import Icon, Message, present
 from .context import Context
 
 _NO_ARGUMENTS: Mapping[str, str] = {}
@@ -66,15 +66,14 @@ class Prompt:
         self._call = calls.caller(function)
         self.arguments = tuple(self._signature.parameters)
         self._description = description or docstrings.paragraph(inspect.getdoc(function))
-        listed: dict[str, Any] = {
-            "name": self.name,
-            "title": title,
-            "description": self._description,
-            "arguments": [_argument(p) for p in self._signature.parameters.values()] or None,
-            "icons": [to_builtins(icon) for icon in icons] or None,
-            "_meta": dict(meta) if meta else None,
-        }
-        self._listed = {key: value for key, value in listed.items() if value is not None}
+        self._listed = present(
+            name=self.name,
+            title=title,
+            description=self._description,
+            arguments=[_argument(p) for p in self._signature.parameters.values()] or None,
+            icons=[to_builtins(icon) for icon in icons] or None,
+            _meta=dict(meta) if meta else None,
+        )
 
     def listed(self, structured: str) -> dict[str, Any]:
         """The prompt as `prompts/list` shows it, the same whatever the revision."""

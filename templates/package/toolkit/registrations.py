@@ -59,6 +59,7 @@ class Registrations:
                 input_schema=input_schema,
                 output_schema=output_schema,
                 names=names,
+                validation_seconds=self._toolkit.settings.validation_seconds,
             )
             self._toolkit.tools.add(tool.name, tool)
             return function

@@ -15,14 +15,17 @@ from .. import server
 from .._wire import to_builtins
 from ..channel import Channel
 from ..core.lifecycle import Description
+from ..core.subscriptions import RESOURCE_UPDATED
 from ..exchange import Exchange
 from ..extensions import CAPABILITY, check_extensions
 from ..facts import Revision
+from ..json_schema import VALIDATION_SECONDS
+from ..peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ..revisions import REVISIONS
-from .application import RESOURCE_UPDATED, Settings, Toolkit
+from .application import Settings, Toolkit
 from .asking.means import Means, StateKey
-from .caching import CacheHint, Listed, hints_of
-from .content import Icon
+from .caching import Cacheable, CacheHint, hints_of
+from .content import Icon, present
 from .mounts import Handlers, Mounts
 from .registrations import Registrations
 
@@ -70,9 +73,16 @@ class Server(Registrations):
             restarted. With more than one process, set it.
         state_seconds: How long the client may take for its answers.
         drain: Seconds that requests being served may still take once a client is gone.
+        validation_seconds: How long the arguments of a tool, and then its result, may be held
+            against a JSON Schema that was given for them. Other calls go on meanwhile.
+        max_concurrent_requests: Handlers that one client may have waiting at a time, over standard
+            streams and channels of one's own; over HTTP `Limits` say it. At the limit nothing more
+            is read until one has ended; requests that come while a handler waits for the client's
+            own answers are refused.
 
     Raises:
-        ValueError: No name, a page size below one, a short key, no time, or no proper extension.
+        ValueError: No name, a page size or a limit below one, a short key, no time, or no proper
+            extension.
     """
 
     def __init__(
@@ -93,18 +103,22 @@ class Server(Registrations):
         lifespan: Lifespan | None = None,
         handlers: Sequence[Handlers] = (),
         capabilities: Mapping[str, Any] | None = None,
-        cache: CacheHint | Mapping[Listed, CacheHint] | None = None,
+        cache: CacheHint | Mapping[Cacheable, CacheHint] | None = None,
         state_key: StateKey | None = None,
         state_seconds: float = 1800.0,
         drain: float = 5.0,
+        validation_seconds: float = VALIDATION_SECONDS,
+        max_concurrent_requests: int = CONCURRENT_REQUESTS,
     ) -> None:
+        check_concurrent_requests(max_concurrent_requests)
         if capabilities and CAPABILITY in capabilities:
             check_extensions(capabilities, REVISIONS.newest().facts)
         self._lifespan = lifespan
         self._drain = drain
+        self._max_concurrent_requests = max_concurrent_requests
         self._sessions = server.Sessions()
         settings = Settings(
-            info=_present(
+            info=present(
                 name=name,
                 title=title,
                 version=version,
@@ -122,6 +136,7 @@ class Server(Registrations):
             mounts=Mounts(handlers),
             means=Means(name, state_key, state_seconds),
             cache=hints_of(cache),
+            validation_seconds=validation_seconds,
         )
         super().__init__(Toolkit(settings, self._sessions.announce))
         self.handle = self._toolkit.handle
@@ -253,9 +268,6 @@ class Server(Registrations):
             drain=self._drain,
             lifespan=nullcontext if lifespan is None else partial(lifespan, self),
             use_state=kit.state.set,
+            max_concurrent_requests=self._max_concurrent_requests,
             marks_of=kit.marks_of,
         )
-
-
-def _present(**members: Any) -> dict[str, Any]:
-    return {name: value for name, value in members.items() if value is not None}

@@ -14,11 +14,11 @@ from typing import Any, Literal, TypeAlias
 from .._wire import to_builtins
 from ..errors import InvalidParamsError, ProtocolError, ToolError
 from ..exchange import Exchange
-from ..json_schema import Complaint, validator
+from ..json_schema import VALIDATION_SECONDS, Complaint, Deadline, complaint_in_time, validator
 from ..marks import marks_of
 from . import calls, docstrings, outputs, schemas, signatures
 from .asking.inputs import InputRequired
-from .content import Icon, ToolAnnotations
+from .content import Icon, ToolAnnotations, present
 from .context import Context
 from .shapes import ToolShape
 
@@ -44,6 +44,8 @@ class Tool:
         input_schema: JSON Schema of the arguments, instead of one from the signature.
         output_schema: JSON Schema of the structured result, or `None` for no such result.
         names: Further names that the annotations may use.
+        validation_seconds: How long arguments, and then the result, may be held against a schema
+            that was given. It happens in the event loop only while it takes some milliseconds.
 
     Attributes:
         marks: Paths of the arguments that HTTP headers repeat, each with its mark.
@@ -67,6 +69,7 @@ class Tool:
         input_schema: Mapping[str, Any] | None = None,
         output_schema: Mapping[str, Any] | FromSignature | None = FROM_SIGNATURE,
         names: Mapping[str, Any] | None = None,
+        validation_seconds: float = VALIDATION_SECONDS,
     ) -> None:
         self.name = name if name is not None else calls.source_name(function)
         self.label = f"tool {self.name!r}"
@@ -77,11 +80,12 @@ class Tool:
         self._signature = signatures.read(function, self.label, names)
         self._context = self._signature.context
         self._complaint: Complaint | None = None
-        schema = self._inputs(input_schema, function)
+        self._validation_seconds = validation_seconds
+        schema = self._inputs(input_schema)
         self.marks = marks_of(schema)
         self._output = self._outputs(output_schema)
         self._call = calls.caller(function)
-        self._listed = _given(
+        self._listed = present(
             name=self.name,
             title=title,
             description=description or docstrings.paragraph(inspect.getdoc(function)),
@@ -117,8 +121,12 @@ class Tool:
             InvalidParamsError: The arguments do not fit, and the revision wants that as an error.
             ProtocolError: The tool raised it.
         """
+        given = arguments or _NO_ARGUMENTS
         try:
-            bound = self._bind(arguments or _NO_ARGUMENTS)
+            if self._complaint is None:
+                bound = self._signature.bind(given)
+            else:
+                bound = await self._held(given, self._complaint)
         except ValueError as error:
             return self._refused(str(error), context.exchange, shape)
         if self._context is not None:
@@ -129,7 +137,10 @@ class Tool:
                 return shape.text(value)
             if isinstance(value, InputRequired):
                 return value
-            return shape.full(*self._output.results(value))
+            results = self._output.results(value)
+            if self._output.complaint is not None:
+                await self._output.check(results[1], self._deadline())
+            return shape.full(*results)
         except ToolError as error:
             return shape.failure(str(error))
         except ProtocolError:
@@ -144,17 +155,17 @@ class Tool:
             raise InvalidParamsError(text)
         return shape.failure(text)
 
-    def _bind(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        if self._complaint is None:
-            return self._signature.bind(arguments)
-        wrong = self._complaint(arguments)
+    async def _held(self, arguments: Mapping[str, Any], complaint: Complaint) -> dict[str, Any]:
+        """The arguments, if they are as the schema has them that was given."""
+        wrong = await complaint_in_time(complaint, arguments, self._deadline())
         if wrong:
             raise ValueError(wrong)
         return dict(arguments)
 
-    def _inputs(
-        self, given: Mapping[str, Any] | None, function: Callable[..., Any]
-    ) -> Mapping[str, Any]:
+    def _deadline(self) -> Deadline:
+        return Deadline.after(self._validation_seconds, "validation_seconds of the server")
+
+    def _inputs(self, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
         if given is None:
             if self._signature.open:
                 raise TypeError(f"{self.label}: **kwargs needs an input_schema")
@@ -182,7 +193,3 @@ class Tool:
         if isinstance(given, str):
             return outputs.from_annotation(self._signature.returns, self.label)
         return outputs.from_schema(given)
-
-
-def _given(**members: Any) -> dict[str, Any]:
-    return {name: value for name, value in members.items() if value is not None}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from anyio import Event
 
@@ -14,53 +15,72 @@ from ..channel import RequestId
 from ..errors import ConnectionClosedError, EndOfChannel
 from ..wakeup import Wakeup, wakeup_type
 
+Item = TypeVar("Item")
+
 BUFFERED_MESSAGES = 256
 """Messages that may lie unread in one direction before `send` waits."""
 
 
-class _Pipe:
-    """One direction: a bounded queue with one reader and any number of writers."""
+class Pipe(Generic[Item]):
+    """One direction: a bounded queue with one reader and any number of writers.
+
+    Args:
+        limit: Items that may lie unread before `wait_for_room` waits.
+
+    Attributes:
+        queue: What lies unread.
+        closed: Whether nothing more is let in.
+    """
 
     __slots__ = ("_limit", "_new_wakeup", "_reader", "_room", "closed", "queue")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int = BUFFERED_MESSAGES) -> None:
         self._limit = limit
         self._reader: Wakeup | None = None
         self._room: Event | None = None
         self._new_wakeup: Callable[[], Wakeup] | None = None  # what fits the reader's loop
-        self.queue: deque[bytes] = deque()
+        self.queue: deque[Item] = deque()
         self.closed = False
 
     @property
     def is_full(self) -> bool:
+        """Whether a writer has to wait; nobody has for what is closed."""
         return len(self.queue) >= self._limit and not self.closed
 
     async def wait_for_room(self) -> None:
+        """Wait while it is full."""
         while self.is_full:
             if self._room is None:
                 self._room = Event()
             await self._room.wait()
 
-    async def wait_for_message(self) -> None:
+    async def wait_for_item(self) -> None:
+        """Wait until something is put in, or it is closed."""
         if self._new_wakeup is None:
             self._new_wakeup = wakeup_type()
         self._reader = self._new_wakeup()
         await self._reader.wait()
 
-    def put(self, message: bytes) -> None:
+    def put(self, item: Item) -> None:
+        """Add something, full or not.
+
+        Raises:
+            ConnectionClosedError: It is closed.
+        """
         if self.closed:
             raise ConnectionClosedError("the channel is closed; nothing more can be sent")
-        self.queue.append(message)
+        self.queue.append(item)
         if self._reader is not None:
             self._reader.set()
             self._reader = None
 
-    def take(self) -> bytes:
-        message = self.queue.popleft()
+    def take(self) -> Item:
+        """The oldest of what lies here."""
+        item = self.queue.popleft()
         if self._room is not None:
             self._room.set()
             self._room = None
-        return message
+        return item
 
     def close(self) -> None:
         """Let nothing more in; what lies here can still be read."""
@@ -82,7 +102,7 @@ class MemoryChannel:
 
     __slots__ = ("_incoming", "_outgoing")
 
-    def __init__(self, incoming: _Pipe, outgoing: _Pipe) -> None:
+    def __init__(self, incoming: Pipe[bytes], outgoing: Pipe[bytes]) -> None:
         self._incoming = incoming
         self._outgoing = outgoing
 
@@ -96,7 +116,7 @@ class MemoryChannel:
         while not incoming.queue:
             if incoming.closed:
                 raise EndOfChannel("the other end closed the channel")
-            await incoming.wait_for_message()
+            await incoming.wait_for_item()
         return incoming.take()
 
     async def send(self, message: bytes, about: RequestId | None = None) -> None:
@@ -121,5 +141,6 @@ def memory_pair(limit: int = BUFFERED_MESSAGES) -> tuple[MemoryChannel, MemoryCh
     Args:
         limit: Messages that may lie unread in one direction before `send` waits.
     """
-    there, back = _Pipe(limit), _Pipe(limit)
+    there: Pipe[bytes] = Pipe(limit)
+    back: Pipe[bytes] = Pipe(limit)
     return MemoryChannel(back, there), MemoryChannel(there, back)

@@ -7,7 +7,6 @@ whatever the event loop is doing, and one waits for its end. Closing runs in the
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -21,9 +20,16 @@ from anyio import CancelScope, Event, Lock, create_task_group, from_thread, move
 from anyio.lowlevel import EventLoopToken, checkpoint, current_token
 
 from ..channel import RequestId
-from ..errors import ConnectionClosedError, EndOfChannel, ServerStartError, TransportError
+from ..errors import (
+    ConnectionClosedError,
+    EndOfChannel,
+    ServerStartError,
+    TransportError,
+    last_lines,
+)
+from ..foreign_text import safe_repr
 from ..framing.lines import MESSAGE_LIMIT
-from .descriptors import open_sink, open_source
+from .descriptors import open_sink, open_source, unread
 from .lines import LineChannel
 from .process_tree import ProcessTree
 
@@ -62,6 +68,10 @@ class Patience:
     after_kill: float = 1.0
 
 
+BRIEF = Patience(0.5, 1.0, 1.0)
+"""For a server without a session, which has nothing to bring to an end."""
+
+
 def to_stderr(text: str) -> None:
     """Pass one line of a server's standard error on to our own."""
     if sys.stderr is not None:
@@ -93,28 +103,70 @@ async def open_process(
 
     Raises:
         ServerStartError: The command could not be started.
+        ValueError: The command is none, or has what no command, directory or variable may have.
 
     Source: basic/transports (stdio).
     """
     if isinstance(argv, str) or not argv:
-        raise ValueError(f"expected a command as a sequence of arguments, came {argv!r}")
+        from ..command_masking import masked_command
+
+        came = f"the text {masked_command(argv.split())!r}" if isinstance(argv, str) else "none"
+        raise ValueError(f"expected a command as a sequence of arguments, came {came}")
     await checkpoint()
+    try:
+        return _started(argv, env, cwd, on_stderr, limit, patience or Patience())
+    except OSError as error:
+        raise ServerStartError(argv, None, (), _why_not(error)) from error
+    except RuntimeError as error:
+        raise ServerStartError(argv, None, (), str(error)) from error
+    except ValueError as error:
+        raise ValueError(
+            "expected a command, a directory and variables that the system takes, "
+            f"came {safe_repr(argv)}: {error}"
+        ) from error
+
+
+def _started(
+    argv: Sequence[str],
+    env: Mapping[str, str] | None,
+    cwd: str | os.PathLike[str] | None,
+    on_stderr: Callable[[str], object] | None,
+    limit: int,
+    patience: Patience,
+) -> ProcessChannel:
+    """Start a server; if that fails in any way, nothing stays open and no process is left.
+
+    Raises:
+        OSError: The system refuses.
+        RuntimeError: It gives no threads.
+        ValueError: It takes no such arguments.
+    """
+    environment = _environment(env)
     theirs, ours = _pipes()
     try:
         tree = ProcessTree(
             argv,
-            env=_environment(env),
+            env=environment,
             cwd=cwd,
             stdin=theirs.stdin,
             stdout=theirs.stdout,
             stderr=theirs.stderr,
         )
-    except OSError as error:
+    except BaseException:
         ours.close()
-        raise ServerStartError(argv, None, (), _why_not(error)) from error
+        raise
     finally:
         theirs.close()
-    return ProcessChannel(argv, tree, ours, limit, on_stderr, patience or Patience())
+    channel = ProcessChannel(argv, tree, ours, limit, on_stderr, patience)
+    try:
+        channel.watch()
+    except BaseException:
+        tree.kill()
+        tree.wait()
+        tree.reap()
+        channel.forget(ours)
+        raise
+    return channel
 
 
 class ProcessChannel:
@@ -123,6 +175,7 @@ class ProcessChannel:
     Attributes:
         argv: The command.
         pid: Number of the process; on POSIX also of its process group.
+        patience: How long closing waits; what counts is what it is then.
 
     Source: basic/transports (stdio).
     """
@@ -140,19 +193,36 @@ class ProcessChannel:
         self.pid = tree.pid
         self._tree = tree
         self._output = open_source(ends.stdout)
+        self._input = ends.stdin
+        self._sent = 0
+        self._took_input = False
         self._lines = LineChannel(self._output, open_sink(ends.stdin), limit)
         self._stderr = _StderrTail(ends.stderr, pass_on)
-        self._patience = patience
+        self.patience = patience
         self._spoke = False
         self._closed = False
         self._exited = Event()
         self._closing = Lock()
         self._output_ended = ThreadEvent()
-        watcher = Thread(
+
+    def watch(self) -> None:
+        """Start the threads that watch the process.
+
+        Raises:
+            RuntimeError: The system gives none.
+        """
+        self._stderr.thread.start()
+        self._tree.watchers = (self._stderr.thread,)
+        Thread(
             target=self._watch, args=(current_token(),), name="mcp server exit", daemon=True
-        )
-        watcher.start()
-        tree.watchers = (self._stderr.thread,)
+        ).start()
+
+    def forget(self, ends: _Ends) -> None:
+        """Close what nothing was read from or written to; the process has ended."""
+        os.close(ends.stdin)
+        os.close(ends.stdout)
+        if not self._tree.watchers:  # otherwise a thread closes it
+            self._stderr.stream.close()
 
     @property
     def exit_code(self) -> int | None:
@@ -163,6 +233,16 @@ class ProcessChannel:
     def stderr_tail(self) -> tuple[str, ...]:
         """The last lines that the process wrote to standard error."""
         return tuple(self._stderr.lines)
+
+    @property
+    def took_input(self) -> bool:
+        """Whether the server has read something of what was sent to it, or may have.
+
+        Only some systems can tell; on the others it may have, as soon as something was sent.
+        """
+        if not self._took_input and not self._closed:
+            self._took_input = unread(self._input) < self._sent
+        return self._took_input
 
     async def receive(self) -> bytes:
         """Wait for the next line of the server's standard output, message or not.
@@ -191,6 +271,7 @@ class ProcessChannel:
             await self._lines.send(message)
         except ConnectionClosedError:
             raise await self._end(ConnectionClosedError) from None
+        self._sent += len(message) + 1
 
     async def close(self) -> None:
         """End the server: end of input, then SIGTERM, then SIGKILL, each after a wait.
@@ -198,6 +279,7 @@ class ProcessChannel:
         Signals go to all that the server started, and none is left in the end. Takes at most the
         sum of the waits, cancelled or not.
         """
+        self._took_input = self.took_input  # what is closed can't be asked any more
         self._closed = True
         self._output_ended.set()
         self._lines.end_receiving()
@@ -222,20 +304,20 @@ class ProcessChannel:
 
     async def _end_process(self) -> None:
         for seconds, then in (
-            (self._patience.after_eof, self._tree.terminate),
-            (self._patience.after_terminate, self._tree.kill),
+            (self.patience.after_eof, self._tree.terminate),
+            (self.patience.after_terminate, self._tree.kill),
         ):
             with move_on_after(seconds):
                 await self._exited.wait()
                 return
             then()
-        with move_on_after(self._patience.after_kill):
+        with move_on_after(self.patience.after_kill):
             await self._exited.wait()
 
     async def _end_others(self) -> None:
         self._tree.terminate()
         self._tree.reap()
-        with move_on_after(self._patience.after_terminate):
+        with move_on_after(self.patience.after_terminate):
             pause = 0.001
             while self._tree.others():
                 await sleep(pause)  # the system tells nobody when a group has become empty
@@ -255,10 +337,10 @@ class ProcessChannel:
         if code is not None and not self._spoke:
             return ServerStartError(self.argv, code, self.stderr_tail)
         how = "closed its output" if code is None else f"ended with exit code {code}"
-        text = f"server {shlex.join(self.argv)!r} {how}"
-        if self.stderr_tail:
-            text += "; last lines on stderr:\n  " + "\n  ".join(self.stderr_tail)
-        return kind(text)
+        from ..command_masking import masked_command
+
+        text = f"server {masked_command(self.argv)!r} {how}"
+        return kind("; ".join([text, *last_lines(self.stderr_tail)]))
 
     def _watch(self, token: EventLoopToken) -> None:
         self._tree.wait()
@@ -275,15 +357,14 @@ class _StderrTail:
     def __init__(self, fd: int, pass_on: Callable[[str], object] | None) -> None:
         self.lines: deque[str] = deque(maxlen=TAIL_LINES)
         self.ended = Event()
-        self._fd = fd
+        self.stream = os.fdopen(fd, "rb")
         self._pass_on = pass_on
         self.thread = Thread(
             target=self._pump, args=(current_token(),), name="mcp server stderr", daemon=True
         )
-        self.thread.start()
 
     def _pump(self, token: EventLoopToken) -> None:
-        with os.fdopen(self._fd, "rb") as stream:
+        with self.stream as stream:
             while piece := stream.readline(_LINE_BYTES):
                 self._take(piece.decode(errors="replace").rstrip("\r\n"))
         with suppress(RuntimeError):  # the event loop is gone, and with it who would be told
@@ -312,10 +393,20 @@ class _Ends(NamedTuple):
 
 
 def _pipes() -> tuple[_Ends, _Ends]:
-    """The server's ends and ours."""
-    their_stdin, stdin = os.pipe()
-    stdout, their_stdout = os.pipe()
-    stderr, their_stderr = os.pipe()
+    """The server's ends and ours.
+
+    Raises:
+        OSError: There are too many open files; those that were opened are closed.
+    """
+    ends: list[int] = []
+    try:
+        for _ in range(3):
+            ends += os.pipe()
+    except OSError:
+        for fd in ends:
+            os.close(fd)
+        raise
+    their_stdin, stdin, stdout, their_stdout, stderr, their_stderr = ends
     return _Ends(their_stdin, their_stdout, their_stderr), _Ends(stdin, stdout, stderr)
 
 

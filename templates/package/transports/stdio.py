@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from io import TextIOWrapper
 from typing import TypeGuard
 
@@ -96,16 +96,29 @@ def open_stdio(limit: int = MESSAGE_LIMIT) -> StdioChannel:
 
     Raises:
         ConnectionClosedError: The process was started without one of the two streams.
+        OSError: It has too many open files; nothing was taken.
     """
     # The interpreter looked when it began; by now other files may have taken the free numbers.
     if sys.__stdin__ is None or sys.__stdout__ is None:
         raise ConnectionClosedError("expected an open standard input and output, came none")
-    saved = os.dup(STDIN), os.dup(STDOUT)
-    lines = LineChannel(open_source(os.dup(STDIN)), _private_sink(STDOUT), limit)
-    _redirect()
+    with ExitStack() as undo:
+        saved = _duplicate(STDIN, undo), _duplicate(STDOUT, undo)
+        private = _duplicate(STDIN, undo)
+        null = os.open(os.devnull, os.O_RDWR)
+        undo.callback(os.close, null)
+        sink = _private_sink(STDOUT)
+        undo.pop_all()
+    lines = LineChannel(open_source(private), sink, limit)
+    _redirect(null)
     # Flushes what was printed before, too: it must not come out on the wire.
     printers = [_Printer(stream) for stream in _printing_streams()]
     return StdioChannel(lines, saved, printers)
+
+
+def _duplicate(fd: int, undo: ExitStack) -> int:
+    duplicate = os.dup(fd)
+    undo.callback(os.close, duplicate)
+    return duplicate
 
 
 def _private_sink(fd: int) -> Sink:
@@ -120,8 +133,7 @@ def _private_sink(fd: int) -> Sink:
     return open_sink(os.dup(fd))
 
 
-def _redirect() -> None:
-    null = os.open(os.devnull, os.O_RDWR)
+def _redirect(null: int) -> None:
     os.dup2(null, STDIN)
     os.dup2(null if sys.__stderr__ is None else STDERR, STDOUT)
     os.close(null)

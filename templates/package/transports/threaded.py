@@ -56,8 +56,9 @@ class ThreadedSource:
 
     async def close(self) -> None:
         """Read no more. The thread, if any, closes the descriptor when its read returns."""
-        if self._thread is None and not self._ended:
+        if self._thread is None and self._fd >= 0:
             os.close(self._fd)
+            self._fd = -1
         self._ended = True
         self._chunks.clear()
         self._room.release()

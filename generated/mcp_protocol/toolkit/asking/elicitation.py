@@ -6,7 +6,7 @@ Source: client/elicitation.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
@@ -14,11 +14,12 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ... import forms
-from ..._wire import UNSET, convert, is_object
-from ...addresses import is_url
+from ..._wire import UNSET, convert, error_text, is_object
+from ...addresses import LOOPBACK, WEB_SCHEMES, url_complaint
 from ...errors import INVALID_PARAMS, LocalProtocolError, RemoteProtocolError
 from ...exchange import Exchange
 from ...facts import Method, Revision
+from ...foreign_text import safe_repr
 from .. import shapes
 from . import form_fields
 from .dialogue import Dialogue, Question, askable
@@ -28,7 +29,6 @@ from .out_of_band import Elicitations, URLElicitationRequiredError
 
 METHOD = "elicitation/create"
 _WORD = "elicitation"
-_HERE = frozenset({"localhost", "127.0.0.1", "::1"})
 
 Content = TypeVar("Content")
 _logger = logging.getLogger(__name__)
@@ -78,6 +78,7 @@ class Form:
         self._kind = kind
         self._schema: Mapping[str, Any] | None = None
         self._fields: Sequence[FormField] = ()
+        self._shapes: dict[str, Mapping[str, Any]] = {}
         if is_object(kind):
             self._schema = dict(kind)
         else:
@@ -92,12 +93,16 @@ class Form:
         Raises:
             LocalProtocolError: The revision has no such form.
         """
+        known = self._shapes.get(revision.name)
+        if known is not None:
+            return known
         made = self._schema or _object(
             {field.name: _fitted(field, row, revision) for field in self._fields}, self._fields
         )
         wrong = shapes.refusal(made, _form_type(row)) or forms.form_complaint(made)
         if wrong:
             raise LocalProtocolError(f"{METHOD}: no form in {revision.name}: {wrong}")
+        self._shapes[revision.name] = made
         return made
 
     def content(self, wire: Mapping[str, Any]) -> Any:
@@ -114,7 +119,7 @@ class Form:
             try:
                 return convert(self._filled(wire), self._kind)
             except msgspec.ValidationError as error:
-                wrong = str(error)
+                wrong = error_text(error)
         raise RemoteProtocolError(f"{METHOD}: content: {wrong}", code=INVALID_PARAMS)
 
     def _filled(self, wire: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,6 +162,7 @@ def url_question(
     identifier: str | None,
     exchange: Exchange,
     elicitations: Elicitations,
+    schemes: Collection[str] = WEB_SCHEMES,
 ) -> Question:
     """The question whether the user goes to a page, in the shape of the request's revision.
 
@@ -166,12 +172,13 @@ def url_question(
         identifier: The elicitation's id, for revisions that have one; `None` for a fresh one.
         exchange: The request.
         elicitations: Where the id is kept.
+        schemes: The schemes that the address may have.
 
     Raises:
         MissingCapabilityError: The client did not declare that it opens pages.
-        ValueError: Not a URL, or the id is that of another elicitation.
+        ValueError: Not a URL of such a scheme, or the id is that of another elicitation.
     """
-    params = {"mode": "url", "message": message, "url": _checked(url)}
+    params = _page(message, url, schemes)
     row = askable(exchange, METHOD, _WORD, params)
     if _has_ids(row):
         params["elicitationId"] = elicitations.begin(exchange, url, identifier)
@@ -197,16 +204,15 @@ def required(
         MissingCapabilityError: The client did not declare that it opens pages.
         ValueError: Not a URL, or the id is that of another elicitation.
     """
-    facts = exchange.revision.facts
-    asked: dict[str, Any] = {}
-    for at, each in enumerate(error.elicitations, 1):
-        askable(exchange, METHOD, _WORD, {"mode": "url"})
-        params = {"mode": "url", "message": each.message, "url": _checked(each.url)}
-        asked[f"{_WORD}-{at}"] = {"method": METHOD, "params": params}
-        if facts.errors.url_elicitation_required is not None:
-            elicitations.begin(exchange, each.url, each.elicitation_id)
-    if facts.errors.url_elicitation_required is not None:
+    askable(exchange, METHOD, _WORD, {"mode": "url"})
+    if exchange.revision.facts.errors.url_elicitation_required is not None:
+        for each in error.elicitations:
+            elicitations.begin(exchange, _checked(each.url, each.schemes), each.elicitation_id)
         raise error
+    asked = {
+        f"{_WORD}-{at}": {"method": METHOD, "params": _page(each.message, each.url, each.schemes)}
+        for at, each in enumerate(error.elicitations, 1)
+    }
     return dialogue.sealed(InputRequired(asked, dialogue.state))
 
 
@@ -235,12 +241,19 @@ def answer_of(
             )
 
 
-def _checked(url: str) -> str:
-    if not is_url(url):
-        raise ValueError(f"url: expected a URL with a host, got {url!r}")
+def _page(message: str, url: str, schemes: Collection[str]) -> dict[str, Any]:
+    return {"mode": "url", "message": message, "url": _checked(url, schemes)}
+
+
+def _checked(url: str, schemes: Collection[str]) -> str:
+    wrong = url_complaint(url, schemes)
+    if wrong is not None:
+        raise ValueError(f"url: {wrong} (schemes=)")
     place = urlsplit(url)
-    if place.scheme.lower() != "https" and place.hostname not in _HERE:
-        _logger.warning("url: expected https, since what users do there matters, got %r", url)
+    if place.scheme.lower() != "https" and place.hostname not in LOOPBACK:
+        _logger.warning(
+            "url: expected https, since what users do there matters, got %s", safe_repr(url)
+        )
     return url
 
 

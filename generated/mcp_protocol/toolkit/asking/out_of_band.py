@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Collection
 
 import msgspec
 
+from ...addresses import WEB_SCHEMES
 from ...errors import ProtocolError, TransportError
 from ...exchange import Exchange, Messenger
+from ...foreign_text import safe_repr
 
 COMPLETE = "notifications/elicitation/complete"
 REQUIRED = -32042
@@ -29,11 +32,13 @@ class URLElicitation(msgspec.Struct, frozen=True):
         message: Why.
         url: Its address; it holds no secret.
         elicitation_id: Id in revisions that have one; made if `None`.
+        schemes: Schemes that the address may have; most clients open http and https alone.
     """
 
     message: str
     url: str
     elicitation_id: str | None = None
+    schemes: Collection[str] = WEB_SCHEMES
 
 
 class URLElicitationRequiredError(ProtocolError):
@@ -93,7 +98,9 @@ class Elicitations:
         asked, known_url = self._asked.pop(identifier, (None, url))
         if asked is not None and (asked() is not exchange.peer or known_url != url):
             self._asked[identifier] = (asked, known_url)
-            raise ValueError(f"elicitation_id {identifier!r} is that of another elicitation")
+            raise ValueError(
+                f"elicitation_id {safe_repr(identifier)} is that of another elicitation"
+            )
         self._asked[identifier] = (weakref.ref(exchange.peer), url)
         if len(self._asked) > LIMIT:
             del self._asked[next(iter(self._asked))]

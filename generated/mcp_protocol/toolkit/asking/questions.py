@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ..._wire import UNSET
+from ...addresses import WEB_SCHEMES
 from ...exchange import Exchange
 from .means import Means
 from .out_of_band import URLElicitationRequiredError
@@ -142,6 +143,7 @@ class Questions:
         url: str,
         *,
         elicitation_id: str | None = None,
+        schemes: Collection[str] = WEB_SCHEMES,
         key: str | None = None,
         timeout: float | None = None,
     ) -> Accepted[None] | Declined | Cancelled:
@@ -155,11 +157,12 @@ class Questions:
             message: Why.
             url: The page. It holds no secret, and is the same each time (see `once`).
             elicitation_id: Id in revisions that have one; made if not given.
+            schemes: Schemes that the address may have; most clients open http and https alone.
             key: Name for the question, where the client is to see one.
             timeout: Seconds to wait where a request is sent; `None` for no limit.
 
         Raises:
-            ValueError: Not a URL, or the id is in use.
+            ValueError: Not a URL of such a scheme, or the id is in use.
             MissingCapabilityError: The client did not declare URLs; nothing was sent.
             LocalProtocolError: Nobody can be asked here.
             RemoteError: The client refused.
@@ -170,7 +173,9 @@ class Questions:
         from . import elicitation
 
         known = self._means.elicitations
-        question = elicitation.url_question(message, url, elicitation_id, self.exchange, known)
+        question = elicitation.url_question(
+            message, url, elicitation_id, self.exchange, known, schemes
+        )
         wire = await self.dialogue.ask(question, key, timeout)
         return elicitation.answer_of(wire, lambda _: None)
 

@@ -17,6 +17,7 @@ from urllib.request import url2pathname
 import msgspec
 
 from ..._wire import convert
+from ...foreign_text import safe_repr
 from .dialogue import Question
 
 QUESTION = Question("roots/list", None, "roots", repeats=False)
@@ -44,7 +45,7 @@ class Root(msgspec.Struct, frozen=True):
         """
         place = urlsplit(self.uri)
         if place.scheme != "file":
-            raise ValueError(f"expected a file:// URI, got {self.uri!r}")
+            raise ValueError(f"expected a file:// URI, got {safe_repr(self.uri)}")
         return Path(url2pathname(place.path))
 
     def contains(self, path: str | os.PathLike[str]) -> bool:

@@ -9,18 +9,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ...facts import Revision
-from ...framing.fields import JSON
-from ...framing.sse import MEDIA_TYPE
 from .outgoing import INITIALIZE, Outgoing, ParamHeaders, request_fields
-from .requests import HttpRequests
+from .requests import LISTENING, POSTED, HttpRequests
 from .response import Response, shown
 from .session import HttpSession
 
 if TYPE_CHECKING:
     import httpx2
-
-_POSTED: Mapping[str, str] = {"Accept": f"{JSON}, {MEDIA_TYPE}", "Content-Type": JSON}
-_LISTENING: Mapping[str, str] = {"Accept": MEDIA_TYPE, "Cache-Control": "no-store"}
 
 
 class Endpoint:
@@ -53,11 +48,11 @@ class Endpoint:
     async def post(self, message: Outgoing, session: HttpSession | None) -> Response:
         """Post a message; see `HttpRequests.open`."""
         own = self._stateless(message) if session is None else session.fields()
-        return await self.requests.open("POST", self.url, {**_POSTED, **own}, message.body)
+        return await self.requests.open("POST", self.url, {**POSTED, **own}, message.body)
 
     async def get(self, session: HttpSession, last_event_id: str | None) -> Response:
         """Ask for a stream of events: what follows an event, or what comes from now on."""
-        fields = {**_LISTENING, **session.fields()}
+        fields = {**LISTENING, **session.fields()}
         name = session.facts.headers.last_event_id
         if name is not None and last_event_id:
             fields[name] = last_event_id

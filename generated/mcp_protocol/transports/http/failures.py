@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies
 
 from ...errors import AnswerLostError, ConnectFailedError, LocalProtocolError
+from ...foreign_text import safe_text
 from .response import shown
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def has_proxy(scheme: str) -> bool:
 def reason_of(error: Exception) -> str:
     """The reason for a failure, as the operating system or TLS gives it, if it was one of those."""
     reasons = dict.fromkeys(_words(cause) for cause in _causes(error))
-    return "; ".join(reasons) or str(error) or type(error).__name__
+    return "; ".join(reasons) or safe_text(str(error)) or type(error).__name__
 
 
 def _causes(error: BaseException | None) -> Iterator[OSError]:
@@ -113,7 +114,7 @@ def _words(error: OSError) -> str:
     number = error.errno or 0
     if number in errno.errorcode and not isinstance(error, ssl.SSLError) and os.name == "posix":
         return os.strerror(number)  # elsewhere the numbers of sockets have no names
-    return error.strerror or str(error)
+    return safe_text(error.strerror or str(error))
 
 
 def _asked(error: Exception, url: httpx2.URL) -> httpx2.URL:

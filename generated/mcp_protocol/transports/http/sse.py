@@ -22,15 +22,16 @@ from ...errors import (
     RemoteProtocolError,
 )
 from ...facts import Revisions, has_streamable_http
-from ...framing.fields import JSON
+from ...foreign_text import safe_repr, safe_text
 from ...framing.lines import TooLong
 from ...framing.sse import ENDPOINT, MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
 from .inbox import Inbox
 from .incoming import answers_in
 from .outgoing import INITIALIZE, Outgoing
+from .posting import TAKING_SECONDS, Posting
 from .quiet import Secrets
-from .requests import HttpRequests
-from .response import Response, kind_of, same_origin, shown, unexpected
+from .requests import LISTENING, POSTED, HttpRequests
+from .response import Response, kind_of, same_origin, shown
 from .session import session_of
 from .sessions import StartSoon
 
@@ -42,13 +43,7 @@ logger = logging.getLogger(__name__.partition(".")[0])
 ENDPOINT_SECONDS = 5.0
 """How long a server may take to name the address."""
 
-TAKING_SECONDS = 30.0
-"""How long a server may take to accept a message; the answer comes on the stream."""
-
 _REFUSALS = range(300, 500)  # the statuses that may say that there is no such stream
-
-_POSTED: Mapping[str, str] = {"Accept": f"{JSON}, {MEDIA_TYPE}", "Content-Type": JSON}
-_LISTENING: Mapping[str, str] = {"Accept": MEDIA_TYPE, "Cache-Control": "no-store"}
 
 
 class HttpWithSse:
@@ -83,7 +78,7 @@ class HttpWithSse:
         self._agreed: Mapping[str, str] = {}
         self._secrets = Secrets()
         self._reading = anyio.CancelScope()
-        self._posting: set[anyio.CancelScope] = set()
+        self._posting = Posting()
 
     async def open(self) -> None:
         """Open the stream, unless it is, and wait until it has named the address.
@@ -121,22 +116,10 @@ class HttpWithSse:
         assert self._endpoint is not None
         if message.method == INITIALIZE:
             self._initialize = message
-        limit = anyio.current_time() + TAKING_SECONDS
-        with anyio.CancelScope(deadline=limit) as scope:
-            self._posting.add(scope)
-            try:
-                fields = {**_POSTED, **self._agreed}
-                response = await self._requests.open("POST", self._endpoint, fields, message.body)
-                await self._requests.discard(response)
-                return
-            finally:
-                self._posting.discard(scope)
-        if anyio.current_time() >= limit:
-            raise AnswerLostError(
-                f"{shown(self._endpoint)}: {message.what} was not accepted "
-                f"within {TAKING_SECONDS:g} s"
-            )
-        raise ConnectionClosedError("the connection is closed")
+        with self._posting.within(TAKING_SECONDS, message, self._endpoint):
+            fields = {**POSTED, **self._agreed}
+            response = await self._requests.open("POST", self._endpoint, fields, message.body)
+            await self._requests.discard(response)
 
     def abandon(self, identifier: RequestId) -> None:
         """Nothing: all requests share the stream."""
@@ -144,23 +127,21 @@ class HttpWithSse:
     async def end(self) -> None:
         """Close the stream, which ends the session."""
         self._reading.cancel()
-        for scope in self._posting:
-            scope.cancel()
+        self._posting.give_up()
         self._secrets.clear()
 
     async def _asked(self) -> Response:
         """Ask for the stream."""
         expected = f"a stream of events{self._only}"
         try:
-            response = await self._requests.open("GET", self._url, _LISTENING)
+            response = await self._requests.open("GET", self._url, LISTENING)
         except HttpStatusError as refusal:
             if refusal.status in _REFUSALS and not refusal.wants_credentials:
                 raise refusal.with_more(f"expected {expected}") from None
             raise
         if kind_of(response) == MEDIA_TYPE:
             return response
-        await self._requests.discard(response)
-        raise unexpected(response, expected)
+        raise await self._requests.unexpected(response, expected)
 
     async def _read(self, response: Response) -> None:
         decoder = EventDecoder(self._requests.limit)
@@ -179,7 +160,7 @@ class HttpWithSse:
                 self._refusal = error
             except Exception as error:
                 logger.exception("the stream of events failed")
-                ended = f"the stream of events failed: {error}"
+                ended = f"the stream of events failed: {safe_text(str(error))}"
             if self._endpoint is None:
                 self._refusal = self._refusal or RemoteProtocolError(
                     f"{shown(self._url)}: expected an event {ENDPOINT!r} first, but {ended}"
@@ -199,7 +180,7 @@ class HttpWithSse:
             self._note(event.data)
             await self._inbox.put(event.data)
         else:
-            logger.debug("ignored: an event of type %r", event.type)
+            logger.debug("ignored: an event of type %s", safe_repr(event.type))
 
     def _named_by(self, event: ServerSentEvent, response: Response) -> httpx2.URL:
         """The address to post to.
@@ -209,14 +190,15 @@ class HttpWithSse:
         """
         if event.type != ENDPOINT:
             raise RemoteProtocolError(
-                f"{shown(self._url)}: expected an event {ENDPOINT!r} first, came {event.type!r}"
+                f"{shown(self._url)}: expected an event {ENDPOINT!r} first, "
+                f"came {safe_repr(event.type)}"
             )
         text = event.data.decode(errors="replace").strip()
         endpoint = self._requests.joined(response.url, text)
         if endpoint is None or not same_origin(response.url, endpoint):
             raise RemoteProtocolError(
                 f"{shown(self._url)}: expected an address of the same origin to post to, "
-                f"came {text.partition('?')[0]!r:.200}"
+                f"came {safe_repr(text.partition('?')[0])}"
             )
         return endpoint
 

@@ -19,6 +19,7 @@ from msgspec import UNSET, Meta, inspect
 
 from ..._wire import to_builtins
 from ...forms import FORMATS
+from ..content import present
 
 Wire: TypeAlias = dict[str, Any]
 
@@ -191,7 +192,7 @@ def _in_order(node: inspect.Type, written: Sequence[Any]) -> inspect.Type:
 def _text(node: Any, _: Mapping[str, str]) -> list[Wire]:
     if node.pattern is not None:
         raise _NoFieldError("a form has no patterns")
-    return [_given(type="string", minLength=node.min_length, maxLength=node.max_length)]
+    return [present(type="string", minLength=node.min_length, maxLength=node.max_length)]
 
 
 def _number(node: Any, _: Mapping[str, str]) -> list[Wire]:
@@ -202,7 +203,7 @@ def _number(node: Any, _: Mapping[str, str]) -> list[Wire]:
         raise _NoFieldError("a form has bounds that are included: use ge and le")
     least = node.ge if node.gt is None else node.gt + 1
     most = node.le if node.lt is None else node.lt - 1
-    return [_given(type="integer" if whole else "number", minimum=least, maximum=most)]
+    return [present(type="integer" if whole else "number", minimum=least, maximum=most)]
 
 
 def _choice(node: Any, said: Mapping[str, str]) -> list[Wire]:
@@ -226,7 +227,7 @@ def _several(node: Any, said: Mapping[str, str]) -> list[Wire]:
     items: Wire = {"type": "string", "enum": values}
     if named:
         items = {"anyOf": _titled(values, named)}
-    return [_given(type="array", items=items, minItems=node.min_length, maxItems=node.max_length)]
+    return [present(type="array", items=items, minItems=node.min_length, maxItems=node.max_length)]
 
 
 def _titled(values: Sequence[str], said: Mapping[str, str]) -> list[Wire]:
@@ -240,10 +241,6 @@ def _values(node: Any) -> list[str]:
     if not all(isinstance(value, str) for value in values):
         raise _NoFieldError("expected a choice between texts")
     return values
-
-
-def _given(**members: Any) -> Wire:
-    return {name: value for name, value in members.items() if value is not None}
 
 
 def _date(_: Any, __: Mapping[str, str]) -> list[Wire]:

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from ... import conversations
-from ..._wire import convert, is_many, is_object, to_builtins
+from ..._wire import convert, error_text, is_many, is_object, to_builtins
 from ...errors import (
     INVALID_PARAMS,
     LocalProtocolError,
@@ -22,7 +22,7 @@ from ...errors import (
 from ...exchange import Exchange
 from ...facts import Method, Revision
 from .. import shapes
-from ..content import Audio, Content, Image, Message, Text
+from ..content import Audio, Content, Image, Message, Text, Wire
 from .dialogue import Question, askable, check_possible
 
 METHOD = "sampling/createMessage"
@@ -32,11 +32,7 @@ IncludeContext: TypeAlias = Literal["none", "thisServer", "allServers"]
 ToolChoice: TypeAlias = Literal["auto", "required", "none"]
 
 
-class _Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Base: camelCase on the wire, what is `None` stays away."""
-
-
-class ModelPreferences(_Wire, frozen=True):
+class ModelPreferences(Wire, frozen=True):
     """Which model would suit. Advice: the client chooses.
 
     Attributes:
@@ -58,7 +54,7 @@ class ModelPreferences(_Wire, frozen=True):
                 raise ValueError(f"{name}: expected a number from 0 to 1, got {value!r}")
 
 
-class ToolUse(_Wire, frozen=True, tag_field="type", tag="tool_use"):
+class ToolUse(Wire, frozen=True, tag_field="type", tag="tool_use"):
     """What a model wants a tool to do.
 
     Attributes:
@@ -73,7 +69,7 @@ class ToolUse(_Wire, frozen=True, tag_field="type", tag="tool_use"):
     meta: Mapping[str, Any] | None = msgspec.field(name="_meta", default=None)
 
 
-class ToolUseResult(_Wire, frozen=True, tag_field="type", tag="tool_result"):
+class ToolUseResult(Wire, frozen=True, tag_field="type", tag="tool_result"):
     """What a tool gave the model that wanted it.
 
     Attributes:
@@ -182,7 +178,8 @@ def sampled_of(wire: Any) -> Sampled:
             stop_reason=wire.get("stopReason"),
         )
     except (KeyError, msgspec.ValidationError) as error:
-        raise RemoteProtocolError(f"{METHOD}: result: {error}", code=INVALID_PARAMS) from error
+        text = f"{METHOD}: result: {error_text(error)}"
+        raise RemoteProtocolError(text, code=INVALID_PARAMS) from error
 
 
 def _messages(told: Iterable[Said]) -> list[dict[str, Any]]:

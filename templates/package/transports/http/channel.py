@@ -32,6 +32,7 @@ from .requests import HttpRequests, HttpSettings
 from .session import facts_over_http
 from .sse import HttpWithSse
 from .streamable import StreamableHttp
+from .streams import OnStream
 
 if TYPE_CHECKING:
     import httpx2
@@ -62,6 +63,8 @@ class HttpChannel:
         transport: The transport to use; `None` to find out.
         param_headers: Makes the fields that repeat arguments of tools.
         on_renewed: Called when another session was opened in place of a lost one.
+        on_stream: Told why the stream of a session that belongs to no request can't be had again,
+            and by `None` that it is there.
 
     Raises:
         MissingExtraError: httpx2 is not installed.
@@ -76,6 +79,7 @@ class HttpChannel:
         transport: HttpTransport | None = None,
         param_headers: ParamHeaders | None = None,
         on_renewed: Callable[[], None] | None = None,
+        on_stream: OnStream | None = None,
     ) -> None:
         self._requests = HttpRequests(settings)
         self._url: httpx2.URL = self._requests.url(url)
@@ -94,7 +98,7 @@ class HttpChannel:
         else:
             endpoint = Endpoint(self._requests, self._url, param_headers)
             self._way = StreamableHttp(
-                endpoint, revisions, self._inbox, self._start_soon, on_renewed
+                endpoint, revisions, self._inbox, self._start_soon, on_renewed, on_stream
             )
 
     async def run(self) -> None:

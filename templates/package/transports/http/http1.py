@@ -35,6 +35,9 @@ KEPT = 100
 HEAD_LIMIT = 64 * 1024
 """Bytes of a response's head that are taken."""
 
+INFORMATIONAL_LIMIT = 1000
+"""Responses that only say that a request is under way, before the one that answers it."""
+
 _SHOWN = 100  # bytes of what is no HTTP that an error shows
 _AT_ONCE = 16 * 1024  # a connection on which nothing is on its way takes that without a pause
 _LINES = 1000
@@ -254,16 +257,24 @@ class _Connection:
             pass  # it may have been refused, with an answer that can be read
 
     async def head(self) -> h11.Response:
-        """The head of the response, without those that only say that it is under way."""
-        while True:
+        """The head of the response, without those that only say that it is under way.
+
+        Raises:
+            ConnectionError: The server closed instead, or says that for ever.
+        """
+        informational = 0
+        while informational <= INFORMATIONAL_LIMIT:
             event: Any = self._state.next_event()
             if isinstance(event, self._h11.Response):
                 head: h11.Response = event
                 return head
             if event is self._h11.NEED_DATA:
                 await self.receive()
-            elif not isinstance(event, self._h11.InformationalResponse):
+            elif isinstance(event, self._h11.InformationalResponse):
+                informational += 1
+            else:
                 raise ConnectionError("expected a response, came another protocol")
+        raise ConnectionError(f"more than {INFORMATIONAL_LIMIT} informational responses came")
 
     def part(self) -> bytes | None:
         """The next part of the body: `b""` at its end, `None` if more is to come first."""

@@ -9,9 +9,8 @@ and session ids go nowhere else.
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -26,10 +25,13 @@ from ...errors import (
     MissingExtraError,
     RemoteProtocolError,
 )
+from ...foreign_text import safe_text
+from ...framing.fields import JSON
 from ...framing.lines import MESSAGE_LIMIT, TooLong
+from ...framing.sse import MEDIA_TYPE
 from .failures import Httpx2Errors, has_proxy, reason_of
 from .http1 import Http1Client, Http1Response
-from .response import Response, same_origin, shown
+from .response import Response, kind_of, same_origin, shown
 
 if TYPE_CHECKING:
     import httpx2
@@ -37,11 +39,20 @@ if TYPE_CHECKING:
 Fields: TypeAlias = Mapping[str, str]
 """Header fields by name."""
 
-MakeFields: TypeAlias = Callable[[], Fields | Awaitable[Fields]]
-"""Called before each HTTP request for the fields it gets."""
+MakeFields: TypeAlias = Callable[[], Awaitable[Fields]]
+"""Called before each HTTP request for the fields that the user wants it to have."""
+
+POSTED: Fields = {"Accept": f"{JSON}, {MEDIA_TYPE}", "Content-Type": JSON}
+"""Fields of a message."""
+
+LISTENING: Fields = {"Accept": MEDIA_TYPE, "Cache-Control": "no-store"}
+"""Fields of a request for a stream of events."""
 
 REFUSAL_LIMIT = 1024 * 1024
 """Bytes that are read of the body of a refusal."""
+
+PART = 64 * 1024
+"""Bytes of a body that are taken at once; what was compressed may come in larger parts."""
 
 PATIENCE = 5.0
 """Seconds in which the body of a refusal, or one that nobody wants, is read."""
@@ -50,6 +61,9 @@ PORTS = range(1, 65536)
 
 SUCCESS = range(200, 300)
 REDIRECTION = range(300, 400)
+
+# At most a thousand bytes come of one that was compressed so; other codings have no such bound.
+_CODINGS = ("gzip", "deflate")
 
 _NO_SECRET = re.compile(r"(?<=//)[^/?#]*@|[?#].*", re.DOTALL)
 
@@ -66,14 +80,14 @@ class HttpSettings:
     """What a user may say of how HTTP requests are made.
 
     Attributes:
-        headers: Fields that each request gets, or what makes them; those of the protocol go first.
+        headers: Makes fields for each request; those of the protocol go first. `None` for none.
         auth: An authentication of httpx2's, asked with each request.
         client: A client of httpx2's own making, which is not closed; `None` to have one made.
         connect_timeout: Seconds to make a connection.
         silence: Seconds that a body which has begun, or the taking of ours, may stand still.
     """
 
-    headers: Fields | MakeFields | None = None
+    headers: MakeFields | None = None
     auth: Any = None
     client: httpx2.AsyncClient | None = None
     connect_timeout: float = 10.0
@@ -236,7 +250,8 @@ class HttpRequests:
                 async for part in response.aiter_bytes():
                     if failure is None:
                         try:
-                            await take(part)
+                            for start in range(0, len(part), PART):
+                                await take(part[start : start + PART])
                         except BaseException as error:
                             failure = error
                             scope.cancel()
@@ -257,6 +272,14 @@ class HttpRequests:
         """Be done with a response; a short body is read, so that the connection can be used on."""
         await self._beginning(response)
 
+    async def unexpected(self, response: Response, expected: str) -> RemoteProtocolError:
+        """The error for a response of a kind that does not fit, which is discarded."""
+        await self.discard(response)
+        came = safe_text(kind_of(response)) or "no content type"
+        return RemoteProtocolError(
+            f"{shown(response.url)}: expected {expected}, came HTTP {response.status_code}, {came}"
+        )
+
     async def _send(
         self, method: str, url: httpx2.URL, fields: Fields, body: bytes | None
     ) -> Response:
@@ -264,7 +287,7 @@ class HttpRequests:
         if self._plain is not None and self._plain.serves(url):
             response = await self._plain.send(method, url, every, body)
             if "content-encoding" in response.headers:
-                await self._check_plain(response)
+                await self._check_coding(response, (), "a body as it is")
             return response
         client = self._client or self._made_ready(url)
         try:
@@ -273,16 +296,24 @@ class HttpRequests:
             )
         except (TypeError, ValueError) as error:
             raise LocalProtocolError(f"headers: {error}") from error
+        codings = _accepted(request.headers.get("accept-encoding", ""))
+        request.headers["accept-encoding"] = codings
         with self._errors.within(url):
-            return await client.send(request, stream=True, auth=self._auth, follow_redirects=False)
+            answer = await client.send(
+                request, stream=True, auth=self._auth, follow_redirects=False
+            )
+        await self._check_coding(answer, _CODINGS, codings)
+        return answer
 
-    async def _check_plain(self, response: Response) -> None:
-        """Refuse a compressed body, which our own requests ask servers not to send."""
-        coding = response.headers["content-encoding"]
-        if coding.strip().lower() not in ("", "identity"):
+    async def _check_coding(
+        self, response: Response, codings: Collection[str], expected: str
+    ) -> None:
+        """Refuse a body that is compressed in another way than those that were asked for."""
+        coding = response.headers.get("content-encoding", "").strip()
+        if coding.lower() not in ("", "identity", *codings):
             await self.release(response)
             raise RemoteProtocolError(
-                f"{shown(response.url)}: expected a body as it is, came {coding:.40}"
+                f"{shown(response.url)}: expected {expected}, came {safe_text(coding)}"
             )
 
     def _made_ready(self, url: httpx2.URL) -> httpx2.AsyncClient:
@@ -299,10 +330,8 @@ class HttpRequests:
         return self._client
 
     async def _with_user_fields(self, own: Fields) -> Fields:
-        given = self._settings.headers
-        if callable(given):
-            made = given()
-            given = await made if inspect.isawaitable(made) else made
+        make = self._settings.headers
+        given = None if make is None else await make()
         if not given:
             return own
         taken = {name.lower() for name in own}
@@ -320,7 +349,7 @@ class HttpRequests:
         reason = response.reason_phrase
         location = response.headers.get("location")
         if location is not None and response.status_code in REDIRECTION:
-            reason = f"{reason} (a redirect to {_NO_SECRET.sub('', location)})"
+            reason = f"{safe_text(reason)} (a redirect to {_NO_SECRET.sub('', location)})"
         return HttpStatusError(f"{method} {shown(url)}", response.status_code, reason, body)
 
     async def _beginning(self, response: Response) -> bytes:
@@ -328,10 +357,17 @@ class HttpRequests:
         body = bytearray()
 
         async def take(part: bytes) -> None:
-            body.extend(part)
-            if len(body) >= REFUSAL_LIMIT:
+            if len(body) < REFUSAL_LIMIT:
+                body.extend(part)
+            else:
                 scope.cancel()
 
         with anyio.move_on_after(PATIENCE) as scope, suppress(AnswerLostError):
             await self.each_part(response, take)
         return bytes(body[:REFUSAL_LIMIT])
+
+
+def _accepted(codings: str) -> str:
+    """Of the ways to compress a body that a client takes, those that cannot fill our memory."""
+    names = [each.partition(";")[0].strip().lower() for each in codings.split(",")]
+    return ", ".join(name for name in _CODINGS if name in names) or "identity"

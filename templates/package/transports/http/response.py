@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from ...errors import RemoteProtocolError
+from ...foreign_text import safe_text
 from ...framing.fields import media_type
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class Response(Protocol):
 
 
 def shown(url: httpx2.URL) -> str:
-    """An address without what may be secret in it: credentials and query."""
-    return str(url.copy_with(userinfo=b"", query=None, fragment=None))
+    """An address without what may be secret in it, credentials and query; cut if it is long."""
+    return safe_text(str(url.copy_with(userinfo=b"", query=None, fragment=None)))
 
 
 def same_origin(one: httpx2.URL, other: httpx2.URL) -> bool:
@@ -57,10 +57,3 @@ def same_origin(one: httpx2.URL, other: httpx2.URL) -> bool:
 def kind_of(response: Response) -> str:
     """The media type of a response; empty if it names none."""
     return media_type(response.headers.get("content-type", ""))
-
-
-def unexpected(response: Response, expected: str) -> RemoteProtocolError:
-    """The error for a response of a kind that does not fit."""
-    came = kind_of(response) or "no content type"
-    status = f"HTTP {response.status_code}"
-    return RemoteProtocolError(f"{shown(response.url)}: expected {expected}, came {status}, {came}")

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import anyio
 
-from ...errors import HttpStatusError, McpError, SessionLostError
+from ...errors import AnswerLostError, HttpStatusError, McpError, SessionLostError
 from ...facts import Revisions
 from ...framing.fields import JSON
 from ...framing.sse import MEDIA_TYPE
@@ -22,9 +22,9 @@ from .endpoint import Endpoint
 from .incoming import answers_in
 from .outgoing import Outgoing
 from .quiet import Secrets
-from .response import kind_of, unexpected
+from .response import kind_of
 from .session import HttpSession, session_of
-from .streams import EventStream, Hear
+from .streams import EventStream, Hear, OnStream
 
 logger = logging.getLogger(__name__.partition(".")[0])
 
@@ -47,6 +47,7 @@ class Sessions:
         hear: Told of each message that comes on a stream of no request.
         start_soon: Starts a task.
         on_renewed: Called when another session was opened in place of a lost one.
+        on_stream: Told of the stream that belongs to no request, once it was there.
 
     Attributes:
         current: The session; `None` before, and where requests stand alone.
@@ -59,6 +60,7 @@ class Sessions:
         hear: Hear,
         start_soon: StartSoon,
         on_renewed: Callable[[], None] | None = None,
+        on_stream: OnStream | None = None,
     ) -> None:
         self.current: HttpSession | None = None
         self._endpoint = endpoint
@@ -66,6 +68,7 @@ class Sessions:
         self._hear = hear
         self._start_soon = start_soon
         self._on_renewed = on_renewed
+        self._on_stream = on_stream
         self._renewing = anyio.Lock()
         self._listening: EventStream | None = None
         self._secrets = Secrets()
@@ -83,8 +86,11 @@ class Sessions:
     def confirmed(self, session: HttpSession, message: Outgoing) -> None:
         """The server knows that the client is ready: listen to what it says of its own accord."""
         session.initialized = message
+        idle = 0
         if self._listening is not None:
             self._listening.scope.cancel()
+            idle = self._listening.idle
+        self._tell(None)
         if session.facts.http.standalone_stream:
             self._listening = EventStream(
                 self._endpoint.requests,
@@ -92,6 +98,7 @@ class Sessions:
                 self._hear,
                 None,
             )
+            self._listening.idle = idle
             self._start_soon(self._listen, self._listening, session)
 
     async def renewed(self, lost: HttpSession) -> HttpSession:
@@ -195,18 +202,27 @@ class Sessions:
             with stream.scope:
                 await stream.follow(response)
         else:
-            await requests.discard(response)
-            raise unexpected(response, f"{JSON} or {MEDIA_TYPE}")
+            raise await requests.unexpected(response, f"{JSON} or {MEDIA_TYPE}")
 
     async def _listen(self, stream: EventStream, session: HttpSession) -> None:
+        failure: McpError
         with stream.scope:
             try:
-                await stream.listen()
+                await stream.listen(self._tell)
+                return
             except HttpStatusError as error:
                 if stream.connected:
                     await self.renew_if_lost(session, error)
-                logger.debug("no stream of events without a request: %s", error)
+                failure = error
             except McpError as error:
-                logger.debug("no stream of events without a request: %s", error)
-            except Exception:
+                failure = error
+            except Exception as error:
                 logger.exception("a stream of events failed")
+                failure = AnswerLostError(f"{self._endpoint}: {error}")
+            logger.debug("no stream of events without a request: %s", failure)
+            if stream.connected and self._listening is stream:
+                self._tell(failure)
+
+    def _tell(self, failure: McpError | None) -> None:
+        if self._on_stream is not None:
+            self._on_stream(failure)

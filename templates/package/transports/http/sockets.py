@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import select
+import socket
 
 import anyio
 import anyio.abc
 
 _RECEIVED = 64 * 1024
+
+KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"""When the system probes a silent connection, how often then, and how many times in vain, where it
+can be told. A stream of events whose connection was dropped on the way breaks within a minute."""
 
 
 class Socket:
@@ -15,11 +20,15 @@ class Socket:
 
     Args:
         stream: What anyio connected.
+
+    Attributes:
+        raw: The system's socket, for its options.
     """
 
     def __init__(self, stream: anyio.abc.SocketStream) -> None:
         self._stream = stream
-        self._descriptor = stream.extra(anyio.abc.SocketAttribute.raw_socket).fileno()
+        self.raw = stream.extra(anyio.abc.SocketAttribute.raw_socket)
+        self._descriptor = self.raw.fileno()
 
     @property
     def is_quiet(self) -> bool:
@@ -65,4 +74,9 @@ async def connect(host: str, port: int) -> Socket:
     Raises:
         OSError: It can't be reached.
     """
-    return Socket(await anyio.connect_tcp(host, port))
+    made = Socket(await anyio.connect_tcp(host, port))
+    made.raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEP_ALIVE.items():
+        if hasattr(socket, name):
+            made.raw.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return made

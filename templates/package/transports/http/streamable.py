@@ -13,8 +13,6 @@ import logging
 import math
 from collections.abc import Callable, Mapping
 
-import anyio
-
 from ...channel import RequestId
 from ...errors import (
     AnswerLostError,
@@ -26,21 +24,20 @@ from ...errors import (
     RequestLost,
 )
 from ...facts import Revisions
+from ...foreign_text import safe_repr, safe_text
 from ...framing.fields import JSON
 from ...framing.sse import MEDIA_TYPE
 from .endpoint import Endpoint
 from .inbox import Inbox
 from .incoming import answers_in, failure_in
 from .outgoing import INITIALIZE, INITIALIZED, Outgoing
-from .response import Response, kind_of, unexpected
+from .posting import TAKING_SECONDS, Posting
+from .response import Response, kind_of
 from .session import HttpSession
 from .sessions import Sessions, StartSoon
-from .streams import EventStream, Resume
+from .streams import EventStream, OnStream, Resume
 
 logger = logging.getLogger(__name__.partition(".")[0])
-
-TAKING_SECONDS = 30.0
-"""How long the server may take to accept a message that wants no answer."""
 
 
 class StreamableHttp:
@@ -52,6 +49,7 @@ class StreamableHttp:
         inbox: Where what comes is put.
         start_soon: Starts a task.
         on_renewed: Called when another session was opened in place of a lost one.
+        on_stream: Told of the stream that belongs to no request.
     """
 
     def __init__(
@@ -61,12 +59,15 @@ class StreamableHttp:
         inbox: Inbox,
         start_soon: StartSoon,
         on_renewed: Callable[[], None] | None = None,
+        on_stream: OnStream | None = None,
     ) -> None:
         self._endpoint = endpoint
         self._inbox = inbox
         self._start_soon = start_soon
-        self._sessions = Sessions(endpoint, revisions, self._hear, start_soon, on_renewed)
-        self._posting: set[anyio.CancelScope] = set()
+        self._sessions = Sessions(
+            endpoint, revisions, self._hear, start_soon, on_renewed, on_stream
+        )
+        self._posting = Posting()
         self._streams: dict[RequestId, EventStream] = {}
 
     async def open(self) -> None:
@@ -83,19 +84,9 @@ class StreamableHttp:
             SessionLostError: The server forgot two sessions in a row.
             ConnectionClosedError: The channel was closed.
         """
-        limit = math.inf if message.is_request else anyio.current_time() + TAKING_SECONDS
-        with anyio.CancelScope(deadline=limit) as scope:
-            self._posting.add(scope)
-            try:
-                await self._deliver(message)
-                return
-            finally:
-                self._posting.discard(scope)
-        if anyio.current_time() >= limit:
-            raise AnswerLostError(
-                f"{self._endpoint}: {message.what} was not accepted within {TAKING_SECONDS:g} s"
-            )
-        raise ConnectionClosedError("the connection is closed")
+        seconds = math.inf if message.is_request else TAKING_SECONDS
+        with self._posting.within(seconds, message, self._endpoint.url):
+            await self._deliver(message)
 
     def abandon(self, identifier: RequestId) -> None:
         """Close the stream of a request that nobody waits for."""
@@ -105,8 +96,7 @@ class StreamableHttp:
 
     async def end(self) -> None:
         """Close all streams, and be done with the session."""
-        for scope in self._posting:
-            scope.cancel()
+        self._posting.give_up()
         for stream in self._streams.values():
             stream.scope.cancel()
         await self._sessions.end()
@@ -128,13 +118,12 @@ class StreamableHttp:
             await self._endpoint.requests.discard(response)
             if message.method == INITIALIZED and session is not None:
                 self._sessions.confirmed(session, message)
-        elif kind_of(response) == MEDIA_TYPE:
+        elif (kind := kind_of(response)) == MEDIA_TYPE:
             await self._open_stream(message, session, response)
-        elif kind_of(response) == JSON:
+        elif kind == JSON:
             await self._take(message, session, response)
         else:
-            await self._endpoint.requests.discard(response)
-            raise unexpected(response, f"{JSON} or {MEDIA_TYPE}")
+            raise await self._endpoint.requests.unexpected(response, f"{JSON} or {MEDIA_TYPE}")
 
     async def _once_more(self, message: Outgoing, session: HttpSession) -> Response:
         """Post what the server refused because it had forgotten the session before this one."""
@@ -150,7 +139,7 @@ class StreamableHttp:
     ) -> None:
         """Take the answer from the body of a response."""
         body = await self._endpoint.requests.read(response)
-        answers = answers_in(body, session is not None and session.agreed.batching)
+        answers = _answers_in(body, session)
         assert message.id is not None
         if message.id not in answers:
             raise self._no_answer(message, body)
@@ -163,7 +152,7 @@ class StreamableHttp:
             return RemoteError(failure.code, failure.message, failure.data, message.method or "")
         came = body[:200].decode(errors="replace")
         return RemoteProtocolError(
-            f"{self._endpoint}: expected the answer to {message.method}, came {came!r}"
+            f"{self._endpoint}: expected the answer to {message.method}, came {safe_repr(came)}"
         )
 
     async def _open_stream(
@@ -174,7 +163,7 @@ class StreamableHttp:
         assert identifier is not None
 
         async def hear(data: bytes) -> None:
-            answers = answers_in(data, session is not None and session.agreed.batching)
+            answers = _answers_in(data, session)
             if identifier in answers:
                 self._note(message, answers[identifier], response)
             await self._pass_on(data, answers)
@@ -197,8 +186,7 @@ class StreamableHttp:
 
     async def _hear(self, data: bytes) -> None:
         """Take a message that came on the stream of no request."""
-        session = self._sessions.current
-        await self._pass_on(data, answers_in(data, session is not None and session.agreed.batching))
+        await self._pass_on(data, _answers_in(data, self._sessions.current))
 
     async def _pass_on(self, data: bytes, answers: Mapping[RequestId, object]) -> None:
         await self._inbox.put(data)
@@ -220,7 +208,12 @@ class StreamableHttp:
                 self._inbox.tell(RequestLost(identifier, error))
             except Exception as error:
                 logger.exception("a stream of events failed")
-                lost = AnswerLostError(f"{self._endpoint}: {error}")
+                lost = AnswerLostError(f"{self._endpoint}: {safe_text(str(error))}")
                 self._inbox.tell(RequestLost(identifier, lost))
         if self._streams.get(identifier) is stream:
             del self._streams[identifier]
+
+
+def _answers_in(data: bytes, session: HttpSession | None) -> dict[RequestId, bytes | None]:
+    """The requests that a message answers; see `answers_in`."""
+    return answers_in(data, session is not None and session.agreed.batching)

@@ -25,17 +25,23 @@ from ...errors import (
     RemoteProtocolError,
     TransportError,
 )
+from ...foreign_text import safe_repr
 from ...framing.fields import is_field_value
 from ...framing.lines import TooLong
 from ...framing.sse import MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
 from .requests import HttpRequests
-from .response import Response, kind_of, shown, unexpected
+from .response import Response, kind_of, shown
 
 Resume: TypeAlias = "Callable[[str | None], Awaitable[Response]]"
 """Makes the GET for what comes after the event with an id, or for what comes from now on."""
 
 Hear: TypeAlias = Callable[[bytes], Awaitable[None]]
 """Told of each message of a stream, in order."""
+
+OnStream: TypeAlias = Callable[[McpError | None], None]
+"""Told why the stream that belongs to no request can't be had at present; `None` once it is."""
+
+_CONFLICT = 409  # the server has not noticed yet that the stream before this one is gone
 
 logger = logging.getLogger(__name__.partition(".")[0])
 
@@ -44,6 +50,16 @@ FIRST_PAUSE = 0.5
 
 LONGEST_PAUSE = 30.0
 """The same, after attempts that brought nothing: each waits twice as long as the one before."""
+
+SHORTEST_PAUSE = 0.1
+"""Seconds at least, whatever the server said. As long as it lets the stream be polled without
+sending a message, each pause is at least twice as long as the one before, whatever ids it sends."""
+
+LONGEST_POLL = 5.0
+"""Seconds that such a pause grows to; the server may ask for longer ones."""
+
+LONGEST_RETRY = 3600.0
+"""Seconds at most that a server can have a client wait, by the field `retry`."""
 
 ATTEMPTS = 5
 """Attempts in a row that may bring nothing before the answer to a request counts as lost."""
@@ -65,6 +81,8 @@ class EventStream:
         id: The same.
         answered: Whether the answer came.
         connected: Whether a GET of it was ever answered.
+        idle: Connections in a row that brought no message; what another stream brought in vain
+            before this one took its place counts too.
         scope: What ends the stream from outside.
     """
 
@@ -78,6 +96,7 @@ class EventStream:
         self.id = id
         self.answered = False
         self.connected = False
+        self.idle = 0
         self.scope = anyio.CancelScope()
         self._requests = requests
         self._resume = resume
@@ -107,25 +126,35 @@ class EventStream:
         while not self.answered:
             await self._read(await self._again(shown(response.url)))
 
-    async def listen(self) -> None:
+    async def listen(self, on_stream: OnStream) -> None:
         """Read what belongs to no request, for as long as the server offers that.
+
+        Args:
+            on_stream: Told when a stream that was there can't be had again, each time in vain, and
+                when it is there.
 
         Raises:
             HttpStatusError: The server does not offer it, or no longer.
             RemoteProtocolError: It answers with something else.
         """
         assert self._resume is not None
+        if self.idle:
+            await anyio.sleep(self._pause())
         while True:
             try:
                 response = await self._resume(self._last_id)
             except TransportError as error:
-                if not _may_pass(error):
+                failure = _lost_for_now(error) if self.connected else error
+                if not _may_pass(failure):
                     raise
                 logger.debug("the stream of events is gone: %s", error)
                 self._in_vain += 1
+                if self.connected:
+                    on_stream(failure)
             else:
                 await self._check_kind(response)
                 self.connected = True
+                on_stream(None)
                 await self._read(response)
             await anyio.sleep(self._pause())
 
@@ -156,16 +185,20 @@ class EventStream:
 
     async def _check_kind(self, response: Response) -> None:
         if kind_of(response) != MEDIA_TYPE:
-            await self._requests.discard(response)
-            raise unexpected(response, MEDIA_TYPE)
+            raise await self._requests.unexpected(response, MEDIA_TYPE)
 
     def _pause(self) -> float:
-        """Seconds to wait now: what the server said, and more if that was in vain."""
-        least = FIRST_PAUSE if self._retry is None else self._retry / 1000
-        if self._in_vain < 2:
-            return least
-        longer: float = FIRST_PAUSE * 2 ** min(self._in_vain - 1, 10)
-        return max(least, min(longer, LONGEST_PAUSE))
+        """Seconds to wait now: what the server said, and more if the last connections were idle."""
+        pause = FIRST_PAUSE
+        if self._retry is not None:
+            pause = min(max(self._retry / 1000, SHORTEST_PAUSE), LONGEST_RETRY)
+        for attempts, first, longest in (
+            (self._in_vain, FIRST_PAUSE, LONGEST_PAUSE),
+            (self.idle, SHORTEST_PAUSE, LONGEST_POLL),
+        ):
+            if attempts > 1:
+                pause = max(pause, min(first * 2.0 ** min(attempts - 1, 20), longest))
+        return pause
 
     async def _read(self, response: Response) -> None:
         """Read one connection to its end, however it ends."""
@@ -188,6 +221,7 @@ class EventStream:
             finally:
                 self._last_id, self._retry = decoder.last_id, decoder.retry
                 self._in_vain = 0 if heard or before != decoder.last_id else self._in_vain + 1
+                self.idle = 0 if heard else self.idle + 1
         self._reading = None
 
     async def _take(self, event: ServerSentEvent | TooLong) -> bool:
@@ -197,11 +231,18 @@ class EventStream:
                 raise event.error()
             logger.warning("an event without a request was dropped: %s", event.error())
         elif event.type != MESSAGE:
-            logger.debug("ignored: an event of type %r", event.type)
+            logger.debug("ignored: an event of type %s", safe_repr(event.type))
         elif event.data:
             await self._hear(event.data)
             return True
         return False
+
+
+def _lost_for_now(error: TransportError) -> TransportError:
+    """Why a stream that was there is not given again, as an error that may pass if it may."""
+    if isinstance(error, HttpStatusError) and error.status == _CONFLICT:
+        return AnswerLostError(f"the server takes the lost stream for open: {error}")
+    return error
 
 
 def _may_pass(error: McpError) -> bool:

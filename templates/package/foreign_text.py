@@ -1,0 +1,86 @@
+"""Text and values of others, made fit for an error or a log line.
+
+A peer, a schema or a URI decides what these hold, so they are shown within bounds, on one line, and
+without characters that a terminal or a log file acts on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import TypeGuard
+
+SHOWN_TEXT = 200
+"""Characters of a foreign text that an error or a log line shows."""
+
+_SHOWN_ITEMS = 8
+_SHOWN_LEVELS = 3
+
+
+def safe_text(text: str, limit: int = SHOWN_TEXT) -> str:
+    """A foreign text for an error or a log line: one line, cut at `limit` characters.
+
+    Control characters, escape sequences, bidirectional marks and lone surrogates are written as
+    Python escapes, so that neither a terminal nor a log file acts on them.
+    """
+    cut = text[:limit]
+    if not cut.isprintable():
+        cut = "".join(char if char.isprintable() else repr(char)[1:-1] for char in cut)
+    return cut if len(text) <= limit else f"{cut}... ({len(text)} characters)"
+
+
+def safe_repr(value: object, limit: int = SHOWN_TEXT) -> str:
+    """A foreign value for an error or a log line, bounded in depth, in items and in length.
+
+    Never raises: `repr` itself fails for values that are nested too deep and for huge integers.
+
+    Args:
+        value: Decoded JSON, or any other object.
+        limit: Characters of a single text within the value, and of the whole.
+    """
+    text = _bounded_repr(value, limit, _SHOWN_LEVELS)
+    return text if len(text) <= 2 * limit else f"{text[: 2 * limit]}..."
+
+
+def safe_list(texts: Sequence[str]) -> str:
+    """Foreign texts for an error or a log line, with commas: the first few, and how many more."""
+    shown = [safe_text(text) for text in texts[:_SHOWN_ITEMS]]
+    return ", ".join([*shown, *_rest(len(texts) - len(shown))])
+
+
+def _bounded_repr(value: object, limit: int, levels: int) -> str:
+    if isinstance(value, str):
+        quoted = repr(value[:limit])
+        return quoted if len(value) <= limit else f"{quoted}... ({len(value)} characters)"
+    if isinstance(value, int) and value.bit_length() > 4 * limit:
+        return f"an integer of {value.bit_length()} bits"
+    if _is_object(value):
+        pairs = [
+            f"{_bounded_repr(name, limit, 0)}: {_bounded_repr(item, limit, levels - 1)}"
+            for name, item in islice(value.items(), _SHOWN_ITEMS if levels else 0)
+        ]
+        return "{" + ", ".join([*pairs, *_rest(len(value) - len(pairs))]) + "}"
+    if _is_array(value):
+        items = [
+            _bounded_repr(item, limit, levels - 1)
+            for item in islice(value, _SHOWN_ITEMS if levels else 0)
+        ]
+        return "[" + ", ".join([*items, *_rest(len(value) - len(items))]) + "]"
+    if value is None or isinstance(value, bool | int | float):
+        return repr(value)
+    try:
+        return safe_text(repr(value), limit)
+    except Exception:  # a user's own __repr__, or one that recurses
+        return f"<{type(value).__name__}>"
+
+
+def _is_object(value: object) -> TypeGuard[Mapping[object, object]]:
+    return isinstance(value, Mapping)
+
+
+def _is_array(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, list | tuple)
+
+
+def _rest(count: int) -> list[str]:
+    return [f"... {count} more"] if count else []

@@ -1,0 +1,233 @@
+"""Hostile HTTP clients against a server process: others are served, and memory stays bounded."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from mcp_protocol import connect
+from mcp_protocol.errors import RemoteError
+from package.http_process import HttpProcess, http_process
+from package.wire import INITIALIZED, SESSIONS, encoded, initialize, request
+
+pytestmark = pytest.mark.attack
+
+REVISION = "2025-06-18"
+WITH_BATCHES = "2025-03-26"
+SECONDS = 20
+MIB = 2**20
+BOTH = "application/json, text/event-stream"
+STANDARD = {"Content-Type": "application/json", "Accept": BOTH}
+
+
+class Answer(NamedTuple):
+    """One answer.
+
+    Attributes:
+        status: Its status.
+        session: The session that it opens, if it does.
+        body: Its body.
+    """
+
+    status: int
+    session: str | None
+    body: bytes
+
+
+class Client:
+    """One client of Streamable HTTP, with a connection of its own."""
+
+    def __init__(self, port: int) -> None:
+        self.fields: dict[str, str] = {}
+        self._connection = HTTPConnection("127.0.0.1", port, timeout=SECONDS)
+
+    def post(self, message: Any, path: str = "/mcp", fields: Mapping[str, str] = {}) -> Answer:
+        """POST a message; writes all of it before it reads."""
+        body = encoded(message)
+        self._connection.request("POST", path, body, {**STANDARD, **self.fields, **fields})
+        response = self._connection.getresponse()
+        return Answer(response.status, response.getheader("Mcp-Session-Id"), response.read())
+
+    def open(self, revision: str = REVISION, capabilities: Mapping[str, Any] = {}) -> None:
+        """Open a session."""
+        answer = self.post(initialize(revision, capabilities))
+        assert answer.session is not None, answer
+        self.fields = {"Mcp-Session-Id": answer.session, "MCP-Protocol-Version": revision}
+        assert self.post(INITIALIZED).status == 202
+
+    def adds(self) -> bool:
+        """Whether a call is served."""
+        self.close()  # an idle connection may have been closed
+        answer = self.post(call("add", a=1, b=2))
+        return answer.status == 200 and b'"3"' in answer.body
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def call(tool: str, id: int = 1, **arguments: Any) -> dict[str, Any]:
+    return request(REVISION, "tools/call", {"name": tool, "arguments": arguments}, id=id)
+
+
+@contextmanager
+def serving(**limits: Any) -> Iterator[tuple[HttpProcess, Client]]:
+    """A server, and an honest client with a session."""
+    with http_process(limits=limits, sse_path="/sse") as server:
+        honest = Client(server.port)
+        try:
+            honest.open()
+            yield server, honest
+        finally:
+            honest.close()
+
+
+def peak(server: HttpProcess) -> float:
+    """The most memory that a process ever had, in MiB."""
+    text = Path(f"/proc/{server.pid}/status").read_text()
+    found = re.search(r"VmHWM:\s+(\d+) kB", text)
+    assert found is not None
+    return int(found[1]) / 1024
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({}, 413),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Accept": "text/plain"}, 413),
+    ],
+)
+def test_a_client_that_writes_all_before_it_reads_sees_why_it_is_refused(
+    fields: dict[str, str], status: int
+) -> None:
+    with serving() as (server, honest):
+        for size in (5 * MIB, 20 * MIB):
+            client = Client(server.port)
+            answer = client.post(b"x" * size, fields={**honest.fields, **fields})
+            assert (answer.status, "error" in json.loads(answer.body)) == (status, True)
+            client.close()
+        assert honest.adds()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("revision", [REVISION, "2026-07-28"])
+async def test_the_packages_own_client_sees_it_too(revision: str) -> None:
+    with http_process() as server:
+        async with connect(server.url, revision=revision) as client:
+            with pytest.raises(RemoteError, match=r"Limits\.body"):
+                await client.call_tool("mark", {"key": "x" * (5 * MIB)})
+            assert await client.call_tool("add", {"a": 1, "b": 2}) is not None
+
+
+def test_bodies_that_never_end_keep_nobody_out() -> None:
+    head = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    with serving(in_flight=50, reading=100) as (server, honest), ExitStack() as stack:
+        for _ in range(300):
+            half = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            half.sendall(head + b"Content-Length: 1000\r\n\r\n{")
+        begun = time.monotonic()
+        assert honest.adds()
+        assert time.monotonic() - begun < 5
+
+
+def test_refused_bodies_that_never_end_keep_nobody_out() -> None:
+    head = b"POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Type: application/json\r\n"
+    with serving(in_flight=50, reading=100) as (server, honest), ExitStack() as stack:
+        for _ in range(300):
+            half = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            half.sendall(head + b"Content-Length: 1000000\r\n\r\n{")
+        assert honest.adds()
+
+
+def test_clients_that_leave_while_they_are_asked_keep_nobody_out() -> None:
+    with serving(in_flight=50, abandoned=20) as (server, honest):
+        leavings = [Client(server.port) for _ in range(4)]
+        for leaving in leavings:
+            leaving.open(capabilities={"elicitation": {}})
+        for leaving in leavings:
+            fields = "".join(f"{name}: {value}\r\n" for name, value in leaving.fields.items())
+            for number in range(40):
+                body = encoded(call("ask", number, key=f"{number}"))
+                head = (
+                    f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: {BOTH}\r\n"
+                    f"Content-Type: application/json\r\n{fields}Content-Length: {len(body)}\r\n\r\n"
+                )
+                with socket.create_connection(("127.0.0.1", server.port)) as connection:
+                    connection.settimeout(SECONDS)
+                    connection.sendall(head.encode() + body)
+                    connection.recv(100)
+            leaving.close()
+        deadline = time.monotonic() + SECONDS
+        while not honest.adds():
+            assert time.monotonic() < deadline
+        server.wait_for("cancelled .*")  # one that was abandoned first
+
+
+@pytest.mark.parametrize("transport", ["Streamable HTTP", "HTTP+SSE"])
+def test_an_array_of_millions_costs_no_more_than_its_own_bytes(transport: str) -> None:
+    body = b"[" + b"1," * 2_000_000 + b"1]"
+    with serving() as (server, honest), ExitStack() as stack:
+        before = peak(server)
+        client = Client(server.port)
+        path = "/mcp"
+        if transport == "Streamable HTTP":
+            client.open(WITH_BATCHES)
+        else:
+            events = HTTPConnection("127.0.0.1", server.port, timeout=SECONDS)
+            stack.callback(events.close)
+            events.request("GET", "/sse", headers={"Accept": "text/event-stream"})
+            response = events.getresponse()
+            path = next(
+                line[6:].strip().decode() for line in response if line.startswith(b"data: ")
+            )
+            assert client.post(initialize(SESSIONS[0]), path).status == 202
+        begun = time.monotonic()
+        answer = client.post(body, path)
+        assert (answer.status, len(answer.body) < 1000) == (400, True)
+        assert time.monotonic() - begun < 5
+        assert peak(server) - before < 60
+        assert honest.adds()
+        client.close()
+
+
+@pytest.mark.parametrize("confirmed", [False, True])
+def test_sessions_keep_so_many_bytes_whatever_clients_say_of_themselves(confirmed: bool) -> None:
+    dense = {"experimental": {"x": {"y": "?"}}}
+    text = encoded(initialize(REVISION, dense)).replace(b'"?"', b"[" + b"[]," * 20_000 + b"[]]")
+    with serving(session_bytes=8 * MIB) as (server, honest):
+        before = peak(server)
+        client = Client(server.port)
+        for _ in range(60):
+            answer = client.post(text, fields={})
+            assert answer.status == 200, answer
+            if confirmed:
+                fields = {"Mcp-Session-Id": str(answer.session)}
+                assert client.post(INITIALIZED, fields=fields).status == 202
+        assert client.post(text + b" " * MIB).status == 413
+        assert peak(server) - before < 50
+        assert honest.adds()
+        client.close()
+
+
+def test_sessions_opened_without_end_end_no_others() -> None:
+    with serving(sessions=300) as (server, honest):
+        flood = Client(server.port)
+        for _ in range(1000):
+            assert flood.post(initialize(REVISION)).status == 200
+        assert honest.adds()
+        newcomer = Client(server.port)
+        newcomer.open()
+        assert newcomer.adds()
+        newcomer.close()
+        flood.close()

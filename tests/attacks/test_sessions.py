@@ -1,0 +1,200 @@
+"""A hostile client of a real server process over pipes: the server answers on, in little memory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from package.processes import PACKAGE_ROOT
+from package.wire import HANDSHAKE, INITIALIZED, encoded, initialize, request
+
+pytestmark = pytest.mark.attack
+
+MIB = 2**20
+SERVER = f"""
+import sys
+sys.path.insert(0, {str(PACKAGE_ROOT)!r})
+import anyio
+from typing import Any
+from mcp_protocol import Server
+server = Server("target", version="1", drain=0.1)
+
+@server.tool()
+async def echo(value: Any) -> Any:
+    return {{"value": value}}
+
+@server.tool()
+async def wait() -> str:
+    await anyio.sleep_forever()
+    return ""
+
+@server.tool()
+async def shout(size: int) -> str:
+    return "x" * size
+
+server.run()
+"""
+
+
+class Target:
+    """A server process, lines in and lines out."""
+
+    def __init__(self, folder: Path, revision: str) -> None:
+        script = folder / "target.py"
+        script.write_text(SERVER)
+        self.process = subprocess.Popen(
+            [sys.executable, str(script)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        self.revision = revision
+        self.say(initialize(revision))
+        self.hear()
+        self.say(INITIALIZED)
+        self.before = self.memory
+
+    @property
+    def memory(self) -> float:
+        """MiB that the process takes now."""
+        return float(psutil.Process(self.process.pid).memory_info().rss) / MIB
+
+    def say(self, message: Any) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(encoded(message) + b"\n")
+        self.process.stdin.flush()
+
+    def hear(self) -> bytes:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, "the server ended"
+        return line
+
+    def is_alive(self) -> bool:
+        """Whether it still answers, after whatever it has yet to say."""
+        self.say(request(self.revision, "ping", id="alive"))
+        while json.loads(self.hear()).get("id") != "alive":
+            pass
+        return True
+
+    @contextmanager
+    def watched(self) -> Iterator[list[float]]:
+        """Gives the most memory that the process took meanwhile, in its first item."""
+        most = [self.memory]
+        over = threading.Event()
+
+        def watch() -> None:
+            while not over.wait(0.005):
+                most[0] = max(most[0], self.memory)
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        try:
+            yield most
+        finally:
+            over.set()
+            thread.join()
+
+
+@contextmanager
+def target(folder: Path, revision: str = HANDSHAKE[-1]) -> Iterator[Target]:
+    started = Target(folder, revision)
+    try:
+        yield started
+    finally:
+        started.process.kill()
+        started.process.communicate()
+
+
+def call(tool: str, arguments: dict[str, Any], id: int | str = "call") -> dict[str, Any]:
+    return request(HANDSHAKE[-1], "tools/call", {"name": tool, "arguments": arguments}, id=id)
+
+
+DEEP = [
+    {"jsonrpc": "DEEP", "id": 1, "method": "ping"},
+    {"jsonrpc": "2.0", "id": "DEEP", "method": "ping"},
+    {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": {"a": "DEEP"}}},
+    {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"cursor": "DEEP"}},
+    {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "DEEP"}},
+    call("echo", {"value": "DEEP"}),
+]
+
+
+@pytest.mark.parametrize("message", DEEP, ids=range(len(DEEP)))
+def test_a_line_nested_to_the_recursion_limit_is_answered(
+    tmp_path: Path, message: dict[str, Any]
+) -> None:
+    text = json.dumps(message)
+    with target(tmp_path) as server:
+        for depth in range(930, 1001):
+            for deep in ("[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth):
+                server.say(text.replace('"DEEP"', deep).encode())
+                assert server.hear()
+        assert server.is_alive()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","id":"' + b"i" * 8_000_000 + b'","method":"ping"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"' + b"m" * 8_000_000 + b'"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"progressToken":"'
+        + b"t" * 8_000_000
+        + b'"}}}',
+        b"[" + b"1," * 4_000_000 + b"1]",
+    ],
+    ids=["id", "method", "token", "array"],
+)
+@pytest.mark.parametrize("revision", HANDSHAKE[:2])
+def test_a_line_of_megabytes_gets_a_short_answer_and_takes_little_memory(
+    tmp_path: Path, revision: str, line: bytes
+) -> None:
+    with target(tmp_path, revision) as server:
+        with server.watched() as most:
+            begun = time.monotonic()
+            server.say(line)
+            assert len(server.hear()) < 4000
+            assert time.monotonic() - begun < 5
+        assert most[0] < server.before + 60
+        assert server.is_alive()
+
+
+def test_a_flood_of_calls_starts_no_more_handlers_than_the_limit(tmp_path: Path) -> None:
+    with target(tmp_path) as server, server.watched() as most:
+        flood = b"\n".join(encoded(call("wait", {}, id=id)) for id in range(100_000))
+        sender = threading.Thread(target=try_to_say, args=(server, flood))
+        sender.start()
+        sender.join(4)
+        assert sender.is_alive()  # the server reads no more
+        assert most[0] < server.before + 40
+        server.process.kill()
+        sender.join()
+
+
+def test_a_client_that_reads_nothing_makes_no_answers_pile_up(tmp_path: Path) -> None:
+    with target(tmp_path) as server, server.watched() as most:
+        asked = encoded(call("shout", {"size": 100_000}))
+        sender = threading.Thread(target=try_to_say, args=(server, b"\n".join([asked] * 50_000)))
+        sender.start()
+        sender.join(4)
+        assert sender.is_alive()
+        assert most[0] < server.before + 120  # 256 answers of 100 kB, written and to be written
+        server.process.kill()
+        sender.join()
+
+
+def try_to_say(server: Target, lines: bytes) -> None:
+    try:
+        server.say(lines)
+    except OSError:
+        return  # it was killed: that is how the test ends

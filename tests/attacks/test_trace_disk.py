@@ -1,0 +1,57 @@
+"""A disk that is full under the trace: servers of real processes go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mcp_protocol.revisions import REVISIONS
+from package.processes import PACKAGE_ROOT
+
+pytestmark = pytest.mark.attack
+
+FULL = Path("/dev/full")
+
+SERVER = """
+import sys
+from mcp_protocol import Server
+
+server = Server("traced")
+
+@server.tool("echo")
+def echo(text: str) -> str:
+    return text
+
+server.run()
+"""
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")
+def test_a_server_answers_though_its_trace_cannot_be_written() -> None:
+    revision = next(iter(REVISIONS))
+    initialize = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": revision,
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", SERVER],
+        input=json.dumps(initialize) + "\n",
+        env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT), "MCP_TRACE": str(FULL)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=20,
+    )
+    assert json.loads(done.stdout)["result"]["protocolVersion"] == revision
+    assert done.stderr.count("MCP_TRACE: nothing more is recorded in '/dev/full'") == 1

@@ -1,0 +1,193 @@
+"""A list with an item that breaks the schema: the item is left out, and the rest of the list stays.
+
+Servers exist that list a tool whose `inputSchema` has no `type`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from mcp_protocol.client import connect
+from mcp_protocol.errors import RemoteProtocolError
+from mcp_protocol.mending import NAMED_ITEMS
+from mcp_protocol.revisions import REVISIONS
+from package.live import TEXT
+from package.rules import holding
+from package.scripted import ScriptedServer, scripted
+from package.wire import ALL
+
+every = pytest.mark.parametrize("revision", ALL)
+
+LISTS: Mapping[str, tuple[str, str, Mapping[str, Any], Mapping[str, Any]]] = {
+    "tools/list": (
+        "list_tools",
+        "tools",
+        {"inputSchema": {"type": "object"}},
+        {"inputSchema": {"properties": {}}},
+    ),
+    "prompts/list": ("list_prompts", "prompts", {}, {"arguments": [{"required": True}]}),
+    "resources/list": ("list_resources", "resources", {"uri": "x://a"}, {"uri": 7}),
+    "resources/templates/list": (
+        "list_resource_templates",
+        "resourceTemplates",
+        {"uriTemplate": "x://{a}"},
+        {},
+    ),
+}
+"""Per list: the client's method, the member with the items, and what a good and a bad item have."""
+
+MISSHAPEN: tuple[Any, ...] = (None, 7, "name", [], {}, {"name": None}, {"name": 7})
+COUNT = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def tool(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "inputSchema": {"type": "object"}, **more}
+
+
+BAD_TOOL: Mapping[str, Any] = {"name": "bad", "inputSchema": {"properties": {}}}
+
+
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+
+
+@every
+@pytest.mark.parametrize("method", LISTS)
+async def test_a_bad_item_is_left_out_with_a_warning_and_the_others_keep_their_order(
+    revision: str, method: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    ask, member, good, bad = LISTS[method]
+    items = [{"name": name, **(bad if name == "bad" else good)} for name in ("z", "bad", "a", "m")]
+    async with scripted(revision, {member: items}) as (client, _):
+        found = await getattr(client, ask)()
+    assert [item.name for item in found] == ["z", "a", "m"]
+    [warning] = warnings_of(caplog)
+    assert warning.startswith(f"{method}: {member}[1] 'bad' is left out: ")
+
+
+@every
+def test_every_list_that_comes_in_pages_forgives_an_item(revision: str) -> None:
+    for row in REVISIONS[revision].client_requests.values():
+        if row.items is None:
+            continue
+        assert row.name in (*LISTS, "tasks/list")
+        wire = {"tools/list": "tools", "prompts/list": "prompts", "tasks/list": "tasks"}
+        member = LISTS[row.name][1] if row.name in LISTS else wire[row.name]
+        page = json.dumps({"resultType": "complete", member: [{}]}).encode()
+        assert getattr(row.decode_result(page), row.items) == []
+
+
+@every
+async def test_the_cursor_of_a_page_with_a_bad_item_is_followed(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    pages = (
+        {"tools": [tool("a"), BAD_TOOL], "nextCursor": "2"},
+        {"tools": [BAD_TOOL], "nextCursor": "3"},
+        {"tools": [BAD_TOOL], "nextCursor": "4"},
+        {"tools": [BAD_TOOL, tool("b")], "nextCursor": None},
+    )
+    async with scripted(revision, *pages) as (client, server):
+        assert [each.name for each in await client.list_tools()] == ["a", "b"]
+    assert [params.get("cursor") for params in server.asked()] == [None, "2", "3", "4"]
+    assert len(warnings_of(caplog)) == 4
+
+
+@every
+@pytest.mark.parametrize("item", MISSHAPEN, ids=json.dumps)
+async def test_an_item_of_any_other_shape_costs_itself(revision: str, item: Any) -> None:
+    async with scripted(revision, {"tools": [item, tool("a"), item]}) as (client, _):
+        assert [each.name for each in await client.list_tools()] == ["a"]
+
+
+@every
+async def test_an_item_with_a_number_or_a_byte_that_cannot_be_read_costs_itself(
+    revision: str,
+) -> None:
+    row = REVISIONS[revision].client_requests["tools/list"]
+    whole = json.dumps({"resultType": "complete", "tools": [tool("a"), "HERE", tool("b")]})
+    for item in (b'{"name": 1e999}', b'{"name": "\xff"}', b'{"name": 1' + b"0" * 5000 + b"}"):
+        page = row.decode_result(whole.encode().replace(b'"HERE"', item))
+        assert [each.name for each in page.tools] == ["a", "b"]
+
+
+@every
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"tools": None},
+        {"tools": {}},
+        {"tools": "text"},
+        {},
+        {"tools": [BAD_TOOL], "nextCursor": 7},
+        {"tools": [BAD_TOOL], "_meta": []},
+        {"tools": [tool("a")], "_meta": 1},
+    ],
+    ids=json.dumps,
+)
+async def test_an_error_outside_the_items_stays_an_error(revision: str, wrong: Any) -> None:
+    async with scripted(revision, wrong) as (client, _):
+        with pytest.raises(RemoteProtocolError, match="tools/list: result"):
+            await client.list_tools()
+
+
+async def test_a_warning_shows_what_a_terminal_or_a_log_acts_on_as_escapes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    name = "\x1b[2Jgone\n" + "x" * 5000
+    async with scripted(ALL[-1], {"tools": [{**BAD_TOOL, "name": name}]}) as (client, _):
+        assert await client.list_tools() == []
+    [warning] = warnings_of(caplog)
+    assert warning.isprintable()
+    assert "\\x1b[2Jgone\\n" in warning
+    assert len(warning) < 600
+
+
+async def test_only_the_first_bad_items_of_a_page_are_named_and_the_others_are_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with scripted(ALL[-1], {"tools": [BAD_TOOL] * (NAMED_ITEMS + 7)}) as (client, _):
+        assert await client.list_tools() == []
+    *named, counted = warnings_of(caplog)
+    assert len(named) == NAMED_ITEMS
+    assert counted == "tools/list: tools: 7 more are left out"
+
+
+@pytest.mark.parametrize("revision", holding("caching.ttl-positive-fresh"))
+async def test_a_list_without_its_bad_item_is_given_from_the_cache(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    hints = {"ttlMs": 60_000, "cacheScope": "public"}
+    async with scripted(revision, {"tools": [BAD_TOOL, tool("a")], **hints}) as (client, server):
+        for _ in range(2):
+            assert [each.name for each in await client.list_tools()] == ["a"]
+    assert len(server.asked()) == 1
+    assert len(warnings_of(caplog)) == 1
+
+
+@pytest.mark.parametrize("revision", holding("tools.output-client-validates"))
+async def test_the_output_schemas_beside_a_bad_item_hold(revision: str) -> None:
+    listed = {"tools": [BAD_TOOL, tool("count", outputSchema=COUNT)]}
+    odd = {**TEXT, "structuredContent": {"n": "odd"}}
+    async with scripted(revision, listed, odd, odd) as (client, _):
+        await client.list_tools()
+        with pytest.raises(RemoteProtocolError, match=r"^tools/call 'count': structuredContent"):
+            await client.call_tool("count")
+        assert (await client.call_tool("bad")).structured_content == {"n": "odd"}
+
+
+async def test_a_raw_list_is_given_as_it_came_whatever_its_items_are() -> None:
+    server = ScriptedServer(ALL[-1], ({"tools": [BAD_TOOL, tool("a")]},))
+    async with connect(server, revision=ALL[-1]) as client:
+        raw = await client.request_raw("tools/list")
+    assert [each["name"] for each in json.loads(bytes(raw))["tools"]] == ["bad", "a"]

@@ -1,0 +1,335 @@
+"""How many handlers one peer may have at work: bounded on both sides, whatever the peer sends."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol import ClientHandlers, Context, Server, peer
+from mcp_protocol.client import connect
+from mcp_protocol.client_sync import connect_sync
+from mcp_protocol.transports.memory import memory_pair
+from package.live import FakeServer, text_of
+from package.wire import ALL, HANDSHAKE, RawEnd, cancelled, encoded, request, speaking_to
+
+SESSION = HANDSHAKE[-1]
+LIMIT = 3
+
+
+class Gate:
+    """Handlers that wait until they are let through, and how many do."""
+
+    def __init__(self) -> None:
+        self.waiting = self.most = self.done = 0
+        self._open = anyio.Event()
+        self._news = anyio.Event()
+
+    async def pass_through(self) -> None:
+        self.waiting += 1
+        self.most = max(self.most, self.waiting)
+        self._tell()
+        try:
+            await self._open.wait()
+        finally:
+            self.waiting -= 1
+            self.done += 1
+            self._tell()
+
+    async def reach(self, *, waiting: int = 0, done: int = 0) -> None:
+        """Wait until so many wait, or have ended."""
+        with anyio.fail_after(10):
+            while self.waiting < waiting or self.done < done:
+                await self._news.wait()
+
+    def open(self) -> None:
+        self._open.set()
+
+    def _tell(self) -> None:
+        self._news.set()
+        self._news = anyio.Event()
+
+
+async def settle() -> None:
+    """Let all other tasks do what they can do now."""
+    for _ in range(20):
+        await anyio.lowlevel.checkpoint()
+
+
+def gated(gate: Gate, limit: int = LIMIT) -> Server:
+    """A server whose tools wait at the gate, on their own or for the client as well."""
+    server = Server("gated", version="1", max_concurrent_requests=limit, drain=0)
+
+    @server.tool()
+    async def wait() -> str:
+        await gate.pass_through()
+        return "through"
+
+    @server.tool()
+    async def ask(ctx: Context) -> str:
+        await gate.pass_through()
+        await ctx.list_roots()
+        return "told"
+
+    return server
+
+
+def call(revision: str, tool: str, id: int | str) -> dict[str, Any]:
+    return request(revision, "tools/call", {"name": tool, "arguments": {}}, id=id)
+
+
+@asynccontextmanager
+async def at_the_limit(revision: str, tool: str = "wait") -> AsyncIterator[tuple[RawEnd, Gate]]:
+    """A client whose server has as many handlers at work as it may."""
+    gate = Gate()
+    async with speaking_to(gated(gate), revision, {"roots": {}}) as end:
+        for id in range(LIMIT):
+            await end.send(call(revision, tool, id))
+        await gate.reach(waiting=LIMIT)
+        yield end, gate
+
+
+@pytest.mark.parametrize("revision", ALL)
+async def test_a_server_serves_only_so_many_requests_at_once(
+    revision: str, anyio_backend: str
+) -> None:
+    async with at_the_limit(revision) as (end, gate):
+        for id in range(LIMIT, 10 * LIMIT):
+            await end.send(call(revision, "wait", id))
+        await settle()
+        assert gate.most == LIMIT
+        gate.open()
+        answers = [await end.receive() for _ in range(10 * LIMIT)]
+        assert sorted(answer["id"] for answer in answers) == list(range(10 * LIMIT))
+        assert all("result" in answer for answer in answers)
+        assert gate.most == LIMIT
+
+
+async def test_nothing_is_read_beyond_the_limit(anyio_backend: str) -> None:
+    gate = Gate()
+    near, far = memory_pair(limit=1)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(gated(gate).serve, far)
+        end = RawEnd(near, ALL[-1])
+        sent = 0
+        with anyio.move_on_after(0.2):
+            while True:
+                await end.send(call(ALL[-1], "wait", sent))
+                sent += 1
+        assert sent <= LIMIT + 2  # one is held, and one lies in the channel
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("revision", ALL)
+async def test_a_request_that_is_cancelled_frees_its_place(
+    revision: str, anyio_backend: str
+) -> None:
+    async with at_the_limit(revision) as (end, gate):
+        await end.send(cancelled(1))
+        await gate.reach(done=1)
+        await end.send(call(revision, "wait", "next"))
+        await gate.reach(waiting=LIMIT)
+        gate.open()
+        assert {(await end.receive())["id"] for _ in range(LIMIT)} == {0, 2, "next"}
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE)
+async def test_a_ping_is_answered_at_the_limit(revision: str, anyio_backend: str) -> None:
+    async with at_the_limit(revision) as (end, _):
+        assert (await end.ask("ping", id="ping"))["result"] == {}
+
+
+async def test_answers_that_handlers_wait_for_are_read_at_the_limit(anyio_backend: str) -> None:
+    async with at_the_limit(SESSION, "ask") as (end, gate):
+        await end.send(call(SESSION, "wait", "held"))  # reading stops at this one
+        await settle()
+        gate.open()
+        asked = [await end.receive() for _ in range(LIMIT + 1)]
+        roots = [message for message in asked if message.get("method") == "roots/list"]
+        assert len(roots) == LIMIT
+        for message in roots:
+            await end.send({"jsonrpc": "2.0", "id": message["id"], "result": {"roots": []}})
+        told = [await end.receive() for _ in range(LIMIT)]
+        assert sorted(message["id"] for message in told) == list(range(LIMIT))
+
+
+async def test_requests_are_refused_while_handlers_wait_for_the_peer(anyio_backend: str) -> None:
+    gate = Gate()
+    gate.open()
+    async with speaking_to(gated(gate), SESSION, {"roots": {}}) as end:
+        for id in range(LIMIT):
+            await end.send(call(SESSION, "ask", id))
+        asked = [await end.receive() for _ in range(LIMIT)]
+        for name in ("one", "two"):
+            refused = await end.ask("tools/call", {"name": "wait", "arguments": {}}, id=name)
+            assert refused["error"]["code"] == -32603
+            assert "max_concurrent_requests" in refused["error"]["message"]
+            assert str(LIMIT) in refused["error"]["message"]
+        for message in asked:
+            await end.send({"jsonrpc": "2.0", "id": message["id"], "result": {"roots": []}})
+        for _ in range(LIMIT):
+            assert "result" in await end.receive()
+        again = await end.ask("tools/call", {"name": "wait", "arguments": {}}, id="again")
+        assert text_of_raw(again) == "through"
+
+
+def text_of_raw(answer: dict[str, Any]) -> str:
+    text: str = answer["result"]["content"][0]["text"]
+    return text
+
+
+async def test_an_answer_that_nobody_reads_keeps_its_place(anyio_backend: str) -> None:
+    served = 0
+    server = Server("talkative", version="1", max_concurrent_requests=LIMIT, drain=0)
+
+    @server.tool()
+    async def talk() -> str:
+        nonlocal served
+        served += 1
+        return "x"
+
+    near, far = memory_pair(limit=2)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.serve, far)
+        sent = 0
+        with anyio.move_on_after(0.2):
+            while True:
+                await near.send(encoded(call(ALL[-1], "talk", sent)))
+                sent += 1
+        assert served <= LIMIT + 2
+        for _ in range(sent):
+            await near.receive()
+        tasks.cancel_scope.cancel()
+
+
+async def test_the_end_of_a_connection_is_noticed_though_no_handler_ends(
+    anyio_backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peer, "HOLD_SECONDS", 0.05)
+    gate = Gate()
+    near, far = memory_pair()
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(gated(gate).serve, far)
+            for id in range(2 * LIMIT):
+                await near.send(encoded(call(ALL[-1], "wait", id)))
+            await gate.reach(waiting=LIMIT)
+            refused = RawEnd(near, ALL[-1])
+            assert (await refused.receive())["error"]["code"] == -32603
+            await near.close()
+    assert gate.done == LIMIT
+
+
+class Waiting(ClientHandlers):
+    """Answers and hears when the gate is open."""
+
+    def __init__(self) -> None:
+        self.gate = Gate()
+
+    async def list_roots(self, params: Any, ctx: Any) -> Any:
+        await self.gate.pass_through()
+        return {"roots": []}
+
+    async def tool_list_changed(self, params: Any, ctx: Any) -> None:
+        await self.gate.pass_through()
+
+
+async def test_a_client_serves_only_so_many_requests_at_once(anyio_backend: str) -> None:
+    server, handlers = FakeServer(SESSION), Waiting()
+    async with connect(server, revision=SESSION, handlers=handlers, max_concurrent_requests=LIMIT):
+        for id in range(10 * LIMIT):
+            await server.say(request(SESSION, "roots/list", id=id))
+        await handlers.gate.reach(waiting=LIMIT)
+        await settle()
+        assert handlers.gate.most == LIMIT
+        handlers.gate.open()
+        answers = [await server.next() for _ in range(10 * LIMIT)]
+        assert all("result" in answer for answer in answers)
+        assert handlers.gate.most == LIMIT
+
+
+async def test_a_client_that_waits_for_an_answer_refuses_what_is_too_much(
+    anyio_backend: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "mcp_protocol")
+    server, handlers = FakeServer(SESSION), Waiting()
+    async with (
+        connect(
+            server, revision=SESSION, handlers=handlers, max_concurrent_requests=LIMIT
+        ) as client,
+        anyio.create_task_group() as tasks,
+    ):
+        results: list[Any] = []
+
+        async def call_it() -> None:
+            results.append(await client.call_tool("x"))
+
+        for id in range(LIMIT):
+            await server.say(request(SESSION, "roots/list", id=id))
+        await handlers.gate.reach(waiting=LIMIT)
+        await server.say(request(SESSION, "roots/list", id="held"))
+        await settle()
+        tasks.start_soon(call_it)
+        heard = [await server.next(), await server.next()]
+        refused = next(message for message in heard if message.get("id") == "held")
+        asked = next(message for message in heard if message.get("method") == "tools/call")
+        assert "max_concurrent_requests" in refused["error"]["message"]
+        for _ in range(5):
+            await server.notify("notifications/tools/list_changed", {})
+        await server.answer(asked, {"content": [{"type": "text", "text": "done"}]})
+        with anyio.fail_after(10):
+            while not results:
+                await anyio.lowlevel.checkpoint()
+        assert text_of(results[0]) == "done"
+        assert handlers.gate.most == LIMIT
+        handlers.gate.open()
+    dropped = [record for record in caplog.records if "max_concurrent_requests" in record.message]
+    assert len(dropped) == 1
+
+
+async def test_notifications_with_slow_handlers_are_bounded_too(anyio_backend: str) -> None:
+    server, handlers = FakeServer(SESSION), Waiting()
+    async with connect(server, revision=SESSION, handlers=handlers, max_concurrent_requests=LIMIT):
+        for _ in range(10 * LIMIT):
+            await server.notify("notifications/tools/list_changed", {})
+        await handlers.gate.reach(waiting=LIMIT)
+        await settle()
+        assert handlers.gate.most == LIMIT
+        handlers.gate.open()
+        await handlers.gate.reach(done=10 * LIMIT)
+        assert handlers.gate.most == LIMIT
+
+
+async def test_a_client_closes_though_its_handlers_wait_and_more_is_held(
+    anyio_backend: str,
+) -> None:
+    server, handlers = FakeServer(SESSION), Waiting()
+    with anyio.fail_after(10):
+        async with connect(server, revision=SESSION, handlers=handlers, max_concurrent_requests=1):
+            for id in range(5):
+                await server.say(request(SESSION, "roots/list", id=id))
+            await handlers.gate.reach(waiting=1)
+            await settle()
+    assert handlers.gate.done == 1
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+async def test_a_limit_that_lets_nothing_be_served_is_refused(
+    limit: int, anyio_backend: str
+) -> None:
+    with pytest.raises(ValueError, match="max_concurrent_requests: expected at least 1"):
+        Server("x", version="1", max_concurrent_requests=limit)
+    with pytest.raises(ValueError, match="max_concurrent_requests"):
+        async with connect(Server("x", version="1"), max_concurrent_requests=limit):
+            pass
+
+
+def test_a_client_in_a_thread_of_its_own_takes_the_limit() -> None:
+    with pytest.raises(ValueError, match="max_concurrent_requests"):
+        connect_sync(Server("x", version="1"), max_concurrent_requests=0)
+    with connect_sync(Server("x", version="1"), max_concurrent_requests=1) as client:
+        assert client.server_info["name"] == "x"

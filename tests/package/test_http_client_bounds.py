@@ -1,0 +1,290 @@
+"""What a hostile server over HTTP can make a client keep, repeat and show: little of each."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import logging
+import tracemalloc
+import zlib
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+
+from mcp_protocol.client import connect
+from mcp_protocol.errors import (
+    AnswerLostError,
+    FrameError,
+    HttpStatusError,
+    McpError,
+    RemoteProtocolError,
+)
+from mcp_protocol.transports.http.http1 import HEAD_LIMIT, INFORMATIONAL_LIMIT
+from mcp_protocol.transports.http.requests import (
+    POSTED,
+    REDIRECTS,
+    REFUSAL_LIMIT,
+    HttpRequests,
+    HttpSettings,
+)
+from package.http_script import Script, SseScript, result
+from package.http_server import Asked, Handler, HttpServer, Reply
+from package.wire import STREAMABLE
+
+pytestmark = pytest.mark.anyio
+
+LIMIT = 100_000
+HARM = "\x1b[2J\x9b\x85" + "x" * 5000
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+
+
+def sending(*parts: Iterable[bytes] | bytes) -> Handler:
+    """A handler that sends bytes as they are, for ever where a part has no end."""
+
+    async def handler(asked: Asked, reply: Reply) -> None:
+        for part in parts:
+            for piece in (part,) if isinstance(part, bytes) else part:
+                await reply.raw(piece)
+        await reply.cut()
+
+    return handler
+
+
+def repeated(piece: bytes) -> Iterable[bytes]:
+    """A piece for ever, in larger ones."""
+    return itertools.repeat(piece * (32_768 // len(piece)))
+
+
+@asynccontextmanager
+async def requests_to(
+    handler: Handler, *, with_httpx2: bool = False
+) -> AsyncIterator[tuple[HttpRequests, Any, HttpServer]]:
+    """What makes requests, the address of a server, and the server."""
+    async with HttpServer(handler) as server, httpx2.AsyncClient() as client:
+        requests = HttpRequests(HttpSettings(client=client if with_httpx2 else None), LIMIT)
+        try:
+            with anyio.fail_after(20):
+                yield requests, requests.url(server.url), server
+        finally:
+            await requests.close()
+
+
+ENDLESS_HEADS = {
+    "a line": (b"HTTP/1.1 200 ", repeated(b"x")),
+    "fields": (OK, repeated(b"a: b\r\n")),
+    "a field": (OK + b"a: ", repeated(b"b")),
+    "a field in lines": (OK + b"a: ", repeated(b"b\r\n ")),
+    "blank": (repeated(b"\r\n"),),
+    "no HTTP": (repeated(b"\x1b[2J"),),
+    "informational": (repeated(b"HTTP/1.1 100 Continue\r\n\r\n"),),
+    "early hints": (repeated(b"HTTP/1.1 103 Early Hints\r\na: b\r\n\r\n"),),
+}
+
+
+@pytest.mark.parametrize("head", ENDLESS_HEADS)
+async def test_the_head_of_a_response_is_taken_up_to_a_limit(head: str) -> None:
+    async with requests_to(sending(*ENDLESS_HEADS[head])) as (requests, url, _):
+        tracemalloc.start()
+        try:
+            with pytest.raises(AnswerLostError) as caught:
+                await requests.open("POST", url, POSTED, b"{}")
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 700
+    assert peak < 60 * HEAD_LIMIT
+
+
+async def test_a_few_informational_responses_are_passed_over() -> None:
+    early = b"HTTP/1.1 103 Early Hints\r\n\r\n" * INFORMATIONAL_LIMIT
+    async with requests_to(sending(early, OK, b"Content-Length: 2\r\n\r\n{}")) as (
+        requests,
+        url,
+        _,
+    ):
+        response = await requests.open("POST", url, POSTED, b"{}")
+        assert await requests.read(response) == b"{}"
+
+
+ENDLESS_BODIES = {
+    "chunked": (b"Transfer-Encoding: chunked\r\n\r\n", repeated(b"400\r\n%b\r\n" % (b"a" * 1024))),
+    "of a length": (b"Content-Length: 99999999999\r\n\r\n", repeated(b"a")),
+    "to the end": (b"\r\n", repeated(b"a")),
+}
+
+
+@pytest.mark.parametrize("with_httpx2", [False, True])
+@pytest.mark.parametrize("body", ENDLESS_BODIES)
+async def test_the_body_of_an_answer_is_taken_up_to_a_limit(body: str, with_httpx2: bool) -> None:
+    handler = sending(OK, *ENDLESS_BODIES[body])
+    async with requests_to(handler, with_httpx2=with_httpx2) as (requests, url, _):
+        response = await requests.open("POST", url, POSTED, b"{}")
+        with pytest.raises(FrameError, match=f"at most {LIMIT} bytes"):
+            await requests.read(response)
+
+
+CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
+ENDLESS_FRAMES = {
+    "an extension": (CHUNKED + b"4;", repeated(b"a")),
+    "a size": (CHUNKED, repeated(b"0")),
+    "a trailer": (CHUNKED + b"0\r\na: ", repeated(b"b")),
+    "trailers": (CHUNKED + b"0\r\n", repeated(b"a: b\r\n")),
+}
+
+
+@pytest.mark.parametrize("with_httpx2", [False, True])
+@pytest.mark.parametrize("frame", ENDLESS_FRAMES)
+async def test_what_frames_a_body_is_taken_up_to_a_limit(frame: str, with_httpx2: bool) -> None:
+    handler = sending(OK, *ENDLESS_FRAMES[frame])
+    async with requests_to(handler, with_httpx2=with_httpx2) as (requests, url, _):
+        response = await requests.open("POST", url, POSTED, b"{}")
+        with pytest.raises(AnswerLostError) as caught:
+            await requests.read(response)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("with_httpx2", [False, True])
+@pytest.mark.parametrize("body", ENDLESS_BODIES)
+async def test_the_body_of_a_refusal_is_taken_up_to_a_limit(body: str, with_httpx2: bool) -> None:
+    handler = sending(b"HTTP/1.1 500 No\r\n", *ENDLESS_BODIES[body])
+    async with requests_to(handler, with_httpx2=with_httpx2) as (requests, url, _):
+        with pytest.raises(HttpStatusError) as caught:
+            await requests.open("POST", url, POSTED, b"{}")
+    assert len(caught.value.body) <= REFUSAL_LIMIT
+
+
+async def test_redirects_are_followed_a_few_times() -> None:
+    numbers = itertools.count()
+
+    async def handler(asked: Asked, reply: Reply) -> None:
+        await reply.whole(307, Location=f"/{next(numbers)}{'x' * 5000}")
+
+    async with requests_to(handler) as (requests, url, server):
+        with pytest.raises(McpError, match="more than 5 redirects") as caught:
+            await requests.open("POST", url, POSTED, b"{}")
+        assert len(server.asked) == REDIRECTS
+    assert len(str(caught.value)) < 500
+
+
+def compressed(coding: str, body: bytes) -> Handler:
+    async def handler(asked: Asked, reply: Reply) -> None:
+        await reply.whole(200, body, Content_Type="application/json", Content_Encoding=coding)
+
+    return handler
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+async def test_a_compressed_body_that_bursts_is_taken_up_to_a_limit(coding: str) -> None:
+    body = (gzip.compress if coding == "gzip" else zlib.compress)(bytes(20 * LIMIT))
+    handler = compressed(coding, body)
+    async with requests_to(handler, with_httpx2=True) as (requests, url, server):
+        response = await requests.open("POST", url, POSTED, b"{}")
+        with pytest.raises(FrameError, match=f"at most {LIMIT} bytes"):
+            await requests.read(response)
+        assert server.asked[0].fields["accept-encoding"] == "gzip, deflate"
+
+
+@pytest.mark.parametrize("coding", ["gzip, gzip", "br", "zstd", "gzip, br", "x" * 5000])
+async def test_a_body_that_is_compressed_without_bound_is_refused(coding: str) -> None:
+    handler = compressed(coding, gzip.compress(gzip.compress(b"{}")))
+    async with requests_to(handler, with_httpx2=True) as (requests, url, _):
+        with pytest.raises(RemoteProtocolError, match="expected gzip, deflate, came ") as caught:
+            await requests.open("POST", url, POSTED, b"{}")
+    assert len(str(caught.value)) < 500
+
+
+async def test_a_client_that_wants_no_compression_asks_for_none() -> None:
+    async with (
+        HttpServer(compressed("identity", b"{}")) as server,
+        httpx2.AsyncClient(headers={"Accept-Encoding": "zstd;q=1, br"}) as client,
+    ):
+        requests = HttpRequests(HttpSettings(client=client))
+        response = await requests.open("POST", requests.url(server.url), POSTED, b"{}")
+        assert await requests.read(response) == b"{}"
+    assert server.asked[0].fields["accept-encoding"] == "identity"
+
+
+def whole(status: int, body: bytes = b"", **fields: str) -> Handler:
+    """A handler with one response, whose fields may have any characters."""
+    lines = [f"HTTP/1.1 {status} {fields.pop('reason', 'Test')}"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
+    head = "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode("latin-1")
+    return sending(head + body)
+
+
+REFUSALS = {
+    "reason": whole(400, reason=HARM),
+    "body": whole(400, HARM.encode(), Content_Type="text/plain"),
+    "content type": whole(200, b"{}", Content_Type=f"text/{HARM}"),
+    "coding": whole(200, b"{}", Content_Type="application/json", Content_Encoding=HARM),
+    "redirect": whole(302, Location=f"https://elsewhere/{HARM}"),
+    "session": whole(400, Mcp_Session_Id=HARM),
+    "no HTTP": sending(HARM.encode("latin-1") + b"\r\n\r\n"),
+    "no answer": whole(200, json.dumps([HARM]).encode(), Content_Type="application/json"),
+}
+
+
+@pytest.mark.parametrize("with_httpx2", [False, True])
+@pytest.mark.parametrize("where", REFUSALS)
+async def test_an_error_shows_what_a_server_says_on_one_line_and_in_short(
+    where: str, with_httpx2: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="mcp_protocol")
+    script = Script(STREAMABLE[0])
+    async with HttpServer(script) as server, httpx2.AsyncClient() as own:
+        client = own if with_httpx2 else None
+        with anyio.fail_after(20):
+            async with connect(server.url, revision=STREAMABLE[0], http_client=client) as session:
+                script.on["tools/call"] = REFUSALS[where]
+                with pytest.raises(McpError) as caught:
+                    await session.call_tool("echo", {})
+    shown = [str(caught.value), *(record.getMessage() for record in caplog.records)]
+    assert [text for text in shown if not text.isprintable()] == []
+    assert max(map(len, shown)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("type", "data"),
+    [("x" + HARM[:3] + HARM[5:], "/messages"), ("endpoint", f"http://elsewhere/{HARM[:3]}x")],
+    ids=["type", "endpoint"],
+)
+async def test_an_error_of_the_older_transport_shows_events_safely(type: str, data: str) -> None:
+    async def get(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.part(f"event: {type}\ndata: {data}{'x' * 5000}\n\n".encode())
+        await reply.gone()
+
+    script = SseScript(STREAMABLE[0])
+    script.on["GET"] = get
+    async with HttpServer(script) as server:
+        with anyio.fail_after(20), pytest.raises(RemoteProtocolError) as caught:
+            async with connect(server.url, transport="sse"):
+                raise AssertionError("it was opened")
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 700
+
+
+async def test_events_of_an_unknown_type_are_logged_safely(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="mcp_protocol")
+
+    async def call(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.part(f"event: {HARM}\ndata: x\n\n".encode())
+        await reply.event(result(asked))
+        await reply.end()
+
+    script = Script(STREAMABLE[0])
+    script.on["tools/call"] = call
+    async with HttpServer(script) as server, connect(server.url) as client:
+        assert await client.call_tool("echo", {})
+    logged = [record.getMessage() for record in caplog.records]
+    assert any(text.startswith("ignored: an event of type ") for text in logged)
+    assert all(text.isprintable() and len(text) < 700 for text in logged)

@@ -1,0 +1,300 @@
+"""Values that JSON does not have: refused by name on both sides, and the session goes on."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+from mcp_protocol import ClientHandlers, Context, Server
+from mcp_protocol._wire import EncodingError, encode
+from mcp_protocol.client import connect
+from mcp_protocol.core.jsonrpc import (
+    encode_error,
+    encode_notification,
+    encode_request,
+    encode_result,
+    error_code,
+    is_answer,
+    is_notification,
+)
+from mcp_protocol.errors import LocalProtocolError, McpError, RemoteError
+from mcp_protocol.foreign_text import safe_repr
+from mcp_protocol.forms import field_complaint
+from package.live import App, FakeServer, live, names_back
+from package.wire import ALL, HANDSHAKE, PER_REQUEST, ServerEnd, request, speaking_to
+
+Call: TypeAlias = Callable[[], Awaitable[Any]]
+
+NAN, INFINITY = float("nan"), float("inf")
+
+
+class Point(msgspec.Struct):
+    x: Any
+
+
+def endless() -> list[Any]:
+    value: list[Any] = []
+    value.append(value)
+    return value
+
+
+NOT_JSON: dict[str, Callable[[], Any]] = {
+    "nan": lambda: NAN,
+    "infinity": lambda: [{"a": -INFINITY}],
+    "nan in a struct": lambda: Point(Point(NAN)),
+    "nan beside null and a large integer": lambda: [None, 10**30, NAN],
+    "a surrogate": lambda: "\ud800",
+    "a key with a surrogate": lambda: {"\ud800": 1},
+    "an object": object,
+    "a key that is no text": lambda: {(1, 2): 3},
+    "an endless list": endless,
+    "an endless integer": lambda: 10**5000,
+    "a complex number": lambda: 1j,
+}
+not_json = pytest.mark.parametrize("make", NOT_JSON.values(), ids=NOT_JSON)
+
+
+@not_json
+def test_what_json_does_not_have_is_refused(make: Callable[[], Any]) -> None:
+    with pytest.raises(EncodingError, match=r"^no JSON form: .") as caught:
+        encode({"value": make()})
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [
+        (NAN, "$"),
+        ({"a": [1, {"b": INFINITY}]}, "$.a[1].b"),
+        (Point([Point(-INFINITY)]), "$.x[0].x"),
+        ({"a": [None, "null", Raw(b"null")], "n": NAN}, "$.n"),
+    ],
+)
+def test_a_number_that_is_none_is_named_with_its_place(value: Any, place: str) -> None:
+    with pytest.raises(EncodingError, match=re.escape(f" - at `{place}`") + "$"):
+        encode(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        {"null": None, "a": [None, "null", 1.5, -0.0, 1e308, 5e-324]},
+        ["\u02cb\x7f\u00ff", Raw(b'{"a":null}'), 10**30, None],
+        {1: None, "b": b"null", "c": Point(None)},
+    ],
+)
+def test_a_null_that_was_meant_is_written(value: Any) -> None:
+    assert encode(value) == msgspec.json.encode(value)
+
+
+@not_json
+async def test_a_handler_that_gives_what_json_has_not_fails_its_own_request(
+    make: Callable[[], Any], anyio_backend: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def answer(exchange: Any) -> Any:
+        if exchange.params.name == "good":
+            return await names_back(exchange)
+        return {"content": [], "structuredContent": {"value": make()}, "_meta": {"a/b": make()}}
+
+    for revision in (HANDSHAKE[-1], ALL[-1]):
+        async with live(App(answer), revision) as (client, _):
+            with pytest.raises(RemoteError) as caught:
+                await client.call_tool("bad")
+            assert caught.value.code == -32603
+            assert (await client.call_tool("good")).content[0].text == "good"
+    assert any(record.levelno == logging.ERROR for record in caplog.records)
+
+
+@pytest.mark.parametrize("revision", ALL)
+async def test_a_tool_that_gives_nan_gives_an_error_and_no_null(
+    revision: str, anyio_backend: str
+) -> None:
+    server = Server("numbers", version="1")
+
+    @server.tool()
+    async def bare() -> float:
+        return NAN
+
+    @server.tool()
+    async def inside() -> dict[str, Any]:
+        return {"a": [INFINITY]}
+
+    @server.tool()
+    async def anything() -> Any:
+        return [None, NAN]
+
+    async with live(server, revision) as (client, record):
+        for name in ("bare", "inside", "anything"):
+            assert (await client.call_tool(name)).is_error is True
+        assert "null" not in json.dumps(record.received[-3:])
+        assert len((await client.request("tools/list")).tools) == 3
+
+
+@not_json
+async def test_the_answer_of_a_client_that_json_has_not_fails_that_request_alone(
+    make: Callable[[], Any], anyio_backend: str
+) -> None:
+    class Handlers(ClientHandlers):
+        async def create_message(self, params: Any, ctx: Any) -> Any:
+            text = {"type": "text", "text": "x"}
+            return {"role": "assistant", "content": text, "model": "m", "_meta": {"a/b": make()}}
+
+    server = FakeServer(HANDSHAKE[-1])
+    async with connect(server, revision=HANDSHAKE[-1], handlers=Handlers()):
+        params = {"messages": [], "maxTokens": 1}
+        await server.say(request(HANDSHAKE[-1], "sampling/createMessage", params, id=1))
+        assert (await server.next())["error"]["code"] == -32603
+        await server.say(request(HANDSHAKE[-1], "ping", id=2))
+        assert (await server.next())["id"] == 2
+
+
+@not_json
+@pytest.mark.parametrize("revision", [HANDSHAKE[-1], ALL[-1]])
+async def test_a_call_with_arguments_that_json_has_not_is_refused_before_it_is_sent(
+    revision: str, make: Callable[[], Any], anyio_backend: str
+) -> None:
+    async with live(App(names_back), revision) as (client, record):
+        before = len(record.sent)
+        arguments = {"value": make()}
+        for call in (
+            client.call_tool("echo", arguments),
+            client.call_tool("echo", meta={"a/b": make()}),
+            client.request("tools/call", {"name": "echo", "arguments": arguments}),
+            client.request_raw("tools/call", {"name": "echo", "arguments": arguments}),
+        ):
+            with pytest.raises(LocalProtocolError, match=r"^tools/call: .*no JSON form"):
+                await call
+        assert len(record.sent) == before
+        assert client._peer.connection.open_calls == 0
+        assert (await client.call_tool("good")).content[0].text == "good"
+
+
+@not_json
+async def test_a_notification_that_json_has_not_is_refused(
+    make: Callable[[], Any], anyio_backend: str
+) -> None:
+    server = Server("talker", version="1")
+    failures: list[str] = []
+
+    @server.tool()
+    async def talk(ctx: Context) -> str:
+        tells: list[Call] = [
+            lambda: ctx.info({"value": make()}),
+            lambda: ctx.progress(0.1, total=make()),
+            lambda: ctx.progress(0.2, message=make()),
+            lambda: ctx.progress(make()),
+        ]
+        for tell in tells:
+            try:
+                await tell()
+            except LocalProtocolError as error:
+                failures.append(str(error))
+        return "talked"
+
+    async with speaking_to(server, HANDSHAKE[-1]) as end:
+        params = {"name": "talk", "arguments": {}}
+        answer = await end.ask("tools/call", params, meta={"progressToken": 1})
+        assert answer["result"]["content"][0]["text"] == "talked"
+        assert "null" not in json.dumps(end.heard)
+    assert failures[0].startswith("notifications/message: params: no JSON form")
+
+
+async def failure_of(call: Call) -> Exception | None:
+    """What a call raises."""
+    try:
+        await call()
+    except Exception as error:
+        return error
+    return None
+
+
+HOSTILE: dict[str, Any] = {
+    "number": 5,
+    "nothing": None,
+    "list": ["x"],
+    "object": object(),
+    "deep": json.loads("[" * 900 + "]" * 900),
+    "long": "x" * 3_000_000,
+    "surrogate": "\ud800",
+    "nan": NAN,
+}
+
+
+@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("revision", [HANDSHAKE[-1], ALL[-1]])
+async def test_a_call_with_an_argument_of_another_kind_says_so(
+    revision: str, value: Any, anyio_backend: str
+) -> None:
+    async with live(App(names_back), revision) as (client, _):
+        calls: list[Call] = [
+            lambda: client.call_tool(value),
+            lambda: client.call_tool("echo", value),
+            lambda: client.call_tool("echo", meta=value),
+            lambda: client.call_tool("echo", {"value": value}),
+            lambda: client.read_resource(value),
+            lambda: client.get_prompt("x", value),
+            lambda: client.get_prompt("x", {"value": value}),
+            lambda: client.complete(value, value),
+            lambda: client.request(value),
+            lambda: client.request("tools/call", value),
+            lambda: client.request("tools/call", {"name": value}),
+            lambda: client.notify(value),
+            lambda: client.notify("notifications/roots/list_changed", value),
+        ]
+        for call in calls:
+            failure = await failure_of(call)
+            assert isinstance(failure, McpError | TypeError | ValueError | None)
+            assert not isinstance(failure, msgspec.MsgspecError | UnicodeError)
+            assert failure is None or 0 < len(str(failure)) < 2000
+        assert client._peer.connection.open_calls == 0
+        assert (await client.call_tool("good")).content[0].text == "good"
+
+
+@pytest.mark.parametrize("progress", ["0.5", 1j, 10**5000, [1], NAN], ids=safe_repr)
+def test_progress_that_is_no_number_is_refused(progress: Any) -> None:
+    server = ServerEnd(HANDSHAKE[-1])
+    server.ask("tools/list", {}, meta={"progressToken": 1}, id=1)
+    with pytest.raises(LocalProtocolError):
+        server.connection.progress(1, progress)
+
+
+@pytest.mark.parametrize("kind", ["number", "integer"])
+def test_a_form_takes_integers_that_no_float_can_hold(kind: str) -> None:
+    assert field_complaint({"type": kind}, 10**400) is None
+    assert field_complaint({"type": kind, "maximum": 5}, 10**400) is not None
+    assert field_complaint({"type": kind}, NAN) is not None
+
+
+@pytest.mark.parametrize("identifier", [1, -5, "a", 'quote"and\\', '","result"', "\x00\u2028"])
+def test_the_kind_of_an_encoded_message_is_told_by_its_beginning(identifier: int | str) -> None:
+    params = {"result": 1, "error": {"code": -1}}
+    result = encode_result(identifier, {"method": "x"})
+    failure = encode_error(identifier, -32601, '"code":5')
+    asked = encode_request(identifier, '"result"', params)
+    told = encode_notification('"error"', params)
+    assert [is_answer(each) for each in (result, failure, asked, told)] == [1, 1, 0, 0]
+    assert [is_notification(each) for each in (result, failure, asked, told)] == [0, 0, 0, 1]
+    codes = [error_code(each) for each in (result, failure, asked, told)]
+    assert codes == [None, -32601, None, None]
+    assert json.loads(result) == {"jsonrpc": "2.0", "id": identifier, "result": {"method": "x"}}
+
+
+@pytest.mark.parametrize("revision", PER_REQUEST)
+async def test_a_result_that_is_fresh_beyond_all_numbers_is_taken(
+    revision: str, anyio_backend: str
+) -> None:
+    async def answer(exchange: Any) -> Any:
+        return {"tools": [], "ttlMs": 10**400, "cacheScope": "public"}
+
+    async with live(App(answer), revision) as (client, record):
+        for _ in range(2):
+            assert (await client.list_tools_page()).tools == []
+        assert [sent["method"] for sent in record.sent].count("tools/list") == 1

@@ -1,0 +1,280 @@
+"""Server processes that do not bear the probe: they are started anew, once, and hear `initialize`.
+
+Source: 2026-07-28: basic/transports/stdio (backward compatibility).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mcp_protocol.client import connect
+from mcp_protocol.client_side.connecting import Timeouts
+from mcp_protocol.client_sync import connect_sync
+from mcp_protocol.errors import (
+    ConnectionClosedError,
+    McpError,
+    RequestTimeoutError,
+    RevisionError,
+    ServerStartError,
+)
+from mcp_protocol.facts import HANDSHAKE as ANY_HANDSHAKE
+from mcp_protocol.facts import Lifecycle
+from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.transports.process import open_process
+from package.live import FakeServer
+from package.wire import ALL, HANDSHAKE, PER_REQUEST
+
+SCRIPT = str(Path(__file__).with_name("old_server.py"))
+PROBE, INITIALIZE = "server/discover", "initialize"
+CONFIRMED = "notifications/initialized"
+SOON = Timeouts(opening=3, probe=0.1)
+"""With these a silent process has about 1.5 s, and a new one the rest."""
+
+
+class Starts:
+    """What a server noted."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "starts"
+        self._path.touch()
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """The environment that has the server note it."""
+        return {"STARTS": str(self._path)}
+
+    @property
+    def lines(self) -> list[str]:
+        """All of it."""
+        return self._path.read_text().split()
+
+    @property
+    def pids(self) -> list[int]:
+        """Processes."""
+        return [int(line) for line in self.lines if line.isdecimal()]
+
+    @property
+    def heard(self) -> list[str]:
+        """Messages that were read, by whichever process."""
+        return [line for line in self.lines if not line.isdecimal()]
+
+
+@pytest.fixture
+def starts(tmp_path: Path) -> Starts:
+    return Starts(tmp_path)
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, SCRIPT, *arguments]
+
+
+def runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.requirement("versioning.detect-stdio", "stdio.probe-legacy-fallback")
+@pytest.mark.parametrize(
+    ("failure", "heard"),
+    [
+        ("exits", [PROBE]),
+        ("falls-silent", [PROBE]),
+        ("stays-silent", [PROBE]),
+        ("refuses", [PROBE, INITIALIZE]),
+    ],
+)
+async def test_a_server_that_the_probe_ends_or_silences_is_started_anew(
+    failure: str, heard: list[str], starts: Starts
+) -> None:
+    with anyio.fail_after(10):
+        async with connect(command(failure), env=starts.env, timeouts=SOON) as client:
+            assert client.revision == "2024-11-05"
+            assert await client.request("ping") is not None
+    assert starts.heard == [*heard, INITIALIZE, CONFIRMED, "ping"]
+    assert len(starts.pids) == 2
+    assert not any(map(runs, starts.pids))
+
+
+async def test_a_process_that_has_ended_is_not_waited_for(starts: Starts) -> None:
+    patient = Timeouts(opening=60, probe=60)
+    with anyio.fail_after(10):
+        async with connect(command("exits"), env=starts.env, timeouts=patient):
+            assert starts.heard[:2] == [PROBE, INITIALIZE]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals and process groups of POSIX")
+@pytest.mark.parametrize("failure", ["hangs", "closes-output"])
+async def test_a_process_that_hangs_leaves_nothing_behind_when_another_is_started(
+    failure: str, starts: Starts
+) -> None:
+    with anyio.fail_after(20):
+        timeouts = Timeouts(opening=6, probe=0.1)
+        async with connect(command(failure), env=starts.env, timeouts=timeouts):
+            first, child, second = starts.pids
+            assert [runs(first), runs(child), runs(second)] == [False, False, True]
+
+
+def test_a_client_without_an_event_loop_starts_it_anew_as_well(starts: Starts) -> None:
+    with connect_sync(command("exits"), env=starts.env) as client:
+        assert client.revision == "2024-11-05"
+    assert len(starts.pids) == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes do not tell there what was read")
+async def test_a_server_that_is_slow_to_start_is_waited_for(starts: Starts) -> None:
+    slow = command("starts-slowly", "2.2")
+    with anyio.fail_after(10):
+        timeouts = Timeouts(opening=4, probe=0.1)
+        async with connect(slow, env=starts.env, timeouts=timeouts) as client:
+            assert client.revision == "2024-11-05"
+    assert starts.heard == [PROBE, INITIALIZE, CONFIRMED]
+    assert len(starts.pids) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes do not tell there what was read")
+async def test_a_server_that_ends_by_itself_is_started_once(starts: Starts) -> None:
+    with anyio.fail_after(10), pytest.raises(ServerStartError) as failed:
+        async with connect(command("ends-unasked"), env=starts.env):
+            pytest.fail("it never started")
+    assert failed.value.stderr_tail == ("no API key",)
+    assert ANY_HANDSHAKE not in str(failed.value)
+    assert len(starts.pids) == 1
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        StopAsyncIteration("mine"),
+        ExceptionGroup("mine", [ValueError()]),
+        ServerStartError([], 1, ()),
+    ],
+    ids=lambda raised: type(raised).__name__,
+)
+async def test_what_the_body_raises_leaves_as_it_is_and_starts_nothing_anew(
+    raised: Exception, starts: Starts
+) -> None:
+    with pytest.raises(type(raised)) as caught:
+        async with connect(command("exits"), env=starts.env):
+            raise raised
+    assert caught.value is raised
+    assert len(starts.pids) == 2
+
+
+async def test_the_error_of_a_second_process_that_fails_tells_of_the_first(
+    starts: Starts,
+) -> None:
+    with anyio.fail_after(10), pytest.raises(ServerStartError) as failed:
+        async with connect(command("exits-always"), env=starts.env):
+            pytest.fail("it never started")
+    error, text = failed.value, str(failed.value)
+    assert (error.exit_code, error.stderr_tail) == (4, ("no handshake either",))
+    assert text.index("no handshake either") < text.index("no such method: server/discover")
+    assert "exit code 3" in text
+    assert f"revision={ANY_HANDSHAKE!r}" in text
+    assert isinstance(error.__cause__, ServerStartError)
+    assert len(starts.pids) == 2
+
+
+async def test_the_log_names_the_setting_that_spares_a_second_start(
+    starts: Starts, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        async with connect([*command("exits"), "--token=hunter2"], env=starts.env):
+            pass
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert "started anew" in line
+    assert f"revision={ANY_HANDSHAKE!r}" in line
+    assert "hunter2" not in line
+
+
+async def test_silence_to_the_end_names_the_setting_and_shows_what_was_written_meanwhile(
+    starts: Starts,
+) -> None:
+    talks = "import sys; print('busy', file=sys.stderr, flush=True); sys.stdin.read()"
+    timeouts = Timeouts(opening=1.5, probe=0.1)
+    with anyio.fail_after(10), pytest.raises(RequestTimeoutError) as failed:
+        async with connect([sys.executable, "-c", talks], timeouts=timeouts):
+            pytest.fail("it is no server")
+    assert failed.value.seconds == 1.5
+    text = str(failed.value)
+    assert text.startswith("opening the session with ")
+    assert "no answer within 1.5 s" in text
+    assert "busy" in text
+    assert f"revision={ANY_HANDSHAKE!r}" in text
+
+
+@pytest.mark.parametrize("failure", ["exits", "falls-silent", "stays-silent"])
+async def test_a_client_that_is_pinned_to_the_handshake_sends_no_probe(
+    failure: str, starts: Starts
+) -> None:
+    async with connect(command(failure), revision="handshake", env=starts.env) as client:
+        assert client.revision == "2024-11-05"
+    assert starts.heard == [INITIALIZE, CONFIRMED]
+    assert len(starts.pids) == 1
+
+
+@pytest.mark.parametrize("spoken", HANDSHAKE)
+async def test_the_pin_for_the_handshake_takes_any_revision_with_a_session(spoken: str) -> None:
+    server = FakeServer(spoken)
+    async with connect(server, revision="handshake") as client:
+        assert client.revision == spoken
+    assert [message["method"] for message in server.opening] == [INITIALIZE, CONFIRMED]
+
+
+def test_a_package_without_a_handshake_has_no_pin_for_it() -> None:
+    modern = REVISIONS.of(Lifecycle.PER_REQUEST)
+    with pytest.raises(RevisionError, match="has a handshake"):
+        modern.pinned("handshake")
+    assert list(REVISIONS.pinned("handshake")) == list(HANDSHAKE)
+    assert list(REVISIONS.pinned(None)) == list(ALL)
+    assert list(REVISIONS.pinned(PER_REQUEST[-1])) == [PER_REQUEST[-1]]
+
+
+async def test_a_channel_that_ends_after_the_probe_is_an_error_that_names_the_pin() -> None:
+    class Ends(FakeServer):
+        async def send(self, message: bytes, about: int | str | None = None) -> None:
+            await self.hang_up()
+
+    for revision, named in ((None, True), ("handshake", False)):
+        with pytest.raises(ConnectionClosedError) as failed:
+            async with connect(Ends(None), revision=revision):
+                pytest.fail("it never answered")
+        assert (f"revision={ANY_HANDSHAKE!r}" in str(failed.value)) is named
+
+
+async def test_a_process_is_started_no_third_time(starts: Starts) -> None:
+    timeouts = Timeouts(opening=2, probe=0.1)
+    with anyio.fail_after(10), pytest.raises(McpError):
+        async with connect(command("exits-always"), env=starts.env, timeouts=timeouts):
+            pytest.fail("it never started")
+    assert starts.heard == [PROBE, INITIALIZE]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes do not tell there what was read")
+async def test_a_process_tells_whether_it_took_what_was_sent() -> None:
+    waits = "input(); print('{}', flush=True); input()"
+    channel = await open_process([sys.executable, "-c", waits])
+    took = [channel.took_input]
+    try:
+        await channel.send(b"{}")
+        assert await channel.receive() == b"{}"
+        took.append(channel.took_input)
+    finally:
+        await channel.close()
+    assert [*took, channel.took_input] == [False, True, True]
+    ends = await open_process([sys.executable, "-c", "raise SystemExit"])
+    with pytest.raises(McpError):
+        await ends.receive()
+    await ends.close()
+    assert not ends.took_input

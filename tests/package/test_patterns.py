@@ -1,0 +1,168 @@
+"""Regular expressions of others: what they match, and that no text makes them slow."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_protocol import patterns
+from mcp_protocol.patterns import PATTERN_CHARACTERS, Pattern, PatternError
+
+MANY = 20_000
+
+
+@pytest.fixture(params=["with re2", "without re2"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both environments in which a package may run."""
+    if request.param == "without re2":
+        monkeypatch.setitem(sys.modules, "re2", None)
+    else:
+        pytest.importorskip("re2")
+    return str(request.param)
+
+
+@pytest.fixture
+def without_re2(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "re2", None)
+
+
+def search(pattern: str, text: str) -> bool:
+    """Whether a pattern is found; too many steps fail the test."""
+    left = 20_000
+
+    def take(steps: int) -> None:
+        nonlocal left
+        left -= steps
+        assert left >= 0, "too many steps"
+
+    return Pattern(pattern).search(text, take)
+
+
+FOUND = [
+    ("", "", True),
+    ("b", "abc", True),
+    ("^b", "abc", False),
+    ("^a.c$", "abc", True),
+    ("c$", "abc\n", False),
+    ("^(a|b)*$", "abab", True),
+    ("^(?:ab|c){2,3}$", "abcab", True),
+    ("^(?:ab|c){2,3}$", "abcabc", False),
+    ("^[a-f0-9]{8}$", "0123abcd", True),
+    (r"^\d+$", "12", True),
+    (r"^\d+$", "\u0663", False),
+    (r"^\w+$", "\u00e9", False),
+    (r"^\/[\w.\-]+$", "/a.b-c", True),
+    (r"^[\u0041-\u0043]+$", "ABC", True),
+    (r"^\u00e9\x41$", "\u00e9A", True),
+    ("[]", "a", False),
+    ("^[^]$", "\n", True),
+    ("^[[a&&~~||]$", "|", True),
+    (r"^(?<year>\d{4})-\d\d$", "2026-01", True),
+    (r"^(a)\1$", "aa", True),
+    (r"^(?<a>b)\k<a>$", "bb", True),
+    (r"\bfoo\b", "a foo b", True),
+    (r"^(?=.*\d)(?=.*[a-z]).{8,}$", "abcdefg1", True),
+    (r"^(?!admin).*$", "admin1", False),
+    ("^x{2}{", "xx{", True),
+    ("(^|,)b(,|$)", "a,b", True),
+]
+
+
+@pytest.mark.parametrize(("pattern", "text", "found"), FOUND)
+def test_a_pattern_means_what_ecma_262_says(
+    pattern: str, text: str, found: bool, engine: str
+) -> None:
+    assert search(pattern, text) is found
+
+
+SLOW = [
+    ("^(a+)+$", "a" * 40 + "!", False),
+    ("^(a+)+$", "a" * MANY, True),
+    ("^(a|a)*$", "a" * 40 + "!", False),
+    ("(x+x+)+y", "x" * 40, False),
+    ("(a?){30}a{30}", "a" * 29, False),
+    ("^[a-z]+(-[a-z]+)*$", "my-slug-" * 1000 + "!", False),
+    (r"^[^@]+@[^@]+\.[^@]+$", "a" * MANY, False),
+    ("a*a*a*a*b", "a" * 1000, False),
+    ("^(([a-z])+.)+[A-Z]([a-z])+$", "a" * 50, False),
+    (".*.*=.*", "x" * 2000, False),
+]
+
+
+@pytest.mark.parametrize(("pattern", "text", "found"), SLOW)
+def test_a_pattern_that_backtracks_without_end_is_searched_in_linear_time(
+    pattern: str, text: str, found: bool, engine: str
+) -> None:
+    assert search(pattern, text) is found
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (r"^(a+)+\1$", "a" * 40 + "!"),
+        (r"^(?=(a+)+$)", "a" * 40 + "!"),
+        ("((a{1000}){1000}){1000}(b*)*", "a" * 40),
+    ],
+)
+def test_what_has_no_linear_time_is_refused(pattern: str, text: str, engine: str) -> None:
+    with pytest.raises(PatternError, match="linear time"):
+        search(pattern, text)
+
+
+def test_a_refusal_says_what_may_allow_the_pattern(without_re2: None) -> None:
+    with pytest.raises(PatternError, match="pip install google-re2"):
+        search(r"(\bfoo\b)+$", "foo " * MANY)
+
+
+def test_word_boundaries_in_long_texts_are_found_where_re2_is_installed() -> None:
+    pytest.importorskip("re2")
+    assert search(r"(\bfoo\b ?)+$", "foo " * MANY)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(", ")", "a)", "[a", "\\", "*a", "a**", "a{2,1}", "[z-a]", "(?", "(?<=a+)b", "^*", "(?P=x)"],
+)
+def test_what_is_no_regular_expression_is_refused(pattern: str, without_re2: None) -> None:
+    with pytest.raises(PatternError, match="not a regular expression"):
+        Pattern(pattern)
+
+
+def test_a_pattern_has_a_length(engine: str) -> None:
+    with pytest.raises(PatternError, match=f"longer than {PATTERN_CHARACTERS}"):
+        Pattern("a" * (PATTERN_CHARACTERS + 1))
+
+
+def test_a_lone_surrogate_is_a_character(engine: str) -> None:
+    assert search("^(.+)+$", "a" * 50 + "\ud800")
+
+
+SIMPLE = st.recursive(
+    st.sampled_from(["a", "b", ".", "[ab]", "[^a]", r"\d"]),
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=3).map("".join),
+        st.lists(inner, min_size=2, max_size=3).map(lambda parts: f"(?:{'|'.join(parts)})"),
+        st.tuples(inner, st.sampled_from(["*", "+", "?", "{2}", "{1,2}", "{0,3}", "{1,}"])).map(
+            lambda pair: f"({pair[0]}){pair[1]}"
+        ),
+    ),
+    max_leaves=8,
+)
+
+
+@given(
+    pattern=SIMPLE,
+    start=st.sampled_from(["", "^"]),
+    end=st.sampled_from(["", "$"]),
+    text=st.text("ab1c", max_size=8),
+)
+def test_the_automaton_finds_what_re_finds(pattern: str, start: str, end: str, text: str) -> None:
+    whole = f"{start}{pattern}{end}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "re2", None)
+        patch.setattr(patterns, "BACKTRACKING_STEPS", -1_000)  # never `re`
+        assert search(whole, text) is bool(re.search(whole, text))
