@@ -123,8 +123,8 @@ async def joined(
             yield client, far
 
 
-def everything(stopped: anyio.Event) -> Server:
-    """A server with a little of everything."""
+def everything(started: anyio.Event, stopped: anyio.Event) -> Server:
+    """A server with a little of everything; the events tell of the tool `wait`."""
     server = Server("everything", drain=0)
 
     @server.tool()
@@ -137,6 +137,7 @@ def everything(stopped: anyio.Event) -> Server:
     @server.tool()
     async def wait() -> str:
         try:
+            started.set()
             await anyio.sleep_forever()
         finally:
             stopped.set()
@@ -165,8 +166,8 @@ async def test_the_same_session_runs_over_every_binding(binding: Binding, revisi
         async def logging_message(self, params: Any, ctx: Exchange) -> None:
             logs.append(params.data)
 
-    stopped = anyio.Event()
-    server = everything(stopped)
+    started, stopped = anyio.Event(), anyio.Event()
+    server = everything(started, stopped)
     async with joined(binding, server, revision, handlers=Handlers()) as (client, _):
         client.ask_for_logs("error")
         result = await client.call_tool(
@@ -178,10 +179,15 @@ async def test_the_same_session_runs_over_every_binding(binding: Binding, revisi
         assert {tool.name for tool in await client.list_tools()} == {"count", "wait"}
         with pytest.raises(RemoteError):
             await client.call_tool("unknown")
-        with pytest.raises(RequestTimeoutError):
-            await client.call_tool("wait", timeout=0.01)
+        async with anyio.create_task_group() as calls:
+            calls.start_soon(client.call_tool, "wait")
+            with anyio.fail_after(10):
+                await started.wait()
+            calls.cancel_scope.cancel()
         with anyio.fail_after(10):
             await stopped.wait()
+        with pytest.raises(RequestTimeoutError):
+            await client.call_tool("wait", timeout=0.01)
 
 
 @pytest.mark.requirement("custom-transport.same-semantics")
@@ -190,7 +196,7 @@ async def test_the_same_session_runs_over_every_binding(binding: Binding, revisi
 async def test_the_end_of_a_binding_is_the_end_of_the_session(
     binding: Binding, revision: str
 ) -> None:
-    async with joined(binding, everything(anyio.Event()), revision) as (client, far):
+    async with joined(binding, everything(anyio.Event(), anyio.Event()), revision) as (client, far):
         async with anyio.create_task_group() as tasks:
 
             async def call() -> None:
@@ -206,7 +212,7 @@ async def test_the_end_of_a_binding_is_the_end_of_the_session(
 
 @every
 async def test_a_binding_is_told_which_request_a_message_belongs_to(revision: str) -> None:
-    server = everything(anyio.Event())
+    server = everything(anyio.Event(), anyio.Event())
     near, far = queue_pair()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server.serve, far)

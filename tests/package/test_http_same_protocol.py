@@ -34,11 +34,13 @@ class Everything:
 
     Attributes:
         server: It.
+        started: Set once the call that never ends has begun.
         stopped: Set once the call that never ends was cancelled.
     """
 
     def __init__(self) -> None:
         self.server = Server("everything", drain=0)
+        self.started = anyio.Event()
         self.stopped = anyio.Event()
         for tool in (self.count, self.wait, self.where):
             self.server.tool()(tool)
@@ -52,6 +54,7 @@ class Everything:
 
     async def wait(self) -> str:
         try:
+            self.started.set()
             await anyio.sleep_forever()
         finally:
             self.stopped.set()
@@ -109,10 +112,15 @@ async def session(everything: Everything, target: Any, revision: str) -> list[An
         rooted = await client.call_tool("where")
         with pytest.raises(RemoteError) as refused:
             await client.call_tool("unknown")
-        with pytest.raises(RequestTimeoutError):
-            await client.call_tool("wait", timeout=0.05)
+        async with anyio.create_task_group() as calls:
+            calls.start_soon(client.call_tool, "wait")
+            with anyio.fail_after(10):
+                await everything.started.wait()
+            calls.cancel_scope.cancel()
         with anyio.fail_after(10):
             await everything.stopped.wait()
+        with pytest.raises(RequestTimeoutError):
+            await client.call_tool("wait", timeout=0.05)
         return [
             client.revision,
             client.server_info["name"],
