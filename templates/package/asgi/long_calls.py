@@ -1,4 +1,4 @@
-"""What POSTs need that take long: comments on a quiet stream, and a look whether the client left.
+"""What POSTs need that take long: a stream that is never silent, and a look if the client left.
 
 Most POSTs are over before it is their turn, and pay nothing for it. In a session a client that
 closes its connection cancels nothing: its call goes on, but leaves its place among those in flight
@@ -57,8 +57,8 @@ class LongCalls:
         background: Runs what watches for clients that leave.
         load: Where places are taken and given back.
         limits: How much goes on for clients that left, and for how long.
-        keep_alive: Seconds of silence on a stream after which a comment is sent, at twice that at
-            the latest; `None` for never.
+        keep_alive: Seconds of silence after which a stream is opened, or gets a comment; `None` for
+            never.
     """
 
     def __init__(
@@ -67,7 +67,8 @@ class LongCalls:
         self._background = background
         self._load = load
         self._limits = limits
-        self._keep_alive = keep_alive
+        # The task that looks after a POST is there before it has been silent for too long.
+        self._pause = _SECONDS if keep_alive is None else keep_alive / 2
         self._answers: dict[SessionAnswer, Work] = {}
         self._abandoned: OrderedDict[Work, _Abandoned] = OrderedDict()
         self._places = 0  # of what is abandoned and not given up
@@ -118,14 +119,11 @@ class LongCalls:
         return False
 
     async def attend_connections(self) -> None:
-        """Send comments, and look which clients have left, until cancelled."""
-        seconds = _SECONDS if self._keep_alive is None else self._keep_alive
+        """Have each POST watched that takes long, until cancelled."""
         while True:
-            await anyio.sleep(seconds)
+            await anyio.sleep(self._pause)
             for answer in list(self._answers):
                 self._watch(answer)
-                if self._keep_alive is not None:
-                    self._background.start_soon(_safely, answer.comment)
 
     async def attend_abandoned(self) -> None:
         """Cancel what was abandoned for too long, until cancelled."""

@@ -101,6 +101,7 @@ class SessionPost:
             session.answers[asked.id] = answer
         try:
             with anyio.CancelScope(shield=True):
+                await answer.begin()
                 for event in self._events:
                     if isinstance(event, Send):
                         await answer.send(event.message, event.about)

@@ -6,6 +6,7 @@ Source: basic/transports/streamable-http, basic/patterns/subscriptions (2026-07-
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 import anyio
 import anyio.lowlevel
@@ -38,7 +39,9 @@ _REFUSED = 400
 
 
 class PostAnswer:
-    """The way back of one POST: one JSON document, or events once something comes before it.
+    """The way back of one POST: one JSON document, or events.
+
+    It is events once something comes before the answer, or nothing for too long.
 
     Args:
         request: What is answered.
@@ -107,6 +110,19 @@ class PostAnswer:
         if answers:
             await wire.close()
 
+    async def watch(self, receive: http.Receive, seconds: float | None) -> None:
+        """Wait until the client leaves, while the answer takes long.
+
+        Args:
+            receive: Tells when it leaves.
+            seconds: Seconds of silence after which the stream is opened, or gets a comment; `None`
+                for never. Where the answer has to come on a stream, that is opened at once.
+        """
+        with suppress(ConnectionClosedError):
+            if self._events_only:
+                await self._open_early()
+            await until_gone(receive, self.wire, seconds, self._open_early)
+
     async def reply(self, reply: replies.Reply) -> None:
         """Send one document, and let nothing follow."""
         self.done = True
@@ -116,6 +132,12 @@ class PostAnswer:
         """End what is still open, and let nothing follow."""
         self.done = True
         await self.wire.close()
+
+    async def _open_early(self) -> None:
+        """Begin the stream before there is anything to say, unless the answer is to be JSON."""
+        if not (self.done or self.wire.used or self._json_only):
+            with anyio.CancelScope(shield=True):  # an answer that comes now ends the watching
+                await self.wire.open()
 
 
 class Stateless:
@@ -227,7 +249,7 @@ class Stateless:
             nonlocal watching
             watching = anyio.CancelScope()
             answer.wire.on_cut = leave
-            self._background.start_soon(self._watch, receive, watching, answer.wire)
+            self._background.start_soon(self._watch, receive, watching, answer)
 
         def leave() -> None:
             answer.done = True
@@ -242,10 +264,10 @@ class Stateless:
             await answer.close()
 
     async def _watch(
-        self, receive: http.Receive, scope: anyio.CancelScope, wire: EventWire
+        self, receive: http.Receive, scope: anyio.CancelScope, answer: PostAnswer
     ) -> None:
         with scope:
-            await until_gone(receive, wire, self._settings.keep_alive)
+            await answer.watch(receive, self._settings.keep_alive)
 
     async def _listen(
         self,
