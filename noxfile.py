@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ nox.options.sessions = [
     "check",
     "package-single",
     "interop",
+    "proxies",
     "conformance",
 ]
 nox.options.reuse_venv = "yes"
@@ -63,6 +65,9 @@ SMOLAGENTS = ("smolagents[mcp]==1.26.0", "mcp<2")
 
 OLD_PYTHON_PEERS = ("1.0.0", "1.2.1", "1.5.0", "1.6.0", "1.8.1", "1.9.3")
 """Releases of the official Python SDK whose servers a probe ends."""
+
+PROXIES = ("nginx", "haproxy")
+"""Packages of Debian, each with a program of the same name."""
 
 
 def needs(session: nox.Session, group: str) -> None:
@@ -220,6 +225,56 @@ def old_python_peers(session: nox.Session) -> Path:
             fresh(session, folder / release, f"mcp=={release}", "pydantic==2.11.*", "anyio<5")
             ready.touch()
     return folder
+
+
+@nox.session
+def proxies(session: nox.Session) -> None:
+    """Silent calls, and cancelled ones, through nginx and HAProxy; it takes a minute and a half."""
+    needs(session, "test")
+    session.install("httptools>=0.6")  # which uvicorn takes instead of h11 if it is there
+    environment = proxy_programs(session)
+    session.run("pytest", "-m", "proxies", "tests/proxies", *session.posargs, env=environment)
+
+
+def proxy_programs(session: nox.Session) -> dict[str, str]:
+    """Where nginx and HAProxy are: on this machine, or unpacked from Debian's packages."""
+    folder = Path(session.create_tmp()).resolve() / "debian"
+    path = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", f"{folder / 'usr/sbin'}"))
+    if not all(shutil.which(name, path=path) for name in PROXIES):
+        unpack_debian(session, folder)
+    found = {name: shutil.which(name, path=path) for name in PROXIES}
+    missing = [name for name, place in found.items() if place is None]
+    if missing:
+        text = (
+            f"found no {' and no '.join(missing)}: neither on the path nor as a package of Debian; "
+            f"`apt-get install {' '.join(missing)}` helps"
+        )
+        if os.environ.get("CI"):
+            session.error(text)
+        session.skip(text)
+    libraries = ":".join(map(str, sorted((folder / "usr/lib").glob("*-linux-gnu*"))))
+    environment = {f"MCP_{name.upper()}": str(place) for name, place in found.items()}
+    return environment | ({"MCP_PROXY_LIBRARIES": libraries} if libraries else {})
+
+
+def unpack_debian(session: nox.Session, folder: Path) -> None:
+    """Unpack the packages of `PROXIES` and what this machine lacks for them; installs nothing."""
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        return
+    simulate = ["apt-get", "install", "--simulate", "--no-install-recommends", *PROXIES]
+    done = subprocess.run(simulate, capture_output=True, text=True, check=False)
+    if done.returncode:  # a fresh image has no lists; only root can get them
+        subprocess.run(["apt-get", "-q", "update"], check=False)
+        done = subprocess.run(simulate, capture_output=True, text=True, check=False)
+    packages = re.findall(r"^Inst (\S+)", done.stdout, re.MULTILINE)
+    if done.returncode or not packages:
+        session.log(done.stderr.strip())
+        return
+    folder.mkdir(exist_ok=True)
+    with session.chdir(folder):
+        session.run("apt-get", "-q", "download", *packages, external=True, success_codes=(0, 100))
+        for package in sorted(folder.glob("*.deb")):
+            session.run("dpkg-deb", "--extract", f"{package}", f"{folder}", external=True)
 
 
 @nox.session

@@ -1,7 +1,8 @@
 """The HTTP server that fault tests start as a process: `python http_process_server.py ADDRESS HOW`.
 
-HOW is JSON: members of `Limits` under `limits`, the rest are options of `Server.run`. What happens
-to its tools is told on standard error, a line each. DRAIN in the environment is its `drain`.
+HOW is JSON: members of `Limits` under `limits`, whether uvicorn has to do without httptools under
+`h11`; the rest are options of `Server.run`. What happens to its tools is told on standard error, a
+line each. DRAIN in the environment is its `drain`.
 """
 
 from __future__ import annotations
@@ -195,6 +196,8 @@ async def memo(name: str) -> str:
 def main(address: str, how: dict[str, Any]) -> None:
     """Serve."""
     logging.basicConfig(level=logging.WARNING, format="log %(levelname)s %(name)s %(message)s")
+    if how.pop("h11", False):
+        sys.modules["httptools"] = None  # type: ignore[assignment]  # as if it were not installed
     server.run(http=address, limits=Limits(**how.pop("limits", {})), **how)
     say("ended")
 

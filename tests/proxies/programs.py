@@ -1,0 +1,162 @@
+"""nginx and HAProxy as processes, each with one listener and a route per way to a server.
+
+The programs are named by MCP_NGINX and MCP_HAPROXY; MCP_PROXY_LIBRARIES is a folder with shared
+libraries that they need, if that is not where the system has them. `nox -s proxies` sets all three.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from package.http_process import Process
+
+Ports: TypeAlias = Mapping[str, int]
+"""Where the servers listen, by name."""
+
+SECONDS = 20.0
+_PAUSE = 0.05
+
+
+@dataclass(frozen=True)
+class Route:
+    """A way through a proxy, under a path of its own.
+
+    Attributes:
+        name: The first part of the path.
+        server: Names the server at its end.
+        version: The version of HTTP that the proxy speaks to the server, if that can be chosen.
+        seconds: How long the server may be silent; `None` for the default of the proxy.
+    """
+
+    name: str
+    server: str
+    version: str = "1.1"
+    seconds: int | None = None
+
+
+class Proxy:
+    """A proxy that runs.
+
+    Args:
+        process: It.
+        port: Where it listens.
+    """
+
+    def __init__(self, process: Process, port: int) -> None:
+        self._process = process
+        self._port = port
+
+    def url(self, route: Route) -> str:
+        """Where clients find the server behind a route."""
+        return f"http://127.0.0.1:{self._port}/{route.name}/mcp"
+
+    def lines(self, route: Route) -> list[str]:
+        """What the proxy has logged of the requests that took a route."""
+        return [line for line in self._process.lines if f"/{route.name}/" in line]
+
+
+@contextmanager
+def nginx(folder: Path, routes: Sequence[Route], ports: Ports) -> Iterator[Proxy]:
+    """Run nginx, with the defaults of its directives but for what the routes say."""
+    port = _free_port()
+    locations = "\n".join(_location(each, ports[each.server]) for each in routes)
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    folders = "\n".join(f"{kind}_temp_path {folder}/{kind};" for kind in kinds)
+    (folder / "nginx.conf").write_text(f"""
+daemon off;
+master_process off;
+pid {folder}/nginx.pid;
+error_log stderr warn;
+events {{ worker_connections 1024; }}
+http {{
+access_log off;
+{folders}
+server {{
+listen 127.0.0.1:{port};
+{locations}
+}}
+}}
+""")
+    program = os.environ["MCP_NGINX"]
+    command = (program, "-e", "stderr", "-p", f"{folder}", "-c", f"{folder}/nginx.conf")
+    with _running(command, port) as process:
+        yield Proxy(process, port)
+
+
+def _location(route: Route, port: int) -> str:
+    limit = "" if route.seconds is None else f"proxy_read_timeout {route.seconds}s;"
+    return (
+        f"location /{route.name}/ {{ proxy_pass http://127.0.0.1:{port}/; "
+        f"proxy_http_version {route.version}; {limit} }}"
+    )
+
+
+@contextmanager
+def haproxy(folder: Path, routes: Sequence[Route], ports: Ports) -> Iterator[Proxy]:
+    """Run HAProxy. It has no limits by default, so the routes have a usual one: 30 s."""
+    port = _free_port()
+    rules = "\n".join(f"use_backend {each.name} if {{ path_beg /{each.name}/ }}" for each in routes)
+    backends = "\n".join(_backend(each, ports[each.server]) for each in routes)
+    (folder / "haproxy.cfg").write_text(f"""
+global
+    log stderr format raw local0
+defaults
+    mode http
+    log global
+    option httplog
+    timeout connect 5s
+    timeout client 30s
+    timeout server 30s
+frontend clients
+    bind 127.0.0.1:{port}
+    {rules}
+{backends}
+""")
+    command = (os.environ["MCP_HAPROXY"], "-db", "-f", f"{folder}/haproxy.cfg")
+    with _running(command, port) as process:
+        yield Proxy(process, port)
+
+
+def _backend(route: Route, port: int) -> str:
+    limit = "" if route.seconds is None else f"timeout server {route.seconds}s"
+    return f"""
+backend {route.name}
+    http-request replace-path /{route.name}/(.*) /\\1
+    {limit}
+    server only 127.0.0.1:{port}
+"""
+
+
+@contextmanager
+def _running(command: Sequence[str], port: int) -> Iterator[Process]:
+    libraries = os.environ.get("MCP_PROXY_LIBRARIES")
+    process = Process(command, {} if libraries is None else {"LD_LIBRARY_PATH": libraries})
+    try:
+        _wait_for(process, port)
+        yield process
+    finally:
+        process.kill()
+
+
+def _wait_for(process: Process, port: int) -> None:
+    """Wait until a process listens."""
+    deadline = time.monotonic() + SECONDS
+    while process.runs and time.monotonic() < deadline:
+        with suppress(OSError), closing(socket.create_connection(("127.0.0.1", port))):
+            return
+        time.sleep(_PAUSE)
+    raise AssertionError(f"it does not listen at port {port}: {process.lines}")
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
