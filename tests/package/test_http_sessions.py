@@ -375,7 +375,7 @@ async def test_requests_over_the_limit_of_a_session_wait_outside_but_answers_com
 
 @pytest.mark.requirement("http.shutdown-by-close", "lifecycle.shutdown-http")
 @sessions
-async def test_the_end_of_the_server_ends_sessions_streams_and_what_is_being_served(
+async def test_the_end_of_the_server_ends_sessions_streams_and_calls_which_it_answers(
     revision: str,
 ) -> None:
     server = server_of()
@@ -397,5 +397,6 @@ async def test_the_end_of_the_server_ends_sessions_streams_and_what_is_being_ser
             await post.message()
             await http.shut_down()
             assert cancelled_too.is_set()
-            assert await post.messages() == []
+            (answer,) = await post.messages()
+            assert (answer["id"], answer["error"]["message"]) == (1, "the server is ending")
             assert await got.messages() == []

@@ -15,6 +15,7 @@ from typing import Protocol
 import anyio
 from msgspec import Struct
 
+from ..waiting import PARTING_SECONDS
 from .answers import SessionAnswer
 from .background import Background
 from .load import Load
@@ -110,6 +111,13 @@ class LongCalls:
             if not abandoned.given_up:
                 self._places -= work.places
 
+    async def give_up_all(self, text: str) -> None:
+        """Cancel all work, and let its clients find an error that says why."""
+        works = dict.fromkeys([*self._answers.values(), *self._abandoned])
+        async with anyio.create_task_group() as tasks:
+            for work in works:
+                tasks.start_soon(_safely, _give_up_soon, work, text)
+
     def give_up_first(self, limit: str) -> bool:
         """Cancel the work that was abandoned first, of that whose client is not back."""
         for work, abandoned in self._abandoned.items():
@@ -163,6 +171,12 @@ class LongCalls:
         work = self._answers.get(answer)
         if left and work is not None:
             self.abandon(work)
+
+
+async def _give_up_soon(work: Work, text: str) -> None:
+    """Give work up; its client has a second to read the error."""
+    with anyio.move_on_after(PARTING_SECONDS):
+        await work.give_up(text)
 
 
 async def _safely(work: Callable[..., Awaitable[None]], *arguments: object) -> None:

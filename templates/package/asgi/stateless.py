@@ -14,18 +14,20 @@ import anyio.lowlevel
 from ..channel import RequestId
 from ..core import jsonrpc
 from ..core.connection import Connection
-from ..core.events import NotificationReceived, RequestReceived, Send
+from ..core.events import CancelReceived, NotificationReceived, RequestReceived, Send
 from ..core.sending import refusal
 from ..errors import (
     METHOD_NOT_FOUND,
     ConnectionClosedError,
     EndOfChannel,
+    InternalError,
     ProtocolError,
 )
 from ..facts import Facts
 from ..handover import pausing
 from ..peer import Peer
 from ..server import Service, Session
+from ..waiting import PARTING_SECONDS
 from . import incoming as http
 from . import replies
 from .background import Background
@@ -36,6 +38,7 @@ from .settings import HttpSettings
 from .wire import EventWire, until_gone
 
 _REFUSED = 400
+_UNAVAILABLE = 503
 
 
 class PostAnswer:
@@ -168,6 +171,13 @@ class Stateless:
         self._background = background
         self._streams = streams
         self._statuses = {} if rules.facts is None else _statuses(rules.facts)
+        self._calls: set[_Call] = set()
+
+    async def give_up_all(self, text: str) -> None:
+        """Answer the requests being served with an error, and cancel them."""
+        async with anyio.create_task_group() as tasks:
+            for call in list(self._calls):
+                tasks.start_soon(call.give_up, text)
 
     async def post(
         self,
@@ -244,10 +254,12 @@ class Stateless:
         """Have one request answered, unless the client leaves before that."""
         answer.other = 200
         watching: anyio.CancelScope | None = None
+        call = _Call(peer, event.id, answer)
 
         def watch() -> None:
             nonlocal watching
             watching = anyio.CancelScope()
+            self._calls.add(call)
             answer.wire.on_cut = leave
             self._background.start_soon(self._watch, receive, watching, answer)
 
@@ -259,6 +271,10 @@ class Stateless:
             await pausing(peer.take(event, scope), watch)
         finally:
             answer.wire.on_cut = None
+            self._calls.discard(call)
+            if not answer.done:  # the host cancelled this task
+                with anyio.CancelScope(shield=True):
+                    await call.give_up(replies.ENDING)
             if watching is not None:
                 watching.cancel()
             await answer.close()
@@ -333,6 +349,32 @@ class Stateless:
 
     def _refusal(self, identifier: RequestId | None, error: ProtocolError) -> bytes:
         return refusal(identifier, error, self._rules.revisions.newest())
+
+
+class _Call:
+    """A request that is being served."""
+
+    __slots__ = ("_answer", "_id", "_peer")
+
+    def __init__(self, peer: Peer, identifier: RequestId, answer: PostAnswer) -> None:
+        self._peer = peer
+        self._id = identifier
+        self._answer = answer
+
+    async def give_up(self, text: str) -> None:
+        """Answer it with an error, for which a client that reads has a second, and cancel it."""
+        peer, answer = self._peer, self._answer
+        message = peer.connection.fail(self._id, InternalError(text))
+        if message is not None:
+            answer.other = _UNAVAILABLE
+            with (
+                anyio.move_on_after(PARTING_SECONDS) as waiting,
+                suppress(Exception),
+            ):  # of the host
+                await answer.send(message, self._id)
+            if waiting.cancelled_caught:
+                answer.wire.cut()
+        await peer.take(CancelReceived(self._id, text))
 
 
 class _Nowhere:
