@@ -1,4 +1,6 @@
-"""The way back of one POST in a session: one JSON document, or a stream once more is said.
+"""The way back of one POST in a session: one JSON document, or a stream.
+
+It becomes a stream when something comes before the answer, or nothing for too long.
 
 Source: basic/transports#sending-messages-to-the-server (to 2025-11-25).
 """
@@ -18,7 +20,7 @@ from .incoming import Incoming, Receive, Send, forms
 from .replies import Reply
 from .settings import HttpSettings
 from .streams import MessageStream
-from .wire import EventWire
+from .wire import EventWire, until_gone
 
 _NO_FIELDS: Mapping[str, str] = {}
 
@@ -91,7 +93,7 @@ class SessionAnswer:
         self._takes_events = request.accepts_events
         self._answers: list[bytes] = []
         self._stream: MessageStream | None = None
-        self._wire: EventWire | None = None
+        self._wire = EventWire(send, settings.limits.send_seconds)
         self._watching: anyio.CancelScope | None = None
         self._replied = False
 
@@ -115,18 +117,22 @@ class SessionAnswer:
                 if not answers and not jsonrpc.is_notification(message):
                     await self._owner.tell(message)
                 return
-            stream = await self._open()
+            stream = await self._open_stream()
         await stream.put(message)
         if answers:
             await self._answered()
+
+    async def begin(self) -> None:
+        """Open the stream, where the answer has to come on one."""
+        if self._events_only:
+            await self._open_early()
 
     async def release(self) -> None:
         """Close the connection; the rest is for whoever comes back to the stream.
 
         Does nothing where the answer is to be JSON.
         """
-        if self._stream is None and not self._json_only and not self._replied:
-            await self._open()
+        await self._open_early()
         if self._stream is not None:
             await self._stream.release()
 
@@ -153,13 +159,15 @@ class SessionAnswer:
     async def watch(self) -> bool:
         """Wait for the client to leave, and then write no more to it.
 
+        Meanwhile open the stream and write comments, as silence demands.
+
         Returns:
             Whether it left, while it had not all of its answer.
         """
         with anyio.CancelScope() as self._watching:
-            while (await self._receive())["type"] != "http.disconnect":
-                pass
-            if self._wire is not None and self._stream is not None:
+            seconds = self._settings.keep_alive
+            await until_gone(self._receive, self._wire, seconds, self._open_early)
+            if self._stream is not None:
                 self._stream.leave(self._wire)
             left = self.attended and self._left > 0
             self.leave()
@@ -171,11 +179,6 @@ class SessionAnswer:
         if self.attended:
             self.attended = False
             self._owner.leave()
-
-    async def comment(self) -> None:
-        """Keep a stream from looking idle."""
-        if self._stream is not None:
-            await self._stream.comment()
 
     async def _answered(self) -> None:
         self._left -= 1
@@ -201,10 +204,9 @@ class SessionAnswer:
         """
         if self._takes_events and not self._replied:
             self._replied = True
-            wire = EventWire(self._send, self._settings.limits.send_seconds)
             with suppress(ConnectionClosedError):
-                await wire.open(self._fields)
-                await wire.close()
+                await self._wire.open(self._fields)
+                await self._wire.close()
         else:
             await self._reply(Reply(202, fields=self._fields))
 
@@ -214,11 +216,14 @@ class SessionAnswer:
             with suppress(OSError):  # the client is gone
                 await reply.send(self._send)
 
-    async def _open(self) -> MessageStream:
+    async def _open_early(self) -> None:
+        """Open the stream before there is anything to say, unless the answer is to be JSON."""
+        if self._stream is None and not self._json_only and not self._replied:
+            with anyio.CancelScope(shield=True):  # an answer that comes now ends the watching
+                await self._open_stream()
+
+    async def _open_stream(self) -> MessageStream:
         stream = self._stream = self._owner.new_stream()
-        self._wire = EventWire(self._send, self._settings.limits.send_seconds)
-        await stream.open(self._wire, self._fields)
-        for answer in self._answers:
-            await stream.put(answer)
-        self._answers.clear()
+        answers, self._answers = self._answers, []
+        await stream.open(self._wire, self._fields, answers)
         return stream

@@ -98,8 +98,12 @@ class Application:
         await self._life().background.start()
 
     async def close_streams(self) -> None:
-        """End what keeps a server from ending: idle sessions, and streams that clients hold."""
+        """Close what would keep a server from ending: streams that stay open, idle sessions."""
         await self._life().close_streams()
+
+    async def drain(self) -> None:
+        """Begin to end: close streams, let calls finish for `drain` seconds, then end the others."""
+        await self._life().drain()
 
     async def end(self) -> None:
         """End all that was begun on this event loop.

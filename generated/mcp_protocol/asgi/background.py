@@ -23,6 +23,14 @@ logger = logging.getLogger(__name__)
 _STARTED: set[Any] = set()  # asyncio keeps no strong reference to a task
 
 
+def _on_asyncio() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 def running_loop() -> object:
     """What stands for the event loop that runs: the same object as long as it does."""
     try:
@@ -92,6 +100,36 @@ class Background:
         """Run a coroutine function beside all requests; not at all if everything is over."""
         if self._tasks is not None:
             self._tasks.start_soon(_guarded, function, *args)
+
+    async def outlive(self, function: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
+        """Run a coroutine function that goes on if the calling task is cancelled, and wait for it.
+
+        On trio it has a task of its own: a host there waits for the tasks that it cancels before it
+        ends the lifespan, and a shield would hold it up. On asyncio a host's own cancellation
+        passes each shield, and none is called for.
+
+        Raises:
+            Exception: Whatever it raised, unless the calling task was cancelled before that.
+        """
+        if self._tasks is None or _on_asyncio():
+            with anyio.CancelScope(shield=True):
+                await function(*args)
+            return
+        failures: list[Exception] = []
+        done = anyio.Event()
+
+        async def run() -> None:
+            try:
+                await function(*args)
+            except Exception as error:
+                failures.append(error)
+            finally:
+                done.set()
+
+        self._tasks.start_soon(run)
+        await done.wait()
+        if failures:
+            raise failures[0]
 
     async def _hold(self) -> None:
         assert self._starting is not None

@@ -67,6 +67,7 @@ class Handshake:
     ) -> None:
         self.table = SessionTable(settings.limits, load.memory)
         self.long_calls = LongCalls(background, load, settings.limits, settings.keep_alive)
+        self._background = background
         self._load = load
         self._service = service
         self._settings = settings
@@ -110,14 +111,15 @@ class Handshake:
             await refused.send(send)
             return
         post = SessionPost(session, self._settings.limits, message, body)
-        # One place is taken already, as for each POST.
-        more = post.places - 1
+        more = post.places - 1  # one is taken already, as for each POST
         if more and post.reply is None and not self._load.has_room(more):
             post.reply = replies.too_much("in_flight")
-        follows = post.follows and post.reply is None
-        if follows and not await session.keep(len(body)):
-            follows = False
-            post.reply = replies.too_much("session_bytes")
+        followed: int | None = None
+        if post.follows and post.reply is None:
+            if await session.keep(len(body)):
+                followed = len(body)
+            else:
+                post.reply = replies.too_much("session_bytes")
         post.take_in()
         if post.reply is not None:
             await self._accept(session, post, post.reply, send)
@@ -131,15 +133,29 @@ class Handshake:
             expected=post.expected,
             batch=post.batch,
         )
-        self._load.in_flight += post.places - 1
+        self._load.in_flight += post.places - 1  # with the one of this POST it has all of them
         self.long_calls.add(answer, post)
+        try:
+            # A client that leaves changes nothing about what it asked for.
+            await self._background.outlive(self._serve, session, post, answer, followed)
+        finally:
+            self._load.in_flight += 1  # the place that is given back by whoever took it
+
+    async def _serve(
+        self, session: HttpSession, post: SessionPost, answer: SessionAnswer, followed: int | None
+    ) -> None:
+        """Serve a POST, and give its places back.
+
+        Args:
+            followed: Bytes that were counted for a change of the URIs that the client follows.
+        """
         try:
             await post.serve(answer)
         finally:
             self.long_calls.discard(answer, post)
-            self._load.in_flight -= post.places - 1
-            if follows:
-                session.count_followed(len(body))
+            self._load.in_flight -= post.places
+            if followed is not None:
+                session.count_followed(followed)
         await session.tidy()
 
     def _without_session(

@@ -8,6 +8,7 @@ Source: basic/transports#http-with-sse (2024-11-05).
 
 from __future__ import annotations
 
+import posixpath
 import secrets
 from collections import deque
 from collections.abc import Sequence
@@ -32,7 +33,7 @@ from .load import Holder, Load, decoded_size, starts_work
 from .open_streams import OpenStreams
 from .posts import FOLLOWING
 from .sessions import followed_size
-from .settings import HttpSettings, Limits
+from .settings import SSE_PATH, HttpSettings, Limits
 from .wire import EventWire
 
 _ID_BYTES = 32
@@ -173,6 +174,7 @@ class HttpSse:
         application = _Counted(service.application, load)
         self._service = replace(service, revisions=revisions, application=application)
         self._settings = settings
+        self._messages = _relative(settings.messages_path, settings.sse_path or SSE_PATH)
         self._open_streams = open_streams
         self._load = load
         self._bodies = bodies
@@ -202,7 +204,7 @@ class HttpSse:
         channel = SseChannel(wire, self._settings.limits, self._load)
         session = new_session(self._service, channel)
         identifier = secrets.token_urlsafe(_ID_BYTES)
-        endpoint = f"{quote(request.root + self._settings.messages_path)}?{_QUERY}={identifier}"
+        endpoint = f"{self._messages}?{_QUERY}={identifier}"
         try:
             await wire.open()
             await wire.event(endpoint.encode(), type=ENDPOINT)
@@ -302,6 +304,15 @@ def check_paths(service: Service, settings: HttpSettings) -> None:
     paths = (settings.path, settings.sse_path, settings.messages_path)
     if len(set(paths)) < len(paths):
         raise ValueError(f"sse_path: expected it, messages_path and path to differ, got {paths}")
+
+
+def _relative(path: str, seen_from: str) -> str:
+    """A reference to a path that holds below any prefix, also one that a proxy takes away.
+
+    A colon is quoted, or what stands before it could be taken for a scheme.
+    """
+    reference = posixpath.relpath(path, posixpath.dirname(seen_from))
+    return quote(f"{reference}/" if path.endswith("/") else reference)
 
 
 def _named_in(query: bytes) -> str:

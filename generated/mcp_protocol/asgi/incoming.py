@@ -35,7 +35,6 @@ class Incoming:
     Attributes:
         method: Its method, in upper case.
         path: Its path below where the application is mounted; `/` for none.
-        root: The path at which it is mounted, without a slash at its end; empty for none.
         query: Its query, undecoded.
         count: How many header fields there were.
         client: Address that it came from, if known.
@@ -45,13 +44,12 @@ class Incoming:
 
     __slots__ = (
         *("_raw", "client", "count", "method", "path"),
-        *("query", "root", "server", "version"),
+        *("query", "server", "version"),
     )
 
     def __init__(self, scope: Scope) -> None:
         self.method: str = scope["method"]
-        self.root: str = scope.get("root_path", "").rstrip("/")
-        self.path = _below(scope["path"], self.root)
+        self.path = _below(scope["path"], scope.get("root_path", "").rstrip("/"))
         self.query: bytes = scope.get("query_string", b"")
         self.client: tuple[str, int] | None = scope.get("client")
         self.server: tuple[str, int | None] | None = scope.get("server")

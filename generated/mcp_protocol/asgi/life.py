@@ -17,6 +17,7 @@ from .bodies import SHORT, Bodies
 from .handshake import Handshake, with_sessions
 from .load import Load
 from .open_streams import OpenStreams
+from .replies import ENDING
 from .rules import PerRequestRules
 from .settings import HttpSettings
 from .stateless import Stateless
@@ -51,6 +52,7 @@ class Life:
         self.load = Load(settings.limits)
         self.bodies = Bodies(settings.limits)
         self._drain = service.drain
+        self._draining = False
         self.background = Background(
             service.lifespan, self._ended, self._attend, self._end_with_host
         )
@@ -77,13 +79,23 @@ class Life:
         self.load.memory.end_largest(SHORT)
 
     async def close_streams(self) -> None:
-        """End what would keep a server from ending: streams that stay open, sessions without calls.
-
-        Calls may come to their end, for as long as the server waits for them.
-        """
+        """Close what would keep a server from ending: streams that stay open, idle sessions."""
         self.streams.close()
         if self.handshake is not None:
             await self.handshake.table.close_idle()
+
+    async def drain(self) -> None:
+        """Let calls finish for `drain` seconds, then answer the others with an error.
+
+        Streams that stay open and idle sessions are closed at once. Returns at the end of these
+        seconds, also if there are no calls; does nothing the second time.
+        """
+        if self._draining:
+            return
+        self._draining = True
+        await self.close_streams()
+        await anyio.sleep(self._drain)
+        await self._end_calls()
 
     async def end(self) -> None:
         """End it.
@@ -92,10 +104,15 @@ class Life:
             Exception: Whatever the lifespan raised in the end.
         """
         self.streams.close()
-        await self._close_sessions()
+        await self._end_calls()
         await self.background.stop()
 
-    async def _close_sessions(self) -> None:
+    async def _end_calls(self) -> None:
+        """Answer what is being served with an error, cancel it, and end the sessions."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self.stateless.give_up_all, ENDING)
+            if self.handshake is not None:
+                tasks.start_soon(self.handshake.long_calls.give_up_all, ENDING)
         if self.handshake is not None:
             await self.handshake.table.close()
 
@@ -107,14 +124,13 @@ class Life:
             await self.handshake.attend()
 
     async def _end_with_host(self) -> None:
-        """End the streams once uvicorn is to end.
+        """Drain once uvicorn is to end, whether alone or in a worker of gunicorn.
 
-        It waits for all responses, however long they last, and tells nobody what it waits for.
+        uvicorn ends the lifespan after all responses only, however long these last. Its handler of
+        SIGTERM is the one place where an application can see that it waits for them.
         """
         host: Any = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
         if hasattr(host, "should_exit"):
             while not host.should_exit:  # noqa: ASYNC110  # it is not ours, and sets no event
                 await anyio.sleep(_GLANCE)
-            await self.close_streams()
-            await anyio.sleep(self._drain)
-            await self._close_sessions()
+            await self.drain()

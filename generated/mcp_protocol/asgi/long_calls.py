@@ -1,4 +1,4 @@
-"""What POSTs need that take long: comments on a quiet stream, and a look whether the client left.
+"""What POSTs need that take long: a stream that is never silent, and a look if the client left.
 
 Most POSTs are over before it is their turn, and pay nothing for it. In a session a client that
 closes its connection cancels nothing: its call goes on, but leaves its place among those in flight
@@ -15,6 +15,7 @@ from typing import Protocol
 import anyio
 from msgspec import Struct
 
+from ..waiting import PARTING_SECONDS
 from .answers import SessionAnswer
 from .background import Background
 from .load import Load
@@ -57,8 +58,8 @@ class LongCalls:
         background: Runs what watches for clients that leave.
         load: Where places are taken and given back.
         limits: How much goes on for clients that left, and for how long.
-        keep_alive: Seconds of silence on a stream after which a comment is sent, at twice that at
-            the latest; `None` for never.
+        keep_alive: Seconds of silence after which a stream is opened, or gets a comment; `None` for
+            never.
     """
 
     def __init__(
@@ -67,7 +68,8 @@ class LongCalls:
         self._background = background
         self._load = load
         self._limits = limits
-        self._keep_alive = keep_alive
+        # The task that looks after a POST is there before it has been silent for too long.
+        self._pause = _SECONDS if keep_alive is None else keep_alive / 2
         self._answers: dict[SessionAnswer, Work] = {}
         self._abandoned: OrderedDict[Work, _Abandoned] = OrderedDict()
         self._places = 0  # of what is abandoned and not given up
@@ -109,6 +111,13 @@ class LongCalls:
             if not abandoned.given_up:
                 self._places -= work.places
 
+    async def give_up_all(self, text: str) -> None:
+        """Cancel all work, and let its clients find an error that says why."""
+        works = dict.fromkeys([*self._answers.values(), *self._abandoned])
+        async with anyio.create_task_group() as tasks:
+            for work in works:
+                tasks.start_soon(_safely, _give_up_soon, work, text)
+
     def give_up_first(self, limit: str) -> bool:
         """Cancel the work that was abandoned first, of that whose client is not back."""
         for work, abandoned in self._abandoned.items():
@@ -118,14 +127,11 @@ class LongCalls:
         return False
 
     async def attend_connections(self) -> None:
-        """Send comments, and look which clients have left, until cancelled."""
-        seconds = _SECONDS if self._keep_alive is None else self._keep_alive
+        """Have each POST watched that takes long, until cancelled."""
         while True:
-            await anyio.sleep(seconds)
+            await anyio.sleep(self._pause)
             for answer in list(self._answers):
                 self._watch(answer)
-                if self._keep_alive is not None:
-                    self._background.start_soon(_safely, answer.comment)
 
     async def attend_abandoned(self) -> None:
         """Cancel what was abandoned for too long, until cancelled."""
@@ -165,6 +171,12 @@ class LongCalls:
         work = self._answers.get(answer)
         if left and work is not None:
             self.abandon(work)
+
+
+async def _give_up_soon(work: Work, text: str) -> None:
+    """Give work up; its client has a second to read the error."""
+    with anyio.move_on_after(PARTING_SECONDS):
+        await work.give_up(text)
 
 
 async def _safely(work: Callable[..., Awaitable[None]], *arguments: object) -> None:

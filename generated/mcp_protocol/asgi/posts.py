@@ -6,6 +6,7 @@ Source: basic/transports#sending-messages-to-the-server (to 2025-11-25).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import anyio
 
@@ -13,6 +14,7 @@ from ..core import jsonrpc
 from ..core.events import CancelReceived, Event, RequestReceived, Send
 from ..errors import InternalError
 from ..handover import pausing
+from ..waiting import PARTING_SECONDS
 from . import replies
 from .answers import SessionAnswer
 from .load import starts_work
@@ -94,18 +96,22 @@ class SessionPost:
             self._session.notes -= 1
 
     async def serve(self, answer: SessionAnswer) -> None:
-        """Answer what it asks; a client that leaves changes nothing about that."""
+        """Answer what it asks."""
         session = self._session
         self._answer = answer
         for asked in self._asked:
             session.answers[asked.id] = answer
         try:
-            with anyio.CancelScope(shield=True):
-                for event in self._events:
-                    if isinstance(event, Send):
-                        await answer.send(event.message, event.about)
-                await self._do()
-                await answer.finish(replies.session_ended() if session.over else None)
+            await answer.begin()
+            for event in self._events:
+                if isinstance(event, Send):
+                    await answer.send(event.message, event.about)
+            await self._do()
+            await answer.finish(replies.session_ended() if session.over else None)
+        except anyio.get_cancelled_exc_class():  # by the host: see `Background.outlive`
+            with anyio.move_on_after(PARTING_SECONDS, shield=True), suppress(Exception):
+                await self.give_up(replies.ENDING)
+            raise
         finally:
             answer.leave()
             for asked in self._asked:
@@ -119,8 +125,10 @@ class SessionPost:
             if session.answers.get(asked.id) is self._answer:
                 message = session.peer.connection.fail(asked.id, InternalError(text))
                 if message is not None:
-                    await session.send(message, asked.id)
-                    await session.peer.take(CancelReceived(asked.id, text))
+                    try:
+                        await session.send(message, asked.id)
+                    finally:
+                        await session.peer.take(CancelReceived(asked.id, text))
         if self._scope is not None:
             self._scope.cancel()
 

@@ -77,6 +77,9 @@ def refusal(
     return Reply(status, jsonrpc.encode_error(id, code, text, **more), fields)
 
 
+ENDING = "the server is ending"
+"""The error of requests that a server can't finish because it ends."""
+
 ACCEPTED = Reply(202)
 """What answers a message that asks for nothing."""
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .app import Application
 
 _REACHED_AT = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+_MORE = 2.0  # seconds after which uvicorn cancels what the application could not end
 _ENDING = b'{"error":{"code":-32603,"message":"the server is ending"},"jsonrpc":"2.0"}'
 
 
@@ -76,9 +77,10 @@ def run(application: Application, text: str, grace: float) -> None:
             print(f"serving at {place}", file=sys.stderr, flush=True)
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            await application.close_streams()
             aborting = asyncio.create_task(self._abort_connections())
+            draining = asyncio.create_task(application.drain())
             await super().shutdown(sockets)
+            draining.cancel()
             aborting.cancel()
             if not self.force_exit:
                 await application.end()
@@ -103,7 +105,7 @@ def run(application: Application, text: str, grace: float) -> None:
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=grace,  # type: ignore[arg-type]  # fractions of a second do
+        timeout_graceful_shutdown=grace + _MORE,  # type: ignore[arg-type]  # fractions do
         ws="none",
         lifespan="off",
     )

@@ -11,6 +11,8 @@ from .events import EventStore, MemoryEventStore
 Answers: TypeAlias = Literal["auto", "json", "sse"]
 """How a POST is answered: `json` or `sse` always, or by JSON unless something comes before.
 
+With `sse` the stream opens while the answer is still being made. With `auto` it opens when there is
+something to send before the answer, or after `keep_alive` seconds of silence.
 With `json` nothing can come before: progress and log messages of a call are left out, and in a
 session its requests to the client go on the stream that the client opened by GET.
 """
@@ -117,7 +119,10 @@ class HttpSettings:
         answers: How a POST is answered; what a client's `Accept` leaves out is never sent.
         events: Keeps the events of streams, so that a client whose connection broke can have the
             rest; `None` for streams that can't be taken up again.
-        keep_alive: Seconds of silence on a stream before a comment is sent; `None` for never.
+        keep_alive: Seconds of silence before a comment is sent on a stream, and before a POST that
+            has no answer yet is given a stream, where its client takes one and `answers` is not
+            `json`; `None` for never. It has to be less than the time that proxies in between allow
+            for a silent answer.
         retry: Seconds a client is told to wait before it comes back to a stream.
         limits: What is held at most.
         sse_path: Path of the stream of HTTP+SSE (2024-11-05); `None` to leave it out.

@@ -6,6 +6,7 @@ Source: basic/transports/streamable-http, basic/patterns/subscriptions (2026-07-
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 import anyio
 import anyio.lowlevel
@@ -13,18 +14,20 @@ import anyio.lowlevel
 from ..channel import RequestId
 from ..core import jsonrpc
 from ..core.connection import Connection
-from ..core.events import NotificationReceived, RequestReceived, Send
+from ..core.events import CancelReceived, NotificationReceived, RequestReceived, Send
 from ..core.sending import refusal
 from ..errors import (
     METHOD_NOT_FOUND,
     ConnectionClosedError,
     EndOfChannel,
+    InternalError,
     ProtocolError,
 )
 from ..facts import Facts
 from ..handover import pausing
 from ..peer import Peer
 from ..server import Service, Session
+from ..waiting import PARTING_SECONDS
 from . import incoming as http
 from . import replies
 from .background import Background
@@ -35,10 +38,13 @@ from .settings import HttpSettings
 from .wire import EventWire, until_gone
 
 _REFUSED = 400
+_UNAVAILABLE = 503
 
 
 class PostAnswer:
-    """The way back of one POST: one JSON document, or events once something comes before it.
+    """The way back of one POST: one JSON document, or events.
+
+    It is events once something comes before the answer, or nothing for too long.
 
     Args:
         request: What is answered.
@@ -107,6 +113,19 @@ class PostAnswer:
         if answers:
             await wire.close()
 
+    async def watch(self, receive: http.Receive, seconds: float | None) -> None:
+        """Wait until the client leaves, while the answer takes long.
+
+        Args:
+            receive: Tells when it leaves.
+            seconds: Seconds of silence after which the stream is opened, or gets a comment; `None`
+                for never. Where the answer has to come on a stream, that is opened at once.
+        """
+        with suppress(ConnectionClosedError):
+            if self._events_only:
+                await self._open_early()
+            await until_gone(receive, self.wire, seconds, self._open_early)
+
     async def reply(self, reply: replies.Reply) -> None:
         """Send one document, and let nothing follow."""
         self.done = True
@@ -116,6 +135,12 @@ class PostAnswer:
         """End what is still open, and let nothing follow."""
         self.done = True
         await self.wire.close()
+
+    async def _open_early(self) -> None:
+        """Begin the stream before there is anything to say, unless the answer is to be JSON."""
+        if not (self.done or self.wire.used or self._json_only):
+            with anyio.CancelScope(shield=True):  # an answer that comes now ends the watching
+                await self.wire.open()
 
 
 class Stateless:
@@ -146,6 +171,13 @@ class Stateless:
         self._background = background
         self._streams = streams
         self._statuses = {} if rules.facts is None else _statuses(rules.facts)
+        self._calls: set[_Call] = set()
+
+    async def give_up_all(self, text: str) -> None:
+        """Answer the requests being served with an error, and cancel them."""
+        async with anyio.create_task_group() as tasks:
+            for call in list(self._calls):
+                tasks.start_soon(call.give_up, text)
 
     async def post(
         self,
@@ -222,12 +254,14 @@ class Stateless:
         """Have one request answered, unless the client leaves before that."""
         answer.other = 200
         watching: anyio.CancelScope | None = None
+        call = _Call(peer, event.id, answer)
 
         def watch() -> None:
             nonlocal watching
             watching = anyio.CancelScope()
+            self._calls.add(call)
             answer.wire.on_cut = leave
-            self._background.start_soon(self._watch, receive, watching, answer.wire)
+            self._background.start_soon(self._watch, receive, watching, answer)
 
         def leave() -> None:
             answer.done = True
@@ -237,15 +271,19 @@ class Stateless:
             await pausing(peer.take(event, scope), watch)
         finally:
             answer.wire.on_cut = None
+            self._calls.discard(call)
+            if not answer.done:  # the host cancelled this task
+                with anyio.CancelScope(shield=True):
+                    await call.give_up(replies.ENDING)
             if watching is not None:
                 watching.cancel()
             await answer.close()
 
     async def _watch(
-        self, receive: http.Receive, scope: anyio.CancelScope, wire: EventWire
+        self, receive: http.Receive, scope: anyio.CancelScope, answer: PostAnswer
     ) -> None:
         with scope:
-            await until_gone(receive, wire, self._settings.keep_alive)
+            await answer.watch(receive, self._settings.keep_alive)
 
     async def _listen(
         self,
@@ -311,6 +349,32 @@ class Stateless:
 
     def _refusal(self, identifier: RequestId | None, error: ProtocolError) -> bytes:
         return refusal(identifier, error, self._rules.revisions.newest())
+
+
+class _Call:
+    """A request that is being served."""
+
+    __slots__ = ("_answer", "_id", "_peer")
+
+    def __init__(self, peer: Peer, identifier: RequestId, answer: PostAnswer) -> None:
+        self._peer = peer
+        self._id = identifier
+        self._answer = answer
+
+    async def give_up(self, text: str) -> None:
+        """Answer it with an error, for which a client that reads has a second, and cancel it."""
+        peer, answer = self._peer, self._answer
+        message = peer.connection.fail(self._id, InternalError(text))
+        if message is not None:
+            answer.other = _UNAVAILABLE
+            with (
+                anyio.move_on_after(PARTING_SECONDS) as waiting,
+                suppress(Exception),
+            ):  # of the host
+                await answer.send(message, self._id)
+            if waiting.cancelled_caught:
+                answer.wire.cut()
+        await peer.take(CancelReceived(self._id, text))
 
 
 class _Nowhere:

@@ -10,7 +10,7 @@ Source: basic/transports#resumability-and-redelivery (to 2025-11-25).
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import anyio
@@ -38,13 +38,11 @@ class MessageStream:
         name: As given.
         over: Whether nothing more will be said.
         held: What keeps a connection open for it that is no answer to a POST.
-        quiet: Whether nothing was written since this was last set.
     """
 
     def __init__(self, name: str, store: EventStore | None, polling: bool, retry: float) -> None:
         self.name = name
         self.over = False
-        self.quiet = False
         self.held: anyio.CancelScope | None = None
         self._store = store
         self._polling = polling and store is not None
@@ -64,8 +62,19 @@ class MessageStream:
         """Whether a client may come back to it."""
         return self._store is not None
 
-    async def open(self, wire: EventWire, fields: Mapping[str, str] = _NO_FIELDS) -> None:
-        """Begin the response, in some revisions with an id for the way back."""
+    async def open(
+        self,
+        wire: EventWire,
+        fields: Mapping[str, str] = _NO_FIELDS,
+        messages: Sequence[bytes] = (),
+    ) -> None:
+        """Begin the response, in some revisions with an id for the way back.
+
+        Args:
+            wire: The connection.
+            fields: Header fields of the response.
+            messages: What to say before anybody else does.
+        """
         async with self._lock:
             self._wire = wire
             try:
@@ -74,6 +83,8 @@ class MessageStream:
                 self._wire = None
             if self._polling:
                 await self._say(b"", self._retry)
+            for message in messages:
+                await self._say(message)
 
     async def put(self, message: bytes) -> bool:
         """Say something: keep it, and write it if somebody is connected.
@@ -120,17 +131,6 @@ class MessageStream:
                 if not self.over:
                     await self._write(b"", self._last, self._retry)
                     await self._hang_up()
-
-    async def comment(self) -> None:
-        """Keep the connection from looking idle, if nothing was written for a while."""
-        wire = self._wire
-        if wire is None or not self.quiet:
-            self.quiet = True
-            return
-        try:
-            await wire.comment()
-        except ConnectionClosedError:
-            self.leave(wire)
 
     def leave(self, wire: EventWire) -> None:
         """Take note that the client of a connection is gone."""
@@ -198,7 +198,6 @@ class MessageStream:
         wire = self._wire
         if wire is None:
             return False
-        self.quiet = False
         try:
             with anyio.CancelScope() as self._writing:
                 await wire.event(message, id=identifier, retry=retry)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Awaitable, Callable, Mapping
 
 import anyio
 import anyio.lowlevel
@@ -34,12 +35,14 @@ class EventWire:
     Attributes:
         used: Whether the response has begun, and be it over again.
         written: How many times something was written.
+        last_write: When something was written last, or it was made, on the clock of
+            `anyio.current_time`.
         on_cut: Called once the client is known to be gone, if anyone cares.
     """
 
     __slots__ = (
         *("_given", "_lock", "_open", "_seconds", "_send", "_taken"),
-        *("on_cut", "used", "written"),
+        *("last_write", "on_cut", "used", "written"),
     )
 
     def __init__(self, send: Send, seconds: float) -> None:
@@ -50,6 +53,7 @@ class EventWire:
         self._given = self._taken = 0  # bytes of events, and those that the client is known to have
         self.used = False
         self.written = 0
+        self.last_write = anyio.current_time()
         self.on_cut: Callable[[], object] | None = None
 
     @property
@@ -150,28 +154,42 @@ class EventWire:
                 for message in messages:
                     await self._send(message)
                     self.written += 1
+            self.last_write = anyio.current_time()
         except OSError as error:
             raise ConnectionClosedError(f"the client is gone: {error}") from error
 
 
-async def until_gone(receive: Receive, wire: EventWire, seconds: float | None) -> None:
+async def until_gone(
+    receive: Receive,
+    wire: EventWire,
+    seconds: float | None,
+    begin: Callable[[], Awaitable[object]] | None = None,
+) -> None:
     """Wait until a client leaves, and cut the stream then. Writes comments into its silence.
 
     Args:
         receive: Tells when the client leaves.
         wire: The stream, open or not.
         seconds: Seconds of silence after which a comment is written; `None` for never.
+        begin: Called after so many seconds of silence on a stream that was never open, to open it.
     """
+    since = wire.last_write
     try:
         while True:
-            before = wire.written
-            with anyio.move_on_after(seconds):
+            deadline = math.inf if seconds is None else since + seconds
+            with anyio.CancelScope(deadline=deadline):
                 message = await receive()
                 if message["type"] == "http.disconnect":
                     break
                 continue
-            if wire.is_open and wire.written == before:
+            if wire.last_write > since:
+                since = wire.last_write
+                continue
+            if wire.is_open:
                 await wire.comment()
+            elif begin is not None and not wire.used:
+                await begin()
+            since = anyio.current_time()
     except (ConnectionClosedError, OSError):
         pass
     wire.cut()
