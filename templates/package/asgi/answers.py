@@ -14,6 +14,7 @@ import anyio
 from ..channel import RequestId
 from ..core import jsonrpc
 from ..errors import ConnectionClosedError
+from ..facts import Revision
 from .incoming import Incoming, Receive, Send, forms
 from .replies import Reply
 from .settings import HttpSettings
@@ -25,6 +26,11 @@ _NO_FIELDS: Mapping[str, str] = {}
 
 class Owner(Protocol):
     """The session that a POST belongs to."""
+
+    @property
+    def revision(self) -> Revision:
+        """The agreed revision."""
+        ...
 
     def new_stream(self) -> MessageStream:
         """A stream for it."""
@@ -206,7 +212,7 @@ class SessionAnswer:
                 await wire.open(self._fields)
                 await wire.close()
         else:
-            await self._reply(Reply(202, fields=self._fields))
+            await self._reply(Reply(self._owner.revision.facts.http.accepted, fields=self._fields))
 
     async def _reply(self, reply: Reply) -> None:
         if not self._replied:

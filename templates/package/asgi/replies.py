@@ -77,10 +77,6 @@ def refusal(
     return Reply(status, jsonrpc.encode_error(id, code, text, **more), fields)
 
 
-ACCEPTED = Reply(202)
-"""What answers a message that asks for nothing."""
-
-
 def unavailable(text: str, *, id: Any = UNSET) -> Reply:
     """A refusal of what may be asked again, in a second or more."""
     return refusal(503, text, code=INTERNAL_ERROR, id=id, fields=_RETRY_AFTER)
@@ -121,9 +117,9 @@ def session_ended() -> Reply:
     return refusal(503, text, code=INTERNAL_ERROR)
 
 
-def no_session() -> Reply:
-    """A refusal of what belongs to a session that has ended, or never was.
+def no_session(status: int) -> Reply:
+    """A refusal of what belongs to a session that has ended, or never was, with its HTTP status.
 
     Source: basic/transports#session-management (to 2025-11-25).
     """
-    return refusal(404, "there is no such session, or not any more; initialize opens another")
+    return refusal(status, "there is no such session, or not any more; initialize opens another")
