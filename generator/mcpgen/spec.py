@@ -311,7 +311,7 @@ def _method_fact_rows(facts: Facts, found: Methods) -> tuple[FactRow, ...]:
     rows = (
         _fact_row(name, stated)
         for name, stated in sorted(facts.methods.items())
-        if name in known or stated.extension
+        if name in known or facts.method(name).extension
     )
     return tuple(row for row in rows if row.values)
 
