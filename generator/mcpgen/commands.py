@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mcpgen import check as checking
-from mcpgen import facts, methods, normalize, output, pipeline, schema
+from mcpgen import facts, methods, normalize, output, pipeline, revision_facts, schema
 from mcpgen.console import Console
 from mcpgen.errors import UsageError
 from mcpgen.methods import Methods
@@ -148,7 +148,7 @@ def _row(entry: schema.RevisionEntry) -> tuple[str, ...]:
     )
 
 
-def _transports(found: facts.Transports) -> str:
+def _transports(found: revision_facts.Transports) -> str:
     names = {
         "stdio": found.stdio,
         "HTTP+SSE": found.http_sse,

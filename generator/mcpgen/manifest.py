@@ -151,7 +151,8 @@ def generator_fingerprint() -> str:
         for path in root.rglob("*")
         if path.is_file() and _counts(path.relative_to(root))
     ]
-    return combined([*files, ("docs.toml", paths.schema_dir() / "docs.toml")])
+    shared = [(name, paths.schema_dir() / name) for name in ("docs.toml", "facts.toml")]
+    return combined([*files, *shared])
 
 
 def _counts(path: Path) -> bool:

@@ -51,7 +51,6 @@ class Method:
         result: The definition of its result; `None` for notifications.
         results: The members of the result, where it is one of several.
         capability: Path of the capability it depends on.
-        cancellable: Whether a sender may take it back.
         items: The list in a result that comes in pages, by wire name.
         item: Definition of that list's items.
     """
@@ -66,7 +65,6 @@ class Method:
     result: str | None
     results: tuple[str, ...]
     capability: tuple[str, ...]
-    cancellable: bool
     items: str | None
     item: str | None
 
@@ -180,7 +178,6 @@ class _Table:
             result=result,
             results=self._members(result),
             capability=self.facts.capability(name),
-            cancellable=kind == "request" and name not in self.facts.behaviour.not_cancellable,
             items=items,
             item=item,
         )

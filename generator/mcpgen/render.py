@@ -1,8 +1,8 @@
 """From specs to the text of every file of a package.
 
-Files of `templates/package` are copied as they are; what ends in `.jinja` is rendered, what lies
-in `revision/` once per revision, and formatted by Black. Parts that several templates include lie
-in `templates/faces`.
+Files of `templates/package` are copied as they are, and so are the classes of facts; what ends in
+`.jinja` is rendered, what lies in `revision/` once per revision, and formatted by Black. Parts that
+several templates include lie in `templates/faces`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from mcpgen.texts import WIDTH
 _SUFFIX = ".jinja"
 _PER_REVISION = "revision"
 _SKIPPED = "__pycache__"
+_SHARED = "revision_facts.py"
+"""A module of mcpgen that packages have a copy of."""
 
 
 def render_package(revisions: Sequence[RevisionSpec], package_name: str) -> dict[str, str]:
@@ -72,6 +74,7 @@ def _verbatim() -> Iterator[tuple[str, str]]:
     for path in sorted(_root().rglob("*")):
         if path.is_file() and path.suffix != _SUFFIX and _SKIPPED not in path.parts:
             yield path.relative_to(_root()).as_posix(), path.read_text(encoding="utf-8")
+    yield _SHARED, (paths.PACKAGE / _SHARED).read_text(encoding="utf-8")
 
 
 def _templates(folder: str) -> Iterator[tuple[str, Template]]:

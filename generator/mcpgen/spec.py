@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from mcpgen import faces, imports, methods, names, schema, unions
+from mcpgen import faces, imports, methods, names, revision_facts, schema, unions
 from mcpgen.docs import Docs
 from mcpgen.faces import Faces
 from mcpgen.facts import Facts
@@ -51,7 +51,6 @@ class Row:
     params_required: bool
     result: str | None
     capability: tuple[str, ...]
-    cancellable: bool
     items: str | None
     python_name: str
 
@@ -76,6 +75,21 @@ class Tables:
             *self.server_notifications,
             *self.input_requests,
         )
+
+
+@dataclass(frozen=True)
+class FactRow:
+    """Facts of one kind, or of one method.
+
+    Attributes:
+        name: The member of `Facts`, or the method.
+        type: Their class.
+        values: Those that differ from the defaults, by name.
+    """
+
+    name: str
+    type: str
+    values: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -108,6 +122,8 @@ class RevisionSpec:
         tables: Its methods.
         faces: Its typed faces.
         facts: What only the prose states.
+        fact_rows: What of it differs from the defaults, by kind.
+        method_fact_rows: The same for its methods, by method.
         result_types: Values of `resultType` that are understood.
         models: What the models are made from.
     """
@@ -121,6 +137,8 @@ class RevisionSpec:
     tables: Tables
     faces: Faces
     facts: Facts
+    fact_rows: tuple[FactRow, ...]
+    method_fact_rows: tuple[FactRow, ...]
     result_types: tuple[str, ...]
     models: ModelsSpec
 
@@ -133,11 +151,6 @@ class RevisionSpec:
     def server_imports(self) -> Imports:
         """What the module of the server face imports."""
         return imports.of_handlers_and_session(self.faces.client, self.faces.server)
-
-    @property
-    def sends_requests(self) -> bool:
-        """Whether a server may send requests, and so a client responses."""
-        return bool(self.tables.server_requests)
 
 
 @dataclass(frozen=True)
@@ -210,6 +223,8 @@ def build(
         tables=_tables(found),
         faces=faces.derive(found, texts),
         facts=facts,
+        fact_rows=_fact_rows(facts),
+        method_fact_rows=_method_fact_rows(facts, found),
         result_types=_result_types(facts),
         models=ModelsSpec(
             normal, tests, {name: _doc(d, texts, tests) for name, d in normal.definitions.items()}
@@ -278,10 +293,34 @@ def _row(method: Method, twice: Counter[str], normal: Normal) -> Row:
         params_required=method.params_required,
         result=method.result,
         capability=method.capability,
-        cancellable=method.cancellable,
         items=members[method.items] if method.items else None,
         python_name=method.python_name,
     )
+
+
+def _fact_rows(facts: Facts) -> tuple[FactRow, ...]:
+    kinds = {kind.name: getattr(facts, kind.name) for kind in fields(revision_facts.Facts)}
+    del kinds["methods"]
+    rows = (_fact_row(name, stated) for name, stated in kinds.items())
+    return tuple(row for row in rows if row.values)
+
+
+def _method_fact_rows(facts: Facts, found: Methods) -> tuple[FactRow, ...]:
+    """The facts about methods that the schema has, or an extension has beside it."""
+    known = {method.name for method in (*found.all, *found.inputs)}
+    rows = (
+        _fact_row(name, stated)
+        for name, stated in sorted(facts.methods.items())
+        if name in known or facts.method(name).extension
+    )
+    return tuple(row for row in rows if row.values)
+
+
+def _fact_row(name: str, stated: Any) -> FactRow:
+    """The facts in an instance of one of the classes of `revision_facts`."""
+    values = {item.name: getattr(stated, item.name) for item in fields(stated)}
+    differing = {key: value for key, value in values.items() if value != getattr(type(stated), key)}
+    return FactRow(name, type(stated).__name__, differing)
 
 
 def _result_types(facts: Facts) -> tuple[str, ...]:

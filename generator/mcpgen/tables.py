@@ -1,4 +1,4 @@
-"""TOML files as typed values: what a data class asks for is there, and nothing else.
+"""TOML files as typed values: what a data class has no default for is there, and nothing unknown.
 
 TOML has no null, so `false` stands for "there is none" wherever a type allows `None`.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import tomllib
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -75,7 +75,7 @@ def convert(value: Any, kind: type[T], place: Place) -> T:
     `Mapping[str, X]`, or one of these `| None`.
 
     Raises:
-        InputError: A key is unknown or missing, or a value has another type.
+        InputError: A key is unknown, or missing without a default, or a value has another type.
     """
     result: T = _convert(value, kind, place)
     return result
@@ -111,13 +111,19 @@ _NAMES: dict[Any, str] = {bool: "true or false", int: "an integer", str: "a stri
 
 def _record(table: dict[str, Any], kind: Any, place: Place) -> Any:
     hints = get_type_hints(kind)
-    names = [field.name for field in fields(kind)]
+    members = {member.name: member for member in fields(kind)}
     for name in table:
-        if name not in names:
-            raise place.at(name).error(f"one of the keys {', '.join(names)}", name)
-    for name in names:
-        if name not in table:
+        if name not in members:
+            raise place.at(name).error(f"one of the keys {', '.join(members)}", name)
+    for name, member in members.items():
+        if name not in table and not _has_default(member):
             raise place.kind(
                 place.source, place.pointer, f"the key {name}", shown(sorted(table)) + " without it"
             )
-    return kind(**{name: _convert(table[name], hints[name], place.at(name)) for name in names})
+    return kind(
+        **{name: _convert(value, hints[name], place.at(name)) for name, value in table.items()}
+    )
+
+
+def _has_default(member: Field[Any]) -> bool:
+    return member.default is not MISSING or member.default_factory is not MISSING

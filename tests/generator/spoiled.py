@@ -25,6 +25,7 @@ from generator.tiny_package import TINY
 from mcpgen import docs, facts, render, schema, spec
 from mcpgen.docs import Docs, Entry, Text
 from mcpgen.facts import Facts
+from mcpgen.revision_facts import MethodFacts
 
 REVISION = "2030-01-01"
 CANARY = "mcpgen_canary"
@@ -201,7 +202,8 @@ def spoiled_facts(texts: Texts) -> Facts:
         plain,
         headers=replace(plain.headers, session=value[18], name=value[19], param_prefix=value[20]),
         http=replace(plain.http, fallback=(value[21], value[22])),
-        behaviour=replace(plain.behaviour, input_required=(value[23],), listen=value[24]),
+        behaviour=replace(plain.behaviour, listen=value[24]),
+        methods={texts.method: MethodFacts(named_by=value[23], invalidates=(value[23],))},
         meta=replace(plain.meta, trace_keys=(value[25], value[26]), log_level=value[27]),
         capabilities={**plain.capabilities, texts.method: value[28].replace(".", "")},
         defaults={**plain.defaults, "Spoiled": {texts.members[9]: value[29]}},

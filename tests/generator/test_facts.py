@@ -1,15 +1,20 @@
-"""Facts: the same keys for every revision, and none that the schema contradicts."""
+"""Facts: one definition, what each revision has else, nothing that the schema contradicts."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
+import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mcpgen import facts, schema
+from mcpgen import facts, revision_facts, schema
 from mcpgen.errors import FactsError, UsageError
+from mcpgen.methods import derive
+from mcpgen.normalize import normalize
 
 NAMES = [row.name for row in schema.revisions()]
 OLDEST, NEWEST = NAMES[0], NAMES[-1]
@@ -41,11 +46,71 @@ def test_facts_name_only_methods_that_the_schema_has(name: str) -> None:
         *found.capabilities,
         *found.results.client,
         *found.results.server,
-        *found.behaviour.not_cancellable,
-        *found.behaviour.input_required,
         *([found.behaviour.listen] if found.behaviour.listen else []),
     }
     assert named <= methods(name)
+
+
+def test_facts_of_methods_are_about_methods_that_a_revision_or_an_extension_has() -> None:
+    in_schemas = set().union(*(methods(name) for name in NAMES))
+    for name in NAMES:
+        for method, stated in facts.load(name).methods.items():
+            assert method in in_schemas or facts.load(NEWEST).method(method).extension
+            named = {*stated.invalidates, *([stated.listed_by] if stated.listed_by else [])}
+            assert named <= in_schemas
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_names_a_thing_in_the_name_header_is_a_member_of_the_params(name: str) -> None:
+    loaded, stated = schema.load(name), facts.load(name)
+    found = derive(normalize(loaded, stated), stated)
+    params = {
+        method.name: found.normal.definitions[method.params]
+        for method in found.all
+        if method.params
+    }
+    named = {method: stated.method(method).named_by for method in params}
+    for method, member in named.items():
+        assert member is None or member in params[method].properties
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_filter_member_is_one_that_the_filter_of_the_newest_revision_has(name: str) -> None:
+    members = schema.load(NEWEST).definitions["SubscriptionFilter"]["properties"]
+    stated = {row.subscription for row in facts.load(name).methods.values()} - {None}
+    assert stated == set(members)
+
+
+def test_a_revision_overrides_one_fact_of_a_method_and_keeps_the_others(tmp_path: Path) -> None:
+    path = changed(tmp_path, r'^"tools/call" = {.*$', '"tools/call" = { idempotent = true }')
+    before, after = facts.load(NEWEST).method("tools/call"), facts.load_file(path).method(
+        "tools/call"
+    )
+    assert before.input_required
+    assert after == replace(before, idempotent=True, input_required=False)
+    assert after.listed_by == "tools/list"
+
+
+def test_what_a_file_does_not_say_is_as_the_definition_has_it(tmp_path: Path) -> None:
+    path = tmp_path / "facts.toml"
+    path.write_text("[http]\nrejected = 422\n")
+    found = facts.load_file(path)
+    assert found.http == revision_facts.Http(rejected=422)
+    assert found.headers == revision_facts.Headers()
+    assert found.method("of/nobody") == revision_facts.MethodFacts()
+    assert (found.results.client, found.defaults) == ({}, {})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_revision_states_only_what_differs_from_the_defaults(name: str) -> None:
+    table = tomllib.loads((schema.entry(name).folder / "facts.toml").read_text("utf-8"))
+    found = facts.load(name)
+    for kind in dataclasses.fields(revision_facts.Facts):
+        if kind.name == "methods":
+            continue
+        for key in table.get(kind.name, {}):
+            stated = getattr(found, kind.name)
+            assert getattr(stated, key) != getattr(type(stated), key), (kind.name, key)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -81,7 +146,8 @@ def test_requests_that_may_ask_for_input_are_those_whose_response_says_so(name: 
         if definition.endswith("ResultResponse") and "InputRequiredResult" in str(node)
     }
     requests = {definitions[f"{one}Request"]["properties"]["method"]["const"] for one in said}
-    assert set(facts.load(name).behaviour.input_required) == requests
+    stated = facts.load(name).methods.items()
+    assert {method for method, facts_of in stated if facts_of.input_required} == requests
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -135,15 +201,21 @@ def changed(folder: Path, pattern: str, replacement: str) -> Path:
 @pytest.mark.parametrize(
     ("pattern", "replacement", "expected"),
     [
-        (r"^stdio = true\n", "", "#/transports: expected the key stdio, got "),
-        (r"^stdio = true$", "stdio = true\ncarrier_pigeon = true", "#/transports/carrier_pigeon: "),
+        (
+            r"^\[transports\]$",
+            "[transports]\ncarrier_pigeon = true",
+            "#/transports/carrier_pigeon: ",
+        ),
         (r'^log_level = "request"$', 'log_level = "never"', "#/behaviour/log_level: expected one"),
-        (r"^accepted = 202$", 'accepted = "202"', "#/http/accepted: expected an integer, got "),
-        (r"^\[renamed\]$", "[names]", "#/names: expected one of the keys transports, headers, "),
+        (r"^\[http\]$", '[http]\naccepted = "202"', "#/http/accepted: expected an integer, got "),
+        (r"^\[http\]$", "[http]\naccepted = false", "#/http/accepted: expected an integer, got "),
+        (r"^\[transports\]$", "[names]\n[transports]", "#/names: expected one of the keys transp"),
+        (r"^\[methods\]$", "[methods]\nx = 1", "#/methods/x: expected a table, got 1"),
+        (r"^\[methods\]$", "[methods]\nx = { y = 1 }", "#/methods/x/y: expected one of the keys"),
         (r"^\[transports\]$", 'revision = "x"\n[transports]', "#/revision: expected a table of "),
     ],
 )
-def test_unknown_missing_and_mistyped_keys_are_refused(
+def test_unknown_and_mistyped_keys_are_refused(
     tmp_path: Path, pattern: str, replacement: str, expected: str
 ) -> None:
     path = changed(tmp_path, pattern, replacement)

@@ -94,8 +94,10 @@ def check_tables(package: ModuleType, texts: Texts) -> None:
     assert (known.headers.session, known.headers.name) == (value[18], value[19])
     assert known.headers.param_prefix == value[20]
     assert known.http.fallback == (value[21], value[22])
-    assert (known.input_required, known.listen) == (frozenset({value[23]}), value[24])
-    assert (known.trace_keys, known.meta.log_level) == ((value[25], value[26]), value[27])
+    stated = known.method(texts.method)
+    assert (stated.named_by, stated.invalidates) == (value[23], (value[23],))
+    assert known.behaviour.listen == value[24]
+    assert (known.meta.trace_keys, known.meta.log_level) == ((value[25], value[26]), value[27])
 
 
 def words(text: str) -> str:

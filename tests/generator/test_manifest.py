@@ -57,15 +57,17 @@ def test_the_fingerprint_of_several_files_sees_names_and_not_order(tmp_path: Pat
         ("templates/package/new.py", True),
         ("templates/package/__pycache__/new.pyc", False),
         ("schema/docs.toml", True),
+        ("schema/facts.toml", True),
         ("schema/revisions.toml", False),
     ],
 )
-def test_the_generators_fingerprint_sees_templates_and_docs(
+def test_the_generators_fingerprint_sees_templates_docs_and_shared_facts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, counts: bool
 ) -> None:
     monkeypatch.setattr("mcpgen.paths.data_root", lambda: tmp_path)
     (tmp_path / "schema").mkdir()
     (tmp_path / "schema" / "docs.toml").write_text("")
+    (tmp_path / "schema" / "facts.toml").write_text("")
     before = manifest.generator_fingerprint()
     place = tmp_path / path
     place.parent.mkdir(parents=True, exist_ok=True)

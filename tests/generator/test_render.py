@@ -18,7 +18,10 @@ from mcpgen import paths, render
 from mcpgen.names import folder
 
 PACKAGE = paths.templates_dir() / "package"
-RENDERED = sorted(path for path in tiny_package() if not (PACKAGE / path).is_file())
+SHARED = "revision_facts.py"
+RENDERED = sorted(
+    path for path in tiny_package() if path != SHARED and not (PACKAGE / path).is_file()
+)
 
 
 class ExpectedFile(SingleFileSnapshotExtension):
@@ -40,6 +43,7 @@ def test_the_tiny_package_is_as_expected(path: str, snapshot: SnapshotAssertion)
 def test_what_does_not_depend_on_a_schema_is_copied() -> None:
     copied = {path: text for path, text in tiny_package().items() if path not in RENDERED}
     assert {"errors.py", "py.typed", "transports/stdio.py"} <= copied.keys()
+    assert copied.pop(SHARED) == (paths.PACKAGE / SHARED).read_text(encoding="utf-8")
     for path, text in copied.items():
         assert text == (PACKAGE / path).read_text(encoding="utf-8")
 

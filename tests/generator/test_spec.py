@@ -55,7 +55,7 @@ def test_only_revisions_with_requests_of_the_server_let_it_send_some(
     specs: list[RevisionSpec],
 ) -> None:
     for revision in specs:
-        assert revision.sends_requests is (revision.lifecycle == "HANDSHAKE")
+        assert bool(revision.tables.server_requests) is (revision.lifecycle == "HANDSHAKE")
 
 
 def test_values_of_the_result_type_come_from_the_defaults(specs: list[RevisionSpec]) -> None:

@@ -20,7 +20,7 @@ from house.sources import GENERATOR, PACKAGE, ROOT, python_files, shown, text_of
 Layers = tuple[tuple[str, ...], ...]
 
 GENERATOR_LAYERS: Layers = (
-    ("errors", "names", "paths", "jsonvalues", "literals"),
+    ("errors", "names", "paths", "jsonvalues", "literals", "revision_facts"),
     ("input_files",),
     ("tables",),
     ("schema", "facts", "docs", "manifest"),
@@ -38,7 +38,7 @@ GENERATOR_LAYERS: Layers = (
 )
 
 PACKAGE_LAYERS: Layers = (
-    ("foreign_text", "masking"),
+    ("foreign_text", "masking", "revision_facts"),
     ("command_masking",),
     ("errors", "channel", "facts", "_wire", "mending", "wakeup", "handover"),
     ("patterns", "schema_keywords", "json_schema", "hints"),

@@ -7,9 +7,10 @@ from typing import Any, TypeAlias
 
 from mcp_protocol.channel import RequestId
 from mcp_protocol.facts import Role
+from mcp_protocol.revisions import REVISIONS
 from package.rules import holding
 from package.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY, RESULTS
-from package.wire import ClientEnd, ServerEnd, facts, request
+from package.wire import ClientEnd, ServerEnd, request
 
 End: TypeAlias = ServerEnd | ClientEnd
 
@@ -35,7 +36,7 @@ def answering(*ids: str) -> list[tuple[str, Role]]:
     return [
         (revision, role)
         for revision, role in both(*ids)
-        if role == "server" or facts(revision).client_responses
+        if role == "server" or REVISIONS[revision].server_requests
     ]
 
 
@@ -44,7 +45,7 @@ def asking(*ids: str) -> list[tuple[str, Role]]:
     return [
         (revision, role)
         for revision, role in both(*ids)
-        if role == "client" or facts(revision).server_requests
+        if role == "client" or REVISIONS[revision].server_requests
     ]
 
 

@@ -22,7 +22,7 @@ from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server import Service, serve
 from mcp_protocol.transports.memory import memory_pair
 from package.samples import EVERY_SERVER_CAPABILITY
-from package.wire import HANDSHAKE, described, encoded, facts
+from package.wire import HANDSHAKE, described, encoded
 
 
 class Recorded:
@@ -139,7 +139,7 @@ class FakeServer:
     async def answer(self, request: Mapping[str, Any], result: Mapping[str, Any]) -> None:
         """Send the result of a request; where results have a type, it is the last word."""
         assert self.revision is not None
-        if facts(self.revision).result_types:
+        if REVISIONS[self.revision].result_types:
             result = {"resultType": "complete", **result}
         await self.say({"jsonrpc": "2.0", "id": request["id"], "result": result})
 

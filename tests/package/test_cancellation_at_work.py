@@ -16,7 +16,15 @@ from mcp_protocol.errors import RemoteError
 from mcp_protocol.toolkit.context import Context
 from mcp_protocol.toolkit.server import Server
 from package.live import TEXT, FakeServer, live, text_of
-from package.wire import ALL, CANCELLED, HANDSHAKE, cancelled, facts, request, speaking_to
+from package.wire import (
+    ALL,
+    CANCELLED,
+    HANDSHAKE,
+    PER_REQUEST,
+    cancelled,
+    request,
+    speaking_to,
+)
 
 every = pytest.mark.parametrize("revision", ALL)
 
@@ -86,7 +94,7 @@ async def test_a_caller_that_is_cancelled_stops_the_tool_and_hears_no_more_of_it
     assert heard == []
 
 
-@pytest.mark.parametrize("revision", [r for r in ALL if facts(r).request_ids == "in_flight"])
+@pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_an_id_that_is_used_again_gets_only_the_answer_to_its_second_request(
     revision: str,
 ) -> None:

@@ -232,7 +232,7 @@ async def test_a_binding_is_told_which_request_a_message_belongs_to(revision: st
     ]
     # In a session changes belong to no request; a subscription is one.
     assert told[3][0] == "notifications/tools/list_changed"
-    assert (told[3][1] is None) is (facts(revision).listen is None)
+    assert (told[3][1] is None) is (facts(revision).behaviour.listen is None)
     assert {about for _, about in near.sent} == {None}
 
 

@@ -125,7 +125,7 @@ def others_of(revision: str) -> Iterator[dict[str, Any]]:
 def is_usable(end: End) -> bool:
     """Whether an end answers a ping, and serves nothing that it did not hand on."""
     assert end.revision is not None
-    if end.connection.role == "client" and not facts(end.revision).client_responses:
+    if end.connection.role == "client" and not REVISIONS[end.revision].server_requests:
         return True
     (pong,) = end.say(request(end.revision, "ping", id="after"))
     has_ping = "ping" in REVISIONS[end.revision].client_requests

@@ -135,7 +135,7 @@ async def test_silence_leads_to_initialize_too() -> None:
         await server.until_left()
 
 
-CODES = sorted(facts(MODERN).defined_codes or ())
+CODES = sorted(facts(MODERN).errors.defined or ())
 
 
 @pytest.mark.requirement("http-compat.inspect-400-body", "http-compat.modern-error-no-fallback")

@@ -272,7 +272,7 @@ async def test_without_the_version_header_a_session_speaks_what_was_agreed(revis
         await http.initialize(revision)
         http.fields["mcp-protocol-version"] = None
         reply = await http.ask(revision, "tools/call", {"name": "echo", "arguments": {"text": 5}})
-        if facts(revision).bad_tool_arguments == "error":
+        if facts(revision).behaviour.bad_tool_arguments == "error":
             assert reply.code == -32602
         else:
             assert reply.result["isError"]

@@ -21,7 +21,7 @@ from package.ends import answered, answering, ask, asking, end_of
 from package.pair import Pair
 from package.rules import holding
 from package.samples import PARAMS, RESULTS
-from package.wire import ClientEnd, ServerEnd, facts, request
+from package.wire import ClientEnd, ServerEnd, request
 
 
 def tools_list(revision: str, **changed: Any) -> dict[str, Any]:
@@ -294,7 +294,7 @@ def test_a_malformed_response_fails_its_call(
 @pytest.mark.requirement("jsonrpc.result-object")
 @pytest.mark.parametrize("result", [5, None, [], "x"], ids=repr)
 def test_even_a_method_of_any_result_needs_an_object(result: Any) -> None:
-    row = Method("x/y", "request", "client", None, False, Any, (), True, None, "x_y")
+    row = Method("x/y", "request", "client", None, False, Any, (), None, "x_y")
     for revision in REVISIONS:
         client = ClientEnd(revision, extensions={"x/y": row})
         client.say({"jsonrpc": "2.0", "id": client.ask("x/y")["id"], "result": result})
@@ -303,7 +303,7 @@ def test_even_a_method_of_any_result_needs_an_object(result: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["task", "", "Complete"])
-@pytest.mark.parametrize("revision", [r for r in REVISIONS if facts(r).result_types])
+@pytest.mark.parametrize("revision", [r for r in REVISIONS if REVISIONS[r].result_types])
 def test_a_result_of_an_unknown_kind_fails_its_call(revision: str, kind: str) -> None:
     client = ClientEnd(revision)
     result = {**(RESULTS["tools/list"] or {}), "resultType": kind}

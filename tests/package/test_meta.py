@@ -118,7 +118,7 @@ def test_a_second_label_of_the_protocol_reserves_a_prefix(
 def test_a_user_cannot_put_a_key_under_a_reserved_prefix() -> None:
     keys = {"before-last-label": "mcp.dev/x", "second-label": "dev.mcp/x"}
     for revision in holding("meta.key-format"):
-        key = keys[facts(revision).reserved_prefix]
+        key = keys[facts(revision).meta.reserved_prefix]
         with pytest.raises(LocalProtocolError, match="reserved"):
             ClientEnd(revision).ask("tools/list", meta={key: 1})
         sent = ClientEnd(revision).ask("tools/list", meta={"com.example/x": 1, "y": [2]})
@@ -266,7 +266,7 @@ def test_meta_that_is_no_object_is_refused(revision: str, role: Role, meta: Any)
     message = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"_meta": meta}}
     answers = end.say(message)
     assert [answer["error"]["code"] for answer in answers] == (
-        [-32602] if role == "server" or facts(revision).client_responses else []
+        [-32602] if role == "server" or REVISIONS[revision].server_requests else []
     )
 
 

@@ -42,7 +42,7 @@ def test_a_server_ends_with_its_input_though_a_tool_is_running(
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_server_in_order(revision: str, backend: str, number: int) -> None:
     with process(revision, backend) as server:
-        listen = facts(revision).listen
+        listen = facts(revision).behaviour.listen
         if listen is not None:
             server.say(request(revision, listen, {"notifications": {}}, id="s"))
             assert server.hear()["method"] == "notifications/subscriptions/acknowledged"

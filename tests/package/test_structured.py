@@ -58,7 +58,7 @@ async def refusal(client: Any) -> str:
 
 
 def test_structured_results_are_checked_where_there_are_any() -> None:
-    allowed = {name: facts(name).structured_content for name in ALL}
+    allowed = {name: facts(name).behaviour.structured_content for name in ALL}
     assert {name for name in ALL if allowed[name] != "none"} == set(VALIDATING)
     assert {name for name in ALL if allowed[name] == "any"} == set(ANY_JSON)
 

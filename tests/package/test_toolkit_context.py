@@ -169,7 +169,7 @@ async def test_a_request_without_a_level_gets_no_log_messages(revision: str) -> 
 @pytest.mark.requirement("logging.request-scoped-only")
 @modern
 async def test_log_messages_belong_to_the_request_that_asked_for_them(revision: str) -> None:
-    key, listen = facts(revision).meta.log_level, facts(revision).listen
+    key, listen = facts(revision).meta.log_level, facts(revision).behaviour.listen
     assert key is not None
     assert listen is not None
     async with speaking_to(logger(), revision) as end:

@@ -23,7 +23,7 @@ every = pytest.mark.parametrize("revision", ALL)
 
 def shape(revision: str) -> shapes.ToolShape:
     method = REVISIONS[revision].client_requests["tools/call"]
-    return shapes.ToolShape(method.result, facts(revision).structured_content)
+    return shapes.ToolShape(method.result, facts(revision).behaviour.structured_content)
 
 
 def sent(revision: str, annotation: Any, value: Any) -> Any:

@@ -24,7 +24,7 @@ from mcp_protocol.toolkit.server import Server
 from package.wire import ALL, PER_REQUEST, facts, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
-STRUCTURED = [name for name in ALL if facts(name).structured_content != "none"]
+STRUCTURED = [name for name in ALL if facts(name).behaviour.structured_content != "none"]
 
 server = Server("prompts", "1")
 reached: list[str] = []

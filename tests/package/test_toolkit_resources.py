@@ -330,7 +330,7 @@ async def test_updates_come_on_the_stream_that_watches_the_resource(revision: st
 def listening(revision: str, identifier: str, wanted: Any) -> Any:
     from package.wire import request
 
-    method = facts(revision).listen
+    method = facts(revision).behaviour.listen
     assert method is not None
     return request(revision, method, {"notifications": wanted}, id=identifier)
 

@@ -257,7 +257,7 @@ async def test_a_stream_hears_of_the_changes_it_asked_for_and_no_other(
     revision: str, wanted: str, notification: str
 ) -> None:
     server = full()
-    method = facts(revision).listen
+    method = facts(revision).behaviour.listen
     assert method is not None
     async with speaking_to(server, revision) as end:
         await end.send(request(revision, method, {"notifications": {wanted: True}}, id="s"))

@@ -11,9 +11,9 @@ from mcp_protocol.errors import ProtocolError, ToolError
 from mcp_protocol.toolkit.server import Server
 from package.wire import ALL, facts, speaking_to
 
-AS_ERROR = [name for name in ALL if facts(name).bad_tool_arguments == "error"]
-AS_RESULT = [name for name in ALL if facts(name).bad_tool_arguments == "result"]
-ANY_JSON = [name for name in ALL if facts(name).structured_content == "any"]
+AS_ERROR = [name for name in ALL if facts(name).behaviour.bad_tool_arguments == "error"]
+AS_RESULT = [name for name in ALL if facts(name).behaviour.bad_tool_arguments == "result"]
+ANY_JSON = [name for name in ALL if facts(name).behaviour.structured_content == "any"]
 
 every = pytest.mark.parametrize("revision", ALL)
 

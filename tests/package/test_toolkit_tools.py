@@ -29,9 +29,9 @@ from mcp_protocol.toolkit.context import Context
 from mcp_protocol.toolkit.server import Server
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, speaking_to
 
-STRUCTURED = [name for name in ALL if facts(name).structured_content != "none"]
-UNSTRUCTURED = [name for name in ALL if facts(name).structured_content == "none"]
-OBJECTS = [name for name in ALL if facts(name).structured_content == "object"]
+STRUCTURED = [name for name in ALL if facts(name).behaviour.structured_content != "none"]
+UNSTRUCTURED = [name for name in ALL if facts(name).behaviour.structured_content == "none"]
+OBJECTS = [name for name in ALL if facts(name).behaviour.structured_content == "object"]
 
 every = pytest.mark.parametrize("revision", ALL)
 

@@ -27,7 +27,7 @@ from ..errors import (
     TransportError,
 )
 from ..facts import Lifecycle, Revision, Revisions
-from .lifecycle import Description, Session, State, newest_common
+from .lifecycle import DISCOVER, INITIALIZE, Description, Session, State, newest_common
 
 
 class Step(enum.Enum):
@@ -72,14 +72,14 @@ class Opening:
         """The request of this step: revision, method, and params without `_meta`."""
         self._tried.add(self.revision.name)
         if self.step is Step.PROBING:
-            return self.revision, "server/discover", {}
+            return self.revision, DISCOVER, {}
         own = self._describe(self.revision)
         params = {
             "protocolVersion": self.revision.name,
             "capabilities": own.capabilities,
             "clientInfo": own.info,
         }
-        return self.revision, "initialize", params
+        return self.revision, INITIALIZE, params
 
     def answered(self, result: Any) -> Session | None:
         """Take the typed result of this step's request.
@@ -189,7 +189,7 @@ class Opening:
         self.revision = revision
 
     def _is_modern(self, error: RemoteError) -> bool:
-        codes = self.revision.facts.defined_codes
+        codes = self.revision.facts.errors.defined
         return codes is not None and error.code in codes
 
     def _names(self) -> tuple[str, ...]:

@@ -258,7 +258,7 @@ class Toolkit:
             raise InvalidParamsError(f"unknown tool: {safe_repr(params.name)}")
         shape = self._tool_shapes.get(revision.name)
         if shape is None:
-            shape = ToolShape(exchange.method.result, revision.facts.structured_content)
+            shape = ToolShape(exchange.method.result, revision.facts.behaviour.structured_content)
             self._tool_shapes[revision.name] = shape
         context = self._context(exchange)
         show = self.settings.show_errors

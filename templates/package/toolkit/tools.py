@@ -151,7 +151,7 @@ class Tool:
 
     def _refused(self, reason: str, exchange: Exchange, shape: ToolShape) -> Any:
         text = f"{self.label}: {reason}"
-        if exchange.revision.facts.bad_tool_arguments == "error":
+        if exchange.revision.facts.behaviour.bad_tool_arguments == "error":
             raise InvalidParamsError(text)
         return shape.failure(text)
 

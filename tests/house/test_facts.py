@@ -1,0 +1,198 @@
+"""Facts govern code: none that nothing reads, and no method named where a fact belongs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from house.sources import GENERATOR, TEMPLATES, docstring_lines, python_files, shown, tree_of
+from mcpgen import schema
+
+DEFINITION = GENERATOR / "revision_facts.py"
+ROW = "MethodFacts"
+"""The class of what is stated about one method."""
+
+MAY_NAME_METHODS: Mapping[str, str] = {
+    "client_side/answering.py": "what handlers of a client are called with, and their checks",
+    "client_side/reissuing.py": "a tool says itself whether its calls may be retried",
+    "client_side/requests.py": "the list of tools gives output schemas and parameter headers",
+    "client_side/standing.py": "restores log level and subscriptions in a new session",
+    "core/lifecycle.py": "version negotiation and initialization, whose messages move the states",
+    "core/needs.py": "capabilities that depend on what the params of a request hold",
+    "core/notifying.py": "cancellation, progress and log messages, which a connection makes itself",
+    "core/receiving.py": "requests and notifications that a connection serves itself",
+    "core/subscriptions.py": "subscriptions to resources, and the start of a stream of them",
+    "errors.py": "tells callers whether an error is about a resource that is not there",
+    "toolkit/application.py": "registers the handlers of tools, resources, prompts and completion",
+    "toolkit/asking/elicitation.py": "asks for elicitation",
+    "toolkit/asking/out_of_band.py": "announces that an elicitation by URL is complete",
+    "toolkit/asking/roots.py": "asks for roots",
+    "toolkit/asking/sampling.py": "asks for sampling",
+}
+"""Modules that implement a feature by the name of its methods, each with the feature."""
+
+
+@cache
+def definitions() -> dict[str, dict[str, str]]:
+    """Fact to annotation, by class."""
+    return {
+        node.name: {
+            item.target.id: ast.unparse(item.annotation)
+            for item in node.body
+            if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
+        }
+        for node in tree_of(DEFINITION).body
+        if isinstance(node, ast.ClassDef)
+    }
+
+
+@cache
+def kinds() -> dict[str, str]:
+    """Class of facts by the member of `Facts` that holds them."""
+    stated = definitions()["Facts"]
+    return {member: name for member, name in stated.items() if name in definitions()}
+
+
+class Reads(ast.NodeVisitor):
+    """The facts that one module reads: attributes of what holds facts, by class and name.
+
+    What holds facts: `x.http`, the result of `x.method(...)`, and names that are assigned or
+    annotated as such, wherever in the module.
+    """
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.found: set[tuple[str, str]] = set()
+        self._names: dict[str, str] = {}
+        self._class = ""
+        self._collect(tree)
+        self.visit(tree)
+
+    def _collect(self, tree: ast.Module) -> None:
+        for node in ast.walk(tree):
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    self._name(name, self._kind(value))
+                case ast.Assign(targets=[ast.Attribute(attr=name)], value=value):
+                    self._name(f".{name}", self._kind(value))
+                case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
+                    for target, value in zip(names, values, strict=True):
+                        if isinstance(target, ast.Name):
+                            self._name(target.id, self._kind(value))
+                case ast.arg(arg=name, annotation=annotation) if annotation is not None:
+                    last = ast.unparse(annotation).rpartition(".")[2]
+                    self._name(name, last if last in definitions() else None)
+                case _:
+                    pass
+
+    def _name(self, name: str, kind: str | None) -> None:
+        if kind is not None:
+            self._names[name] = kind
+
+    def _kind(self, value: ast.expr) -> str | None:
+        """The class of facts that an expression holds."""
+        match value:
+            case ast.Name(id="self"):
+                return self._class if self._class in definitions() else None
+            case ast.Name(id=name):
+                return self._names.get(name)
+            case ast.Attribute(attr=attr):
+                return kinds().get(attr) or self._names.get(f".{attr}")
+            case ast.Call(func=ast.Attribute(attr="method")):
+                return ROW
+            case _:
+                return None
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self._class = node.name
+        self.generic_visit(node)
+        self._class = ""
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        kind = self._kind(node.value)
+        if kind is not None:
+            self.found.add((kind, node.attr))
+        self.generic_visit(node)
+
+
+def facts_read(source: str) -> set[tuple[str, str]]:
+    """The facts that a text of Python reads, by class and name."""
+    return Reads(ast.parse(source)).found
+
+
+def test_every_fact_is_read_by_the_code_that_it_governs() -> None:
+    every = {
+        (kind, fact) for kind, stated in definitions().items() if kind != "Facts" for fact in stated
+    }
+    modules = python_files(GENERATOR, TEMPLATES / "package")
+    read = {fact for path in modules for fact in Reads(tree_of(path)).found}
+    assert every - read == set()
+    assert len(every) > 50
+
+
+@pytest.mark.parametrize(
+    ("source", "read"),
+    [
+        ("revision.facts.http.polling", {("Http", "polling")}),
+        ("def f(http: Http): return http.polling", {("Http", "polling")}),
+        ("names = facts.headers\nprint(names.session)", {("Headers", "session")}),
+        ("a, names = 1, facts.headers\nprint(names.session)", {("Headers", "session")}),
+        ("x.facts.method(name).idempotent", {("MethodFacts", "idempotent")}),
+        ("self._http = facts.http\nself._http.accepted", {("Http", "accepted")}),
+        ("Http(accepted=202)\nother.accepted", set()),
+    ],
+)
+def test_reading_a_fact_is_recognized(source: str, read: set[tuple[str, str]]) -> None:
+    assert read <= facts_read(source)
+    assert bool(read) is bool(facts_read(source))
+
+
+@cache
+def wire_methods() -> frozenset[str]:
+    """Every method that a revision names."""
+    definitions = (schema.load(row.name).definitions.values() for row in schema.revisions())
+    found = (
+        node.get("properties", {}).get("method", {}) for nodes in definitions for node in nodes
+    )
+    return frozenset(method["const"] for method in found if "const" in method)
+
+
+def named_methods(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and name of each method that a module's code names."""
+    documentation = docstring_lines(path)
+    methods = wire_methods()
+    for node in ast.walk(tree_of(path)):
+        match node:
+            case ast.Constant(value=str(name)) if name in methods:
+                if node.lineno not in documentation:
+                    yield node.lineno, name
+            case _:
+                pass
+
+
+def test_only_modules_that_implement_a_feature_name_its_methods() -> None:
+    package = TEMPLATES / "package"
+    naming = {
+        path.relative_to(package).as_posix(): [f"{line}: {name}" for line, name in found]
+        for path in python_files(package)
+        if (found := sorted(set(named_methods(path))))
+    }
+    assert {name: lines for name, lines in naming.items() if name not in MAY_NAME_METHODS} == {}
+    assert MAY_NAME_METHODS.keys() - naming.keys() == set(), "no longer needed"
+
+
+def test_the_generator_names_no_method() -> None:
+    named = [
+        f"{shown(path)}:{line}"
+        for path in python_files(GENERATOR)
+        for line, _ in named_methods(path)
+    ]
+    assert named == []
+
+
+def test_a_reason_says_which_feature_it_is() -> None:
+    assert all(re.search(r"\w+ \w+", reason) for reason in MAY_NAME_METHODS.values())
