@@ -40,6 +40,11 @@ def flat(members: Sequence[Node]) -> list[Node]:
     return found
 
 
+def is_number(node: Json) -> bool:
+    """Whether a schema is that of any number, or any integer."""
+    return is_object(node) and node.get("type") in ("integer", "number")
+
+
 def only_demands(node: Json) -> bool:
     """Whether a schema adds no type to an object, but only says which members must be there."""
     return is_object(node) and node.keys() <= {"required", "not"}

@@ -26,6 +26,7 @@ from mcpgen.schema.structure import BOUNDS, escape
 DIRECTIONS = ("ClientRequest", "ClientNotification", "ServerRequest", "ServerNotification")
 """The unions that say who sends what."""
 
+_VERSION = "protocolVersion"
 _SCALARS = frozenset({"string", "integer", "boolean", "null"})
 _NO_OBJECT = frozenset({"anyOf", "oneOf", "enum", "const", "items"})
 """Keywords of what cannot be one object with others."""
@@ -219,6 +220,9 @@ class _Walk:
             return ANY_MAP
         if nodes.refers_to_open(node, self.schema.definitions):
             return ANY_MAP
+        if place.path[-1] == _VERSION and nodes.is_number(node):
+            self.note(place, "the number of a version, taken as a number or a text: it may be a date")
+            return {"anyOf": [{"type": "integer"}, {"type": "string"}]}
         return self.plain(node, place)
 
     def name_meta(self, node: Json, place: _Place) -> None:
