@@ -327,6 +327,12 @@ def members_of(kind: Any) -> frozenset[str]:
     return frozenset()
 
 
+def optional_member(value: Any, name: str) -> Any:
+    """A member by its Python name; `None` if it is absent, or the type has none of that name."""
+    member = getattr(value, name, UNSET)
+    return None if member is UNSET else member
+
+
 def mending_decoder(
     kind: Any, mend: Callable[[dict[str, Any]], bool]
 ) -> Callable[[bytes | Raw], Any]:

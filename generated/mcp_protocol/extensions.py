@@ -14,8 +14,8 @@ from typing import Any
 
 from ._wire import is_object
 from .core.meta import is_reserved_key, is_valid_key
-from .facts import Facts
 from .foreign_text import safe_repr
+from .revision_facts import Facts
 
 CAPABILITY = "extensions"
 

@@ -60,7 +60,10 @@ def generate(
         if source.origin == "file":
             _say_what_it_is_taken_as(console, source, errata=request.errata)
     with console.progress(f"generating {request.package} ({names})"):
-        files = pipeline.build(request)
+        notes: list[str] = []
+        files = pipeline.build(request, notes.append)
+    for note in notes:
+        console.summary(note)
     written = output.write(directory, files, force=force)
     console.summary(f"{directory}: {_what(written)} ({names})")
     if written.changed:
@@ -68,10 +71,12 @@ def generate(
 
 
 def _say_what_it_is_taken_as(console: Console, source: pipeline.Source, *, errata: bool) -> None:
-    whose = source.facts_of or source.facts
-    console.summary(
-        f"{source.schema}: taken as revision {source.revision}, with the facts of {whose}"
-    )
+    console.summary(f"{source.schema}: taken as revision {source.revision}")
+    near = schema.nearest_to(source.schema)
+    nearest = near.entry.name == source.base
+    why = f"the nearest: {near.why}" if nearest else "on which the facts file is based"
+    changed = "" if source.facts_of else f", changed by {source.facts}"
+    console.summary(f"facts: those of {source.base}, {why}{changed}")
     if errata:
         row, applied = schema.corrections_for(source.schema)
         count = _count(len(applied), "correction")

@@ -89,13 +89,18 @@ def with_constants(facts: Facts, loaded: schema.Schema) -> Facts:
     Raises:
         SchemaError: A constant of that name is no integer.
     """
-    codes: dict[str, int] = {}
-    for name, condition in _CODES.items():
-        code = loaded.constants.get(name, 0)
+    stated: dict[str, int] = {}
+    for name in _CODES.keys() & loaded.constants.keys():
+        code = loaded.constants[name]
         if type(code) is not int:
             raise loaded.error("", f"an integer as the error code {name}", shown(code))
-        if code:
-            codes[condition] = code
+        stated[name] = code
+    return with_codes(facts, stated)
+
+
+def with_codes(facts: Facts, stated: Mapping[str, int]) -> Facts:
+    """The facts with error codes by the name of the error: `HEADER_MISMATCH`."""
+    codes = {_CODES[name]: code for name, code in stated.items() if name in _CODES and code}
     if not codes:
         return facts
     errors = facts.errors
@@ -103,8 +108,8 @@ def with_constants(facts: Facts, loaded: schema.Schema) -> Facts:
     if defined is not None:
         replaced = {getattr(errors, condition) for condition in codes}
         kept = [code for code in defined if code not in replaced]
-        stated = [code for code in codes.values() if code in _RESERVED]
-        defined = tuple(sorted({*kept, *stated}))
+        added = [code for code in codes.values() if code in _RESERVED]
+        defined = tuple(sorted({*kept, *added}))
     retired = tuple(code for code in errors.retired if code not in codes.values())
     changed = replace(errors, **codes, defined=defined, retired=retired)
     return replace(facts, errors=changed)

@@ -207,7 +207,11 @@ class _Table:
         if response is None or not response.is_object:
             return None
         node = response.properties.get("result", {})
-        return (target(node),) if "$ref" in node else None
+        if "$ref" in node:
+            return (target(node),)
+        published: Node = self.normal.schema.definitions.get(response.name, {})
+        open_result: Json = published.get("properties", {}).get("result", {})
+        return (target(open_result),) if "$ref" in open_result else None
 
     def _union(self, stem: str, members: Sequence[str], message: Definition) -> str:
         """The union of several results, under the name that an `XResultResponse` would give it."""

@@ -10,17 +10,35 @@ import builtins
 import keyword
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from itertools import chain, count
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SEPARATOR = re.compile(r"[^A-Za-z0-9]+")
 _CLASS = re.compile(r"[A-Z][A-Za-z0-9]*")
 _LONGEST = 100
 """Characters of a Python name; longer ones are cut."""
+_LONGEST_CLASS = 200
+"""Characters of a definition's name that stays as it is."""
 _MESSAGE_ENDS = ("Request", "Notification")
 
 SHADOWING = frozenset({"bool", "dict", "field", "float", "int", "list", "str"})
 """Names that annotations and defaults of the same class need for themselves."""
+
+IMPORTED = frozenset(
+    {
+        "Any",
+        "ClassVar",
+        "Literal",
+        "Meta",
+        "Struct",
+        "TypeAlias",
+        "Untagged",
+        "UnsetType",
+        "Variant",
+    }
+)
+"""Names that a module of models imports, whatever the schema."""
 
 
 def words(name: str) -> list[str]:
@@ -63,8 +81,35 @@ def folder(revision: str) -> str:
 
 def is_class_name(name: str) -> bool:
     """Whether a definition's name can be the name of a Python class as it stands."""
-    free = not keyword.iskeyword(name) and not hasattr(builtins, name)
-    return free and _CLASS.fullmatch(name) is not None
+    free = not (keyword.iskeyword(name) or hasattr(builtins, name) or name in IMPORTED)
+    return free and len(name) <= _LONGEST_CLASS and _CLASS.fullmatch(name) is not None
+
+
+def class_names(published: Collection[str], taken: Collection[str] = ()) -> Mapping[str, str]:
+    """Names of Python classes for definitions, by the name in the schema, no two alike.
+
+    A name that Python can use stays. Of any other the letters and digits are kept, each part with a
+    capital: `Record<string,string>` is `RecordStringString`. What is taken gets a number, in the
+    order of the schema.
+    """
+    found = {name: name for name in published if is_class_name(name) and name not in taken}
+    for name in published:
+        if name not in found:
+            found[name] = free_name(_class_name(name), {*found.values(), *taken})
+    return found
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """A name that is not taken: the name itself, or with the first number from 2 on that is free."""
+    numbered = (f"{name}{number}" for number in count(2))
+    return next(free for free in chain([name], numbered) if free not in taken)
+
+
+def _class_name(published: str) -> str:
+    parts = [part for part in _SEPARATOR.split(published) if part]
+    name = "".join(part[:1].upper() + part[1:] for part in parts)[:_LONGEST] or "Unnamed"
+    name = f"N{name}" if name[0].isdigit() else name
+    return name if is_class_name(name) else f"{name}Model"
 
 
 def members(wires: Iterable[str]) -> Mapping[str, str]:

@@ -40,6 +40,16 @@ def flat(members: Sequence[Node]) -> list[Node]:
     return found
 
 
+def is_number(node: Json) -> bool:
+    """Whether a schema is that of any number, or any integer."""
+    return is_object(node) and node.get("type") in ("integer", "number")
+
+
+def only_demands(node: Json) -> bool:
+    """Whether a schema adds no type to an object, but only says which members must be there."""
+    return is_object(node) and node.keys() <= {"required", "not"}
+
+
 def properties(node: Node) -> Mapping[str, Node]:
     """What an object knows, by name."""
     found: Mapping[str, Node] = node.get("properties", {})
@@ -98,6 +108,7 @@ def holds(definitions: Mapping[str, Node], name: str, node: Json) -> bool:
             continue
         if "$ref" not in part:
             left += [*variants(part), part.get("items"), part.get("additionalProperties")]
+            left += part.get("allOf", ())
         elif (other := target(part)) == name:
             return True
         elif other not in seen:

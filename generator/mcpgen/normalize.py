@@ -17,18 +17,28 @@ from typing import TypeAlias
 from mcpgen import names, nodes
 from mcpgen.errors import shown
 from mcpgen.facts import Facts
-from mcpgen.jsonvalues import Json, Node, is_object
+from mcpgen.jsonvalues import Json, Node, is_array, is_object
 from mcpgen.nodes import META, canonical
 from mcpgen.plain import ANY_MAP, OWN_DEFAULT, Check, Definition, Fixed, Normal, reference, target
-from mcpgen.schema import Schema
-from mcpgen.schema.structure import escape
+from mcpgen.schema import Note, Schema
+from mcpgen.schema.structure import BOUNDS, escape
 
 DIRECTIONS = ("ClientRequest", "ClientNotification", "ServerRequest", "ServerNotification")
 """The unions that say who sends what."""
 
-_BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern")
+_VERSION = "protocolVersion"
 _SCALARS = frozenset({"string", "integer", "boolean", "null"})
-_MERGEABLE = frozenset({"type", "properties", "required", "additionalProperties"})
+_NO_OBJECT = frozenset({"anyOf", "oneOf", "enum", "const", "items"})
+"""Keywords of what cannot be one object with others."""
+_SHAPE = _NO_OBJECT | {"properties", "required", "additionalProperties", "$ref"}
+_UNCHECKED = frozenset(
+    {
+        *("not", "if", "then", "else", "contains", "propertyNames", "patternProperties"),
+        *("prefixItems", "additionalItems", "unevaluatedItems", "unevaluatedProperties"),
+        *("dependencies", "dependentRequired", "dependentSchemas"),
+    }
+)
+"""Keywords that no type says."""
 
 _Spot: TypeAlias = tuple[str, tuple[str, ...]]
 """A definition, and the properties on the way from it."""
@@ -43,9 +53,11 @@ def normalize(schema: Schema, facts: Facts, later: Sequence[Mapping[str, Node]] 
         later: The definitions of the revisions after it, oldest first, for their names.
 
     Raises:
-        SchemaError: It holds something that has no plain form, or no name.
+        SchemaError: It holds something that is no schema.
     """
-    return Normal(schema, _tagged(_Walk(schema, facts, _Naming(schema, facts, later)).run()))
+    walk = _Walk(schema, facts, _Naming(schema, facts, later))
+    definitions = _tagged(walk.run())
+    return Normal(schema, definitions, (*schema.notes, *walk.notes.values()))
 
 
 @dataclass(frozen=True)
@@ -100,8 +112,7 @@ class _Naming:
     def choose(self, place: _Place, node: Node) -> tuple[str, bool]:
         """The name for an inline schema, and whether it is an official one.
 
-        Raises:
-            SchemaError: The name is taken by something else.
+        One that another schema has gets `Item` at its end where it is that of items, else a number.
         """
         text = canonical(node)
         last = place.path[-1] if place.path else ""
@@ -109,10 +120,11 @@ class _Naming:
         if official is not None and self._taken.setdefault(official, text) == text:
             return official, True
         name = place.name if place.path else f"{place.owner}Item"
-        if self._taken.setdefault(name, text) != text:
-            raise self._schema.error(
-                place.pointer, f"no other definition under the name {name}", shown(node)
-            )
+        if self._taken.get(name, text) != text and place.pointer.endswith("/items"):
+            name = f"{name}Item"
+        others = {taken for taken, held in self._taken.items() if held != text}
+        name = names.free_name(name, others)
+        self._taken[name] = text
         return name, False
 
 
@@ -123,6 +135,7 @@ class _Walk:
     naming: _Naming
     found: dict[str, Definition] = field(default_factory=dict[str, Definition])
     whole: dict[str, Node] = field(default_factory=dict[str, Node])
+    notes: dict[str, Note] = field(default_factory=dict[str, Note])
 
     def run(self) -> dict[str, Definition]:
         published = self.schema.definitions
@@ -151,7 +164,10 @@ class _Walk:
         if "$ref" in node:
             self.found[name] = Definition(name, dict(node), place.pointer)
             return
-        node = self.merged(node, place)
+        node = self.shaped(node, place)
+        if "$ref" in node:
+            self.found[name] = Definition(name, self.plain(node, place), place.pointer)
+            return
         checks: list[Check] = []
         if nodes.variants(node):
             plain = self.union(node, place)
@@ -204,6 +220,11 @@ class _Walk:
             return ANY_MAP
         if nodes.refers_to_open(node, self.schema.definitions):
             return ANY_MAP
+        if place.path[-1] == _VERSION and nodes.is_number(node):
+            self.note(
+                place, "the number of a version, taken as a number or a text: it may be a date"
+            )
+            return {"anyOf": [{"type": "integer"}, {"type": "string"}]}
         return self.plain(node, place)
 
     def name_meta(self, node: Json, place: _Place) -> None:
@@ -227,11 +248,7 @@ class _Walk:
         if not nodes.is_inline(node):
             return self.plain(node, place)
         said = [child["const"] for child in nodes.properties(node).values() if "const" in child]
-        told = [str(value) for value in said] or list(node.get("required", ()))[:1]
-        if not told:
-            raise self.schema.error(
-                place.pointer, "a variant with a const or a required property", shown(node)
-            )
+        told = [*map(str, said), *node.get("required", ()), *nodes.properties(node)]
         return self.named(node, _Place(place.owner, (*place.path, told[0]), place.pointer))
 
     def plain(self, published: Json, place: _Place) -> Node:
@@ -240,7 +257,7 @@ class _Walk:
             return {}
         if not is_object(published):
             raise self.schema.error(place.pointer, "a schema that is an object", shown(published))
-        node = self.merged(published, place)
+        node = self.shaped(published, place)
         if "$ref" in node:
             return {} if target(node) in self.anything else reference(target(node))
         if "const" in node:
@@ -261,7 +278,7 @@ class _Walk:
         return {"anyOf": nodes.flat(members)}
 
     def kind(self, kind: str, node: Node, place: _Place) -> Node:
-        bounds = {key: node[key] for key in _BOUNDS if key in node}
+        bounds = {key: node[key] for key in BOUNDS if key in node}
         if kind == "number":  # 1 stays an integer and 1.0 a float
             return {"anyOf": [{"type": "integer", **bounds}, {"type": "number", **bounds}]}
         if kind in _SCALARS:
@@ -290,19 +307,50 @@ class _Walk:
             self.define(name, node, _Place(name, (), place.pointer) if official else place)
         return reference(name)
 
+    def shaped(self, node: Node, place: _Place) -> Node:
+        """A schema as something that a type can say; what none can say is noted."""
+        node = self.merged(node, place)
+        unchecked = sorted(_UNCHECKED & node.keys())
+        if unchecked:
+            self.note(place, f"{', '.join(unchecked)} not checked")
+        if is_array(node.get("items")):
+            self.note(place.below("items"), "a tuple, taken as a list of JSON values")
+            node = {key: value for key, value in node.items() if key != "items"}
+        if nodes.variants(node) and nodes.properties(node):
+            return self.without_variants(node, place)
+        return node
+
+    def without_variants(self, node: Node, place: _Place) -> Node:
+        """An object that knows members, and whose alternatives ask for some of them."""
+        keyword = nodes.union_keyword(node)
+        if all(nodes.only_demands(variant) for variant in nodes.variants(node)):
+            self.note(place.below(keyword), "alternatives of an object, not checked")
+            return {key: value for key, value in node.items() if key != keyword}
+        return self.any_value(place, "an object and a union in one")
+
+    def note(self, place: _Place, text: str) -> None:
+        """Keep what was made of a place, once."""
+        self.notes.setdefault(place.pointer, Note(place.pointer, text))
+
+    def any_value(self, place: _Place, what: str) -> Node:
+        """Any JSON value, for what has no shape that a type could have."""
+        self.note(place, f"{what}, taken as any JSON value")
+        return {}
+
     def merged(self, node: Node, place: _Place) -> Node:
         """An `allOf` as one object: the properties of all, the last word on each."""
         if "allOf" not in node:
             return node
+        own: Node = {key: value for key, value in node.items() if key != "allOf"}
+        parts: list[Node] = [part for part in node["allOf"] if part is not True]
+        if len(parts) == 1 and "$ref" in parts[0] and not own.keys() & _SHAPE:
+            return parts[0]
         members: dict[str, Node] = {}
         required: list[str] = []
-        parts: list[Node] = [*node["allOf"], {k: v for k, v in node.items() if k != "allOf"}]
-        for index, part in enumerate(parts):
+        for part in (*parts, own):
             whole = self.taken_in(part, place)
-            if whole.keys() - _MERGEABLE:
-                raise self.schema.error(
-                    f"{place.pointer}/allOf/{index}", "an object with properties", shown(part)
-                )
+            if whole.keys() & _NO_OBJECT or whole.get("type", "object") != "object":
+                return self.any_value(place, "an allOf of what is no object")
             members.update(nodes.properties(whole))
             required += [name for name in whole.get("required", ()) if name not in required]
         return {"type": "object", "properties": members, "required": required}
@@ -313,7 +361,8 @@ class _Walk:
             return self.merged(part, place)
         name = target(part)
         if name not in self.whole:
-            self.whole[name] = self.taken_in(self.schema.definitions[name], place)
+            whole = self.taken_in(self.schema.definitions[name], place)
+            self.whole[name] = self.taken_in(whole, place) if "$ref" in whole else whole
         return self.whole[name]
 
 

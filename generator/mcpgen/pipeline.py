@@ -5,12 +5,16 @@ from __future__ import annotations
 import keyword
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from mcpgen import docs, facts, manifest, schema
+from mcpgen import docs, facts, facts_files, manifest, schema, schema_facts
 from mcpgen.errors import UsageError
+
+if TYPE_CHECKING:
+    from mcpgen.spec import RevisionSpec
 
 RUNTIME = frozenset(
     {
@@ -39,6 +43,7 @@ class Source:
         errata: The corrections; those that do not fit a file of the user's are left out.
         facts: The facts file.
         facts_of: The revision those facts were written for; `None` for a file that the user named.
+        base: The revision whose facts a schema file starts from.
     """
 
     revision: str
@@ -47,6 +52,7 @@ class Source:
     errata: Path
     facts: Path
     facts_of: str | None
+    base: str
 
 
 @dataclass(frozen=True)
@@ -57,11 +63,13 @@ class BuildRequest:
         package: Its import name.
         sources: Its revisions, oldest first.
         errata: Whether known defects of published schemas are corrected.
+        strict: Whether a fact that can only be guessed is an error.
     """
 
     package: str
     sources: tuple[Source, ...]
     errata: bool = True
+    strict: bool = False
 
 
 def known_source(name: str) -> Source:
@@ -78,25 +86,32 @@ def known_source(name: str) -> Source:
         errata=folder / "errata.toml",
         facts=folder / "facts.toml",
         facts_of=name,
+        base=name,
     )
 
 
 def file_source(path: Path, facts_path: Path | None = None) -> Source:
-    """The source for a schema file, with a facts file or the nearest earlier revision's facts.
+    """The source for a schema file: it starts from the facts of the nearest revision.
+
+    Args:
+        path: The schema file.
+        facts_path: A file with the facts that differ; it may name another revision to start from.
 
     Raises:
         SchemaError: The schema file cannot be read as a JSON object or as TypeScript.
+        FactsError: The facts file is malformed.
     """
-    name = schema.revision_of(path)
-    near = schema.nearest(name)
-    corrected_as, _ = schema.corrections_for(path)
+    near = schema.nearest_to(path).entry
+    base = facts_files.read(facts_path).based_on if facts_path else None
+    from_row = schema.entry(base or near.name)
     return Source(
-        revision=name,
+        revision=schema.revision_of(path),
         origin="file",
         schema=path,
-        errata=corrected_as.folder / "errata.toml",
-        facts=facts_path or near.folder / "facts.toml",
-        facts_of=None if facts_path else near.name,
+        errata=near.folder / "errata.toml",
+        facts=facts_path or from_row.folder / "facts.toml",
+        facts_of=None if facts_path else from_row.name,
+        base=from_row.name,
     )
 
 
@@ -143,13 +158,22 @@ def _taken(name: str) -> bool:
 def inputs(source: Source, errata: bool) -> str:
     """The fingerprint of the files that a revision is made from."""
     files = {"schema.json": source.schema, "facts.toml": source.facts}
+    if source.facts_of is None:
+        files["base.toml"] = schema.entry(source.base).folder / "facts.toml"
     if errata:
         files["errata.toml"] = source.errata
     return manifest.combined(files.items())
 
 
-def build(request: BuildRequest) -> dict[str, str]:
+def build(
+    request: BuildRequest, report: Callable[[str], None] = lambda text: None
+) -> dict[str, str]:
     """The text of every file of a package by its path, the manifest included.
+
+    Args:
+        request: The package.
+        report: Is called with what a user should know of a schema file: what was read as something
+            else than it says, and which facts are guesses.
 
     Raises:
         McpgenError: A schema, its corrections or its facts are wrong.
@@ -160,10 +184,8 @@ def build(request: BuildRequest) -> dict[str, str]:
     specs: list[spec.RevisionSpec] = []
     origins: dict[str, manifest.Origin] = {}
     for source in request.sources:
-        loaded = _load(source, request.errata)
-        stated = facts.load_file(source.facts, source.facts_of or source.revision)
-        known = facts.with_constants(stated, loaded)
-        specs.append(spec.build(loaded, known, texts))
+        loaded = load(source, request.errata)
+        specs.append(_spec_of(source, loaded, texts, request.strict, report))
         origins[source.revision] = manifest.Origin(
             source.origin, loaded.digest, inputs(source, request.errata)
         )
@@ -172,7 +194,36 @@ def build(request: BuildRequest) -> dict[str, str]:
     return {**files, manifest.NAME: record.text()}
 
 
-def _load(source: Source, errata: bool) -> schema.Schema:
+def _spec_of(
+    source: Source,
+    loaded: schema.Schema,
+    texts: docs.Docs,
+    strict: bool,
+    report: Callable[[str], None],
+) -> RevisionSpec:
+    """Everything about one revision of a package; reports on one from a file of the user's."""
+    from mcpgen import spec
+
+    if source.origin == "mcpgen":
+        return spec.build(loaded, facts.load(source.revision), texts)
+    stated = source.facts if source.facts_of is None else None
+    found = schema_facts.facts_for(loaded, source.base, stated)
+    if strict:
+        schema_facts.expect_no_guess(found, loaded.source)
+    built = spec.build(loaded, found.facts, texts, spec.later_than(source.base, loaded))
+    for note in built.models.normal.notes:
+        report(f"note: {loaded.source}#{loaded.pointer(note.pointer)}: {note.text}")
+    for guess in found.guesses:
+        report(f"guess: {guess}")
+    return built
+
+
+def load(source: Source, errata: bool) -> schema.Schema:
+    """The schema of a source.
+
+    Raises:
+        SchemaError: The file is not a schema of the protocol.
+    """
     if source.origin == "file":
         return schema.load_file(source.schema, revision=source.revision, errata=errata)
     return schema.load(source.revision, errata=errata)

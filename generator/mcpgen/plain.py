@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from mcpgen.jsonvalues import Node
-from mcpgen.schema import Schema
+from mcpgen.schema import Note, Schema
 from mcpgen.schema.structure import unescape
 
 ANY_MAP: Node = {"type": "object", "additionalProperties": {}}
@@ -104,10 +104,12 @@ class Normal:
         schema: What it was made from.
         definitions: All types by name: the source's in its order, each followed by the inline
             ones it holds.
+        notes: What of the schema was read as something else than it says.
     """
 
     schema: Schema
     definitions: Mapping[str, Definition]
+    notes: tuple[Note, ...] = ()
 
     def resolve(self, node: Node) -> Definition | None:
         """The definition that a node refers to, through references to references."""

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from mcpgen import faces, imports, methods, names, revision_facts, schema, unions
+from mcpgen import faces, imports, methods, names, revision_facts, roles, schema, unions
 from mcpgen.docs import Docs
 from mcpgen.faces import Faces
 from mcpgen.facts import Facts
@@ -24,12 +24,6 @@ from mcpgen.texts import Doc, Texts, docstring
 from mcpgen.unions import Variant
 
 _RESULT_TYPE = "resultType"
-_PARTS = {
-    "implementation": "Implementation",
-    "client_capabilities": "ClientCapabilities",
-    "server_capabilities": "ServerCapabilities",
-    "meta": "RequestMetaObject",
-}
 
 
 @dataclass(frozen=True)
@@ -117,7 +111,7 @@ class RevisionSpec:
         lifecycle: Member of `Lifecycle`.
         batching: Whether several messages may come as one.
         types: Names of all definitions.
-        parts: Definitions with a role of their own: `implementation`, `client_capabilities`,
+        roles: Definitions with a role of their own: `implementation`, `client_capabilities`,
             `server_capabilities`, `meta`.
         tables: Its methods.
         faces: Its typed faces.
@@ -133,7 +127,7 @@ class RevisionSpec:
     lifecycle: Literal["HANDSHAKE", "PER_REQUEST"]
     batching: bool
     types: tuple[str, ...]
-    parts: Mapping[str, str]
+    roles: Mapping[str, str]
     tables: Tables
     faces: Faces
     facts: Facts
@@ -208,7 +202,8 @@ def build(
     Raises:
         SchemaError: The schema has no plain form, a method no result, or a union no test.
     """
-    normal = normalize(source, facts, _later(source.revision) if later is None else later)
+    plain = normalize(source, facts, _later(source.revision) if later is None else later)
+    normal, found_roles = roles.find(plain)
     found = methods.derive(normal, facts)
     normal = found.normal
     tests = unions.untagged(normal)
@@ -219,7 +214,7 @@ def build(
         lifecycle="HANDSHAKE" if found.handshake else "PER_REQUEST",
         batching=found.batching,
         types=tuple(normal.definitions),
-        parts=_parts(normal),
+        roles=found_roles,
         tables=_tables(found),
         faces=faces.derive(found, texts),
         facts=facts,
@@ -246,6 +241,18 @@ def package(revisions: Sequence[RevisionSpec], name: str) -> PackageSpec:
     )
 
 
+def later_than(base: str, source: Schema) -> list[Mapping[str, Node]]:
+    """The definitions of the revisions after a schema in a file, for their names.
+
+    Args:
+        base: The revision that it starts from: another schema than this counts as older.
+        source: The schema.
+    """
+    same = source.digest == schema.entry(base).digest
+    rows = (row for row in schema.revisions() if row.name > base or (row.name == base and not same))
+    return [_definitions(row.folder) for row in rows]
+
+
 def _later(revision: str) -> list[Mapping[str, Node]]:
     return [_definitions(row.folder) for row in schema.revisions() if row.name > revision]
 
@@ -256,13 +263,6 @@ def _definitions(folder: Path) -> Mapping[str, Node]:
     document: Node = json.loads((folder / "schema.json").read_text(encoding="utf-8"))
     found: Mapping[str, Node] = document.get("$defs") or document["definitions"]
     return found
-
-
-def _parts(normal: Normal) -> Mapping[str, str]:
-    for name in _PARTS.values():
-        if name not in normal.definitions:
-            raise normal.schema.error("/$defs", f"a definition of {name}", "none")
-    return _PARTS
 
 
 def _tables(found: Methods) -> Tables:

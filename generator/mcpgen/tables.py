@@ -5,17 +5,20 @@ TOML has no null, so `false` stands for "there is none" wherever a type allows `
 
 from __future__ import annotations
 
+import json
+import re
 import tomllib
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from mcpgen import paths
 from mcpgen.errors import InputError, shown
 from mcpgen.input_files import check_json, read_text
-from mcpgen.jsonvalues import is_array, is_object
+from mcpgen.jsonvalues import Json, is_array, is_object
 
 T = TypeVar("T")
 
@@ -68,6 +71,38 @@ def read_toml(path: Path, kind: type[InputError]) -> tuple[dict[str, Any], Place
     return table, Place(source, kind)
 
 
+def toml_value(value: Json) -> str:
+    """A JSON value without null as TOML."""
+    if is_object(value):
+        members = (f"{toml_key(name)} = {toml_value(child)}" for name, child in value.items())
+        return f"{{ {', '.join(members)} }}" if value else "{}"
+    if is_array(value):
+        return f"[{', '.join(map(toml_value, value))}]"
+    return _toml_string(value) if isinstance(value, str) else json.dumps(value)
+
+
+def toml_key(name: str) -> str:
+    """A key of a TOML table: bare where that can be."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name, re.ASCII) else _toml_string(name)
+
+
+def _toml_string(text: str) -> str:
+    return f'"{"".join(map(_toml_character, text))}"'
+
+
+def _toml_character(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    if character.isascii() and character.isprintable():
+        return character
+    return f"\\U{ord(character):08X}"
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """The known name that a name may have been meant as; `None` if none is near."""
+    return next(iter(get_close_matches(name, list(known), n=1, cutoff=0.7)), None)
+
+
 def convert(value: Any, kind: type[T], place: Place) -> T:
     """A value as an instance of a data class, every field checked.
 
@@ -114,7 +149,9 @@ def _record(table: dict[str, Any], kind: Any, place: Place) -> Any:
     members = {member.name: member for member in fields(kind)}
     for name in table:
         if name not in members:
-            raise place.at(name).error(f"one of the keys {', '.join(members)}", name)
+            near = nearest_name(name, list(members))
+            nearest = f", the nearest being {near}" if near else ""
+            raise place.at(name).error(f"one of the keys {', '.join(members)}{nearest}", name)
     for name, member in members.items():
         if name not in table and not _has_default(member):
             raise place.kind(

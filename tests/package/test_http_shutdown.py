@@ -14,7 +14,7 @@ from mcp_protocol.toolkit.server import Server
 from package.asgi_client import Http, asgi, fields_of
 from package.asgi_stream import Stream
 from package.raw_http import head, whole
-from package.web_process import REVISION, Started, rest, started, until, write_server
+from package.web_process import Started, rest, started, until, write_server
 from package.wire import (
     HANDSHAKE,
     INITIALIZED,

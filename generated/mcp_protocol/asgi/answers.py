@@ -16,6 +16,7 @@ import anyio
 from ..channel import RequestId
 from ..core import jsonrpc
 from ..errors import ConnectionClosedError
+from ..facts import Revision
 from .incoming import Incoming, Receive, Send, forms
 from .replies import Reply
 from .settings import HttpSettings
@@ -27,6 +28,11 @@ _NO_FIELDS: Mapping[str, str] = {}
 
 class Owner(Protocol):
     """The session that a POST belongs to."""
+
+    @property
+    def revision(self) -> Revision:
+        """The agreed revision."""
+        ...
 
     def new_stream(self) -> MessageStream:
         """A stream for it."""
@@ -208,7 +214,7 @@ class SessionAnswer:
                 await self._wire.open(self._fields)
                 await self._wire.close()
         else:
-            await self._reply(Reply(202, fields=self._fields))
+            await self._reply(Reply(self._owner.revision.facts.http.accepted, fields=self._fields))
 
     async def _reply(self, reply: Reply) -> None:
         if not self._replied:

@@ -59,7 +59,8 @@ class Application:
         self._service = service
         self.settings = _usable(settings, service.revisions)
         self._rules = PerRequestRules(service.revisions, service.marks_of)
-        self._guard = Guard(settings.hosts, settings.origins, _forbidden(service.revisions))
+        forbidden = service.revisions.newest().facts.http.forbidden_origin
+        self._guard = Guard(settings.hosts, settings.origins, forbidden)
         streamable = has_streamable_http(service.revisions)
         self._paths: frozenset[str] = _both(settings.path) if streamable else frozenset()
         if self.settings.sse_path is not None:
@@ -280,9 +281,3 @@ def _both(path: str) -> frozenset[str]:
     """A path with and without a slash at its end."""
     bare = path.rstrip("/")
     return frozenset({bare or "/", f"{bare}/"})
-
-
-def _forbidden(revisions: Revisions) -> int:
-    """The status for an origin that is not trusted: as the newest revision that fixes one says."""
-    statuses = [revision.facts.http.forbidden_origin for revision in revisions.values()]
-    return next((status for status in reversed(statuses) if status is not None), 403)

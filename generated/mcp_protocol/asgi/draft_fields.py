@@ -16,25 +16,24 @@ from msgspec import UNSET
 
 from .._wire import UNREADABLE, decoder
 from ..core import jsonrpc
-from ..facts import Draft
 from ..foreign_text import safe_repr
 from ..framing import fields as http_fields
 from ..marks import value_at
+from ..revision_facts import Facts
 from .incoming import Incoming
 from .replies import Reply, refusal
 from .rules import MarksOf
 
-_REFUSED = 400
 _decode = decoder(dict[str, Any])
 
 
 def check_draft(
-    draft: Draft, incoming: Incoming, message: jsonrpc.Message | None, marks_of: MarksOf
+    facts: Facts, incoming: Incoming, message: jsonrpc.Message | None, marks_of: MarksOf
 ) -> Reply | None:
     """What refuses a message for a header field that says something else; `None` if none does.
 
     Args:
-        draft: What the fields are called.
+        facts: What the revision of the session states: what the fields are called.
         incoming: The POST.
         message: What it brought; `None` for a batch.
         marks_of: Which arguments of a tool header fields repeat.
@@ -43,17 +42,18 @@ def check_draft(
     """
     if not isinstance(message, (jsonrpc.Request, jsonrpc.Notification)):
         return None
+    draft = facts.draft
     method = incoming.field(draft.method)
     name = incoming.field(draft.name)
     if method is None and name is None:
         return None
     fields: list[tuple[str | None, str | None, Any]] = [(draft.method, method, message.method)]
-    member = http_fields.NAMED_BY.get(message.method)
-    if member is not None:
+    stated = facts.method(message.method)
+    if stated.named_by is not None:
         params = _params(message)
-        fields.append((draft.name, name, params.get(member)))
-        if message.method == "tools/call" and draft.param_prefix is not None:
-            marks = marks_of(str(params.get(member)))
+        fields.append((draft.name, name, params.get(stated.named_by)))
+        if stated.param_headers and draft.param_prefix is not None:
+            marks = marks_of(str(params.get(stated.named_by)))
             for path, mark in marks.items():
                 field = f"{draft.param_prefix}{mark}"
                 value = incoming.field(field)
@@ -63,7 +63,9 @@ def check_draft(
             text = f"{called}: the header says {safe_repr(value, 80)}, "
             text += f"the body {safe_repr(wanted, 80)}"
             identifier = message.id if isinstance(message, jsonrpc.Request) else UNSET
-            return refusal(_REFUSED, text, code=draft.header_mismatch or 0, id=identifier)
+            return refusal(
+                facts.http.rejected, text, code=draft.header_mismatch or 0, id=identifier
+            )
     return None
 
 

@@ -16,6 +16,7 @@ import anyio
 from ..core import jsonrpc
 from ..core.connection import Connection
 from ..core.events import Send
+from ..core.lifecycle import INITIALIZE
 from ..facts import Lifecycle, Revisions
 from ..foreign_text import safe_repr
 from ..server import Service
@@ -36,8 +37,6 @@ from .streams import MessageStream
 from .wire import EventWire
 
 logger = logging.getLogger(__name__)
-
-_REFUSED = 400
 
 
 class Handshake:
@@ -92,7 +91,7 @@ class Handshake:
     ) -> None:
         """Answer one POST; `message` is `None` for a batch."""
         if self._session_id(request) is None:
-            if isinstance(message, jsonrpc.Request) and message.method == "initialize":
+            if isinstance(message, jsonrpc.Request) and message.method == INITIALIZE:
                 await self._initialize(request, message, body, receive, send)
                 return
             reply = self._without_session(request, message)
@@ -103,9 +102,9 @@ class Handshake:
         if isinstance(session, replies.Reply):
             await session.send(send)
             return
-        draft = session.revision.facts.draft
-        refused = check_draft(draft, request, message, self._service.marks_of)
-        if isinstance(message, jsonrpc.Request) and message.method == "initialize":
+        facts = session.revision.facts
+        refused = check_draft(facts, request, message, self._service.marks_of)
+        if isinstance(message, jsonrpc.Request) and message.method == INITIALIZE:
             refused = refused or await self._keep_initialize(session, message, body)
         if refused is not None:
             await refused.send(send)
@@ -243,7 +242,7 @@ class Handshake:
         refused = (
             http.check_initialize(message, body, self._settings.limits)
             or self._check_version(request)
-            or check_draft(facts.draft, request, message, service.marks_of)
+            or check_draft(facts, request, message, service.marks_of)
         )
         if refused is not None:
             await refused.send(send)
@@ -251,7 +250,7 @@ class Handshake:
         connection = Connection("server", self._revisions, service.describe, service.extensions)
         messages = [e.message for e in connection.take(message) if isinstance(e, Send)]
         if connection.session is None:
-            await replies.Reply(_REFUSED, b"".join(messages)).send(send)
+            await replies.Reply(facts.http.rejected, b"".join(messages)).send(send)
             return
         session = HttpSession(
             service,
@@ -296,7 +295,7 @@ class Handshake:
             return replies.unavailable(text)
         if found is None or not resumed:
             text = f"{name}: {safe_repr(missed)} is no event that more can come after"
-            return replies.refusal(_REFUSED, text)
+            return replies.refusal(self._facts.http.rejected, text)
         if session.listens(found):
             session.listen(found)
         return found
@@ -332,12 +331,12 @@ class Handshake:
         facts = self._facts
         identifier = self._session_id(request)
         if identifier is None:
-            status = facts.http.missing_session or _REFUSED
+            status = facts.http.missing_session
             text = f"{facts.headers.session}: expected the id of a session, got nothing"
             return replies.refusal(status, f"{text}; initialize, alone in its POST, opens one")
         session = self.table.get(identifier)
         if session is None:
-            return replies.no_session()
+            return replies.no_session(facts.http.unknown_session)
         return session
 
     def _check_version(self, request: http.Incoming) -> replies.Reply | None:
@@ -346,7 +345,7 @@ class Handshake:
         if named is None or named in self._revisions:
             return None
         return replies.refusal(
-            facts.http.unsupported_revision or _REFUSED,
+            facts.http.unsupported_revision,
             f"{facts.headers.protocol_version}: expected one of {', '.join(self._revisions)}, "
             f"got {safe_repr(named)}",
         )

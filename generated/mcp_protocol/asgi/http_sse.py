@@ -21,6 +21,8 @@ import msgspec
 
 from ..channel import RequestId
 from ..core import jsonrpc
+from ..core.lifecycle import INITIALIZE
+from ..core.subscriptions import FOLLOWING
 from ..errors import EndOfChannel
 from ..exchange import Application, Exchange
 from ..facts import Lifecycle
@@ -31,13 +33,13 @@ from . import replies
 from .bodies import Bodies, Refused
 from .load import Holder, Load, decoded_size, starts_work
 from .open_streams import OpenStreams
-from .posts import FOLLOWING
 from .sessions import followed_size
 from .settings import SSE_PATH, HttpSettings, Limits
 from .wire import EventWire
 
 _ID_BYTES = 32
 _QUERY = "session_id"
+_ACCEPTED = replies.Reply(202)
 
 
 class SseChannel:
@@ -255,7 +257,7 @@ class HttpSse:
         if malformed is not None and len(parts) == 1 and not malformed.response:
             return replies.malformed(malformed)
         refused = self._check_room(client, parts) or await self._keep(client, parts, body)
-        return refused or await client.channel.post(body) or replies.ACCEPTED
+        return refused or await client.channel.post(body) or _ACCEPTED
 
     def _check_room(
         self, client: _Client, parts: Sequence[jsonrpc.Message]
@@ -275,7 +277,7 @@ class HttpSse:
         """Count what a session is to keep; what refuses it if there is no room."""
         agreed = client.session.peer.session
         methods = {part.method for part in parts if isinstance(part, jsonrpc.Request)}
-        if "initialize" in methods:
+        if INITIALIZE in methods:
             first = next(part for part in parts if isinstance(part, jsonrpc.Request))
             refused = http.check_initialize(first, body, self._settings.limits)
             if refused is not None:

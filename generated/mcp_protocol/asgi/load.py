@@ -7,11 +7,12 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 
 from ..core import jsonrpc
+from ..core.notifying import CANCELLED, PROGRESS
 from .settings import Limits
 
 _LIST = _MEMBER = 64  # bytes of a decoded list, and of each of its members besides their text
 _OBJECT = 200
-_SETTLING = ("notifications/cancelled", "notifications/progress")
+_SETTLING = (CANCELLED, PROGRESS)
 
 
 def decoded_size(body: bytes) -> int:

@@ -12,6 +12,7 @@ import anyio
 
 from ..core import jsonrpc
 from ..core.events import CancelReceived, Event, RequestReceived, Send
+from ..core.subscriptions import FOLLOWING
 from ..errors import InternalError
 from ..handover import pausing
 from ..waiting import PARTING_SECONDS
@@ -20,11 +21,6 @@ from .answers import SessionAnswer
 from .load import starts_work
 from .sessions import HttpSession
 from .settings import Limits
-
-_REFUSED = 400
-
-FOLLOWING = frozenset({"resources/subscribe", "resources/unsubscribe"})
-"""Requests that change which resources a client follows."""
 
 
 class SessionPost:
@@ -80,7 +76,7 @@ class SessionPost:
         sends = sum(isinstance(event, Send) for event in self._events)
         self.expected = len(self._asked) + sends
         if not self.expected and self.reply is None:
-            self.reply = replies.ACCEPTED
+            self.reply = replies.Reply(self._session.revision.facts.http.accepted)
 
     async def take_note(self, on_wait: Callable[[], object]) -> None:
         """Do what is to be done for what asks for no answer.
@@ -162,7 +158,8 @@ class SessionPost:
             return replies.malformed(message)
         if message is None:
             if not session.revision.batching:
-                return replies.refusal(_REFUSED, "expected one JSON-RPC message, got an array")
+                status = session.revision.facts.http.rejected
+                return replies.refusal(status, "expected one JSON-RPC message, got an array")
             self._parts = parts = jsonrpc.parse_batch(body)
             if isinstance(parts[0], jsonrpc.Malformed) and len(parts) == 1:
                 return replies.malformed(parts[0])

@@ -80,9 +80,6 @@ def refusal(
 ENDING = "the server is ending"
 """The error of requests that a server can't finish because it ends."""
 
-ACCEPTED = Reply(202)
-"""What answers a message that asks for nothing."""
-
 
 def unavailable(text: str, *, id: Any = UNSET) -> Reply:
     """A refusal of what may be asked again, in a second or more."""
@@ -124,9 +121,9 @@ def session_ended() -> Reply:
     return refusal(503, text, code=INTERNAL_ERROR)
 
 
-def no_session() -> Reply:
-    """A refusal of what belongs to a session that has ended, or never was.
+def no_session(status: int) -> Reply:
+    """A refusal of what belongs to a session that has ended, or never was, with its HTTP status.
 
     Source: basic/transports#session-management (to 2025-11-25).
     """
-    return refusal(404, "there is no such session, or not any more; initialize opens another")
+    return refusal(status, "there is no such session, or not any more; initialize opens another")

@@ -15,12 +15,14 @@ from msgspec import UNSET, Raw
 
 from .._wire import UNREADABLE, decoder
 from ..core import jsonrpc
+from ..core.lifecycle import DISCOVER
 from ..core.shared import Shared
 from ..errors import HeaderMismatchError, InvalidParamsError, UnsupportedRevisionError
-from ..facts import Facts, Headers, Lifecycle, Revisions
+from ..facts import Lifecycle, Revisions
 from ..foreign_text import safe_repr, safe_text
 from ..framing import fields as http_fields
 from ..marks import value_at
+from ..revision_facts import Facts, Headers
 from .incoming import Incoming
 
 MarksOf: TypeAlias = Callable[[str], Mapping[tuple[str, ...], str]]
@@ -57,8 +59,9 @@ class PerRequestRules:
         self.shared = Shared(self.revisions)
         self._others = frozenset(revisions) - frozenset(self.revisions)
         self._marks_of = marks_of
-        key = None if self.facts is None else self.facts.meta.protocol_version
-        self._read = _claim_reader(key or "")
+        facts = self.facts or Facts()
+        self._attributes = {name: f"named_{i}" for i, name in enumerate(sorted(facts.name_members))}
+        self._read = _claim_reader(facts.meta.protocol_version or "", self._attributes)
         self._nothing: Claim = self._read(b"{}")
 
     def claim_of(self, message: jsonrpc.Message | None) -> Claim:
@@ -104,14 +107,14 @@ class PerRequestRules:
         if claim is None:
             raise InvalidParamsError("params: expected an object, and one as its _meta")
         _check_value(incoming, headers.method, message.method)
-        member = http_fields.NAMED_BY.get(message.method)
-        if member is None:
+        stated = facts.method(message.method)
+        if stated.named_by is None:
             return
-        name = getattr(claim, member)
+        name = getattr(claim, self._attributes[stated.named_by])
         if not isinstance(name, str):
             return  # the body itself is wrong, and is refused for that
         _check_value(incoming, headers.name, name, encoded=True)
-        if message.method == "tools/call" and headers.param_prefix is not None:
+        if stated.param_headers and headers.param_prefix is not None:
             self._check_arguments(incoming, headers.param_prefix, name, claim)
 
     def check_notification(self, incoming: Incoming, message: jsonrpc.Notification) -> None:
@@ -167,27 +170,27 @@ class PerRequestRules:
 
 def is_discovery(message: jsonrpc.Message | None) -> bool:
     """Whether a message asks for the revisions without sessions."""
-    return isinstance(message, jsonrpc.Request) and message.method == "server/discover"
+    return isinstance(message, jsonrpc.Request) and message.method == DISCOVER
 
 
-def _claim_reader(key: str) -> Callable[[bytes | Raw], Claim]:
+def _claim_reader(key: str, attributes: Mapping[str, str]) -> Callable[[bytes | Raw], Claim]:
     """A decoder of params for what header fields repeat.
 
     Args:
         key: The key of `_meta` that names the revision.
+        attributes: Attribute of the claim by each member that names what a request is about.
     """
     stated = msgspec.defstruct(
         "_Stated", [("revision", Any, UNSET)], rename={"revision": key}, gc=False
     )
-    members = sorted(set(http_fields.NAMED_BY.values()))
     claim = msgspec.defstruct(
         "_Claim",
         [
-            *((member, Any, UNSET) for member in members),
+            *((attribute, Any, UNSET) for attribute in attributes.values()),
             (_ARGUMENTS, Raw | msgspec.UnsetType, UNSET),
             ("meta", stated | msgspec.UnsetType, UNSET),
         ],
-        rename={"meta": _META},
+        rename={"meta": _META, **{to: member for member, to in attributes.items()}},
         gc=False,
     )
     read: Callable[[bytes | Raw], Claim] = msgspec.json.Decoder(claim).decode

@@ -23,9 +23,9 @@ from ..errors import (
     InternalError,
     ProtocolError,
 )
-from ..facts import Facts
 from ..handover import pausing
 from ..peer import Peer
+from ..revision_facts import Facts
 from ..server import Service, Session
 from ..waiting import PARTING_SECONDS
 from . import incoming as http
@@ -37,7 +37,6 @@ from .rules import Claim, PerRequestRules
 from .settings import HttpSettings
 from .wire import EventWire, until_gone
 
-_REFUSED = 400
 _UNAVAILABLE = 503
 
 
@@ -51,10 +50,11 @@ class PostAnswer:
         send: The ASGI application's way out.
         settings: How to answer.
         statuses: HTTP status by JSON-RPC code.
+        other: The status of an error whose code has none of its own.
 
     Attributes:
         wire: The stream, if it comes to one.
-        other: The status of an error whose code has none of its own.
+        other: As given; it may change.
         done: Whether the answer is out, or none is wanted any more.
     """
 
@@ -74,12 +74,13 @@ class PostAnswer:
         send: http.Send,
         settings: HttpSettings,
         statuses: Mapping[int, int],
+        other: int,
     ) -> None:
         self._send = send
         self._statuses = statuses
         self._json_only, self._events_only = http.forms(request, settings.answers)
         self.wire = EventWire(send, settings.limits.send_seconds)
-        self.other = _REFUSED
+        self.other = other
         self.done = False
 
     async def receive(self) -> bytes:
@@ -170,7 +171,9 @@ class Stateless:
         self._rules = rules
         self._background = background
         self._streams = streams
-        self._statuses = {} if rules.facts is None else _statuses(rules.facts)
+        facts = rules.facts or Facts()
+        self._statuses = _statuses(facts)
+        self._http = facts.http
         self._calls: set[_Call] = set()
 
     async def give_up_all(self, text: str) -> None:
@@ -193,7 +196,7 @@ class Stateless:
         `message` is `None` for a batch.
         """
         if isinstance(message, jsonrpc.Request):
-            answer = PostAnswer(request, send, self._settings, self._statuses)
+            answer = PostAnswer(request, send, self._settings, self._statuses, self._http.rejected)
             try:
                 self._rules.check(request, message, claim)
             except ProtocolError as error:
@@ -206,10 +209,10 @@ class Stateless:
             await replies.malformed(message).send(send)
         elif message is None:
             text = "expected one JSON-RPC message, got an array"
-            await replies.refusal(_REFUSED, text).send(send)
+            await replies.refusal(self._http.rejected, text).send(send)
         else:
             text = "expected a request or a notification, got a response"
-            await replies.refusal(_REFUSED, text).send(send)
+            await replies.refusal(self._http.rejected, text).send(send)
 
     async def _notification(
         self, request: http.Incoming, message: jsonrpc.Notification
@@ -217,13 +220,13 @@ class Stateless:
         try:
             self._rules.check_notification(request, message)
         except ProtocolError as error:
-            return replies.Reply(_REFUSED, self._refusal(None, error))
+            return replies.Reply(self._http.rejected, self._refusal(None, error))
         connection = self._connection()
         peer = Peer(connection, _Nowhere(), self._service.application)
         for event in connection.take(message):
             if isinstance(event, NotificationReceived):
                 await peer.take(event)
-        return replies.ACCEPTED
+        return replies.Reply(self._http.accepted)
 
     async def _request(
         self,

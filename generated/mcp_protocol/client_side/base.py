@@ -322,7 +322,7 @@ class ClientApplication:
 
     async def notified(self, exchange: Exchange) -> None:
         """Pass one of the server's notifications on."""
-        if not self.known.noticed(exchange.method.name, exchange.params):
+        if not self.known.noticed(exchange.method.name, exchange.params, exchange.revision.facts):
             return
         handler = self._handler(exchange.method)
         if handler is not None:

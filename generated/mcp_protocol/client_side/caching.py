@@ -19,20 +19,6 @@ import msgspec
 
 from .._wire import UNWRITABLE, EncodingError, encode, to_builtins
 
-STALE_AFTER: Mapping[str, tuple[str, ...]] = {
-    "notifications/tools/list_changed": ("tools/list",),
-    "notifications/prompts/list_changed": ("prompts/list",),
-    "notifications/resources/list_changed": ("resources/list", "resources/templates/list"),
-}
-"""Requests whose results a notification makes stale."""
-
-STALE_AFTER_FAILURE: Mapping[str, str] = {
-    "tools/call": "tools/list",
-    "prompts/get": "prompts/list",
-    "resources/read": "resources/list",
-}
-"""Request to the list that is likely to be stale if the server refuses the request's params."""
-
 TRACE_FIELDS = frozenset({"traceparent", "tracestate", "baggage"})
 """Header fields that differ from request to request, and say nothing of who asks."""
 
@@ -116,14 +102,10 @@ class ResponseCache:
         self.drops += 1
         self._drop(lambda key, kept: kept.private)
 
-    def noticed(self, notification: str, params: Any) -> None:
-        """Drop what a notification says is out of date."""
-        if notification in STALE_AFTER:
-            for method in STALE_AFTER[notification]:
-                self.forget(method)
-        elif notification == "notifications/resources/updated":
-            self.drops += 1
-            self._drop(lambda key, kept: kept.uri is not None and is_part(params.uri, kept.uri))
+    def forget_resource(self, uri: str) -> None:
+        """Drop what was read of a resource, or of another one that it is a part of."""
+        self.drops += 1
+        self._drop(lambda key, kept: kept.uri is not None and is_part(uri, kept.uri))
 
     def key(
         self, method: str, params: Any, meta: Mapping[str, Any] | None, unmeant: tuple[str, ...]

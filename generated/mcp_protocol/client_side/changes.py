@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
-from ..core.subscriptions import LIST_CHANGES
 from .caching import is_part
 
-_FLAGS = tuple(member for member, _ in LIST_CHANGES.values())
+_FLAGS = ("toolsListChanged", "promptsListChanged", "resourcesListChanged")
 _URIS = "resourceSubscriptions"
 
 
@@ -48,10 +47,21 @@ Change: TypeAlias = (
 )
 """Something that a server tells of."""
 
-LISTS: Mapping[str, Change] = dict(
-    zip(LIST_CHANGES, (ToolsChanged(), PromptsChanged(), ResourcesChanged()), strict=True)
+_LISTS: Mapping[str, Change] = dict(
+    zip(_FLAGS, (ToolsChanged(), PromptsChanged(), ResourcesChanged()), strict=True)
 )
-"""The notifications that a list has changed, each with what it tells."""
+
+
+def change_of(member: str | None, params: Any) -> Change | None:
+    """What a notification tells of; `None` if that is no change.
+
+    Args:
+        member: The member of a filter that asks for the notification.
+        params: Its typed params.
+    """
+    if member is None:
+        return None
+    return ResourceUpdated(params.uri) if member == _URIS else _LISTS.get(member)
 
 
 @dataclass(frozen=True)

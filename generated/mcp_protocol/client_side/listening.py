@@ -28,8 +28,8 @@ import anyio
 from .._wire import to_builtins
 from ..channel import RequestId
 from ..core.events import NotificationReceived, ResponseReceived
-from ..core.lifecycle import Session
-from ..core.subscriptions import ACKNOWLEDGED, RESOURCE_UPDATED, honoured
+from ..core.lifecycle import DISCOVER, PING, Session
+from ..core.subscriptions import ACKNOWLEDGED, SUBSCRIBE, UNSUBSCRIBE, honoured
 from ..errors import (
     HttpStatusError,
     McpError,
@@ -40,12 +40,8 @@ from ..errors import (
 from ..foreign_text import safe_repr
 from ..waiting import NEWS, PARTING_SECONDS, Callers, Waiter
 from ..wakeup import wakeup_type
-from .changes import LISTS, Change, ListeningAgain, NotificationFilter, ResourceUpdated
+from .changes import Change, ListeningAgain, NotificationFilter, change_of
 from .requests import Requests
-from .standing import SUBSCRIBE, UNSUBSCRIBE
-
-PING, DISCOVER = "ping", "server/discover"
-"""What any server answers, in revisions with a session and in those without."""
 
 RETRY_SECONDS: Sequence[float] = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Pauses before a lost stream is asked for again, one after another."""
@@ -90,9 +86,7 @@ class _Inbox:
                 self.agreed = NotificationFilter.of(to_builtins(event.params.notifications))
                 self._wake()
             return
-        change = LISTS.get(name)
-        if name == RESOURCE_UPDATED:
-            change = ResourceUpdated(event.params.uri)
+        change = change_of(event.revision.facts.method(name).subscription, event.params)
         if change is not None and (self._only is None or self._only.has(change)):
             self.put(change)
 
@@ -252,7 +246,7 @@ class Subscription:
         return None
 
     async def _open(self, timeout: float | None) -> None:
-        listen = self._shared.session.revision.facts.listen
+        listen = self._shared.session.revision.facts.behaviour.listen
         try:
             with anyio.fail_after(timeout):
                 if listen is None:
@@ -282,7 +276,9 @@ class Subscription:
         standing = shared.requests.known.standing
         if standing.stream_failure is not None:
             raise standing.stream_failure
-        wire = honoured(self._wanted.wire(), shared.session.peer_capabilities)
+        wire = honoured(
+            self._wanted.wire(), shared.session.peer_capabilities, shared.session.revision
+        )
         self.agreed = NotificationFilter.of(wire)
         self._inbox = _Inbox(self.agreed)
         shared.callers.listeners.add(self._inbox)
@@ -359,7 +355,8 @@ class Subscription:
             McpError: There will be none.
         """
         shared = self._shared
-        if shared.session.revision.facts.listen is None and await self._failed_sign_of_life():
+        listen = shared.session.revision.facts.behaviour.listen
+        if listen is None and await self._failed_sign_of_life():
             shared.callers.check_open()
             return False
         try:

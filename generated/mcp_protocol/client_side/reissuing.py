@@ -17,33 +17,12 @@ import anyio
 
 from .._wire import is_object
 from ..errors import AnswerLostError, ConnectFailedError
-from .standing import LASTING
+from ..revision_facts import Facts
 
 TOOLS_CALL = "tools/call"
 
 PAUSES = (0.0, 0.5, 1.0, 2.0)
 """Seconds before a request is asked again, one attempt after another."""
-
-READING = frozenset(
-    {
-        "completion/complete",
-        "ping",
-        "prompts/get",
-        "prompts/list",
-        "resources/list",
-        "resources/read",
-        "resources/templates/list",
-        "server/discover",
-        "tasks/get",
-        "tasks/list",
-        "tasks/result",
-        "tools/list",
-    }
-)
-"""Requests that change nothing."""
-
-HARMLESS = READING | LASTING
-"""Requests after which it is all the same how often they were made."""
 
 Result = TypeVar("Result")
 
@@ -67,13 +46,16 @@ class Reissuing:
             else:
                 self._tools.discard(tool.name)
 
-    async def ask(self, name: str, params: Any, ask: Callable[[], Awaitable[Result]]) -> Result:
+    async def ask(
+        self, name: str, params: Any, ask: Callable[[], Awaitable[Result]], facts: Facts
+    ) -> Result:
         """Make a request, and make it again if its answer is lost and that does no harm.
 
         Args:
             name: The method.
             params: Its params, of any form.
             ask: Makes the request, as a new one each time.
+            facts: What the revision states, about the method among others.
 
         Raises:
             AnswerLostError: It may not be made again, or that was in vain.
@@ -81,7 +63,8 @@ class Reissuing:
         try:
             return await ask()
         except AnswerLostError as error:
-            if name not in HARMLESS and _tool_in(name, params) not in self._tools:
+            idempotent = facts.method(name).idempotent or _tool_in(name, params) in self._tools
+            if not idempotent:
                 raise
             lost: AnswerLostError | ConnectFailedError = error
         for pause in PAUSES:

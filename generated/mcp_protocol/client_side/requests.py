@@ -22,6 +22,7 @@ from msgspec import Raw
 from .._faces import typed_params
 from .._wire import UNREADABLE, UNSET, to_builtins
 from ..core.lifecycle import Session, declared
+from ..core.subscriptions import RESOURCE_UPDATED
 from ..errors import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -37,9 +38,10 @@ from ..facts import Method
 from ..foreign_text import safe_repr
 from ..marks import HeaderMarks
 from ..peer import Peer
+from ..revision_facts import Facts
 from ..waiting import OnProgress
 from .answering import COMPLETE, Elicitations
-from .caching import STALE_AFTER_FAILURE, Key, ResponseCache
+from .caching import Key, ResponseCache
 from .reissuing import TOOLS_CALL, Reissuing
 from .standing import LASTING, Standing
 from .structured import OutputSchemas
@@ -85,13 +87,17 @@ class Known:
         self.reissuing.listed(tools)
         return self.marks.listed(tools)
 
-    def noticed(self, notification: str, params: Any) -> bool:
+    def noticed(self, notification: str, params: Any, facts: Facts) -> bool:
         """Forget what a notification says has changed; gives whether it is news at all."""
         if notification == COMPLETE:
             return self.elicitations.completed(params.elicitation_id)
-        if notification == "notifications/tools/list_changed":
+        stale = facts.method(notification).invalidates
+        if TOOLS_LIST in stale:
             self.outputs.forget()
-        self.cache.noticed(notification, params)
+        for method in stale:
+            self.cache.forget(method)
+        if notification == RESOURCE_UPDATED:
+            self.cache.forget_resource(params.uri)
         return True
 
     def missed(self) -> None:
@@ -258,7 +264,7 @@ class Requests:
         cache = self.known.cache
         key: Key | None = None
         if method.cacheable:
-            key = cache.key(ask.name, params, ask.meta, facts.trace_keys)
+            key = cache.key(ask.name, params, ask.meta, facts.meta.trace_keys)
             found = None if key is None else await self._recall(method, key)
             if found is not None:
                 ask.recalled = True
@@ -268,10 +274,11 @@ class Requests:
         try:
             result = await self._send(ask, params)
         except RemoteError as error:
-            if error.code in _REFUSED and ask.name in STALE_AFTER_FAILURE:
-                cache.forget(STALE_AFTER_FAILURE[ask.name])
+            listed_by = facts.method(ask.name).listed_by
+            if error.code in _REFUSED and listed_by is not None:
+                cache.forget(listed_by)
             raise
-        if ask.name in facts.input_required and hasattr(result, "input_requests"):
+        if facts.method(ask.name).input_required and hasattr(result, "input_requests"):
             result = await self._with_input(ask, params, result)
         elif key is not None:
             cache.keep(key, getattr(params, "uri", None), result, drops)
@@ -327,15 +334,15 @@ class Requests:
         """Send a request, and once more if it was refused for headers that can be put right."""
         if self.known.standing.lost:
             await self.restore()
-        reissuing = self.known.reissuing
+        reissuing, facts = self.known.reissuing, self._session.revision.facts
         try:
-            result = await reissuing.ask(name, params, send)
+            result = await reissuing.ask(name, params, send, facts)
         except RemoteError as error:
-            if error.code == self._session.revision.facts.errors.url_elicitation_required:
+            if error.code == facts.errors.url_elicitation_required:
                 self.known.elicitations.required(error.data)
             if not await self._listed_anew(name, error, timeout):
                 raise
-            return await reissuing.ask(name, params, send)
+            return await reissuing.ask(name, params, send, facts)
         if name in LASTING:
             self.known.standing.noted(name, params)
         elif self.known.standing.lost:

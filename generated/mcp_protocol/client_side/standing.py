@@ -14,10 +14,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from .._wire import Raw, decoder, to_builtins
+from ..core.subscriptions import SUBSCRIBE, UNSUBSCRIBE
 from ..errors import McpError
 
 SET_LEVEL = "logging/setLevel"
-SUBSCRIBE, UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
 LASTING = frozenset({SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE})
 """Requests whose effect lasts for as long as a session."""
 

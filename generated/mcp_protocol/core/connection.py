@@ -24,7 +24,7 @@ from ..facts import Method, Revision, Revisions, Role
 from ..foreign_text import safe_repr
 from .events import Event, Ignored, Opened, OpenFailed, RequestFailed, ResponseReceived, Send
 from .jsonrpc import Message
-from .lifecycle import Description, Session
+from .lifecycle import INITIALIZED, Description, Session
 from .notifying import Notifier
 from .opening import Opening, Step
 from .receiving import Receiver
@@ -275,8 +275,7 @@ class Connection:
         self._state.session = session
         events: list[Event] = []
         if opening.shook_hands:
-            name = "notifications/initialized"
-            message = self._notifier.notification(session.revision, name, {})
+            message = self._notifier.notification(session.revision, INITIALIZED, {})
             events.append(Send(message, opens=True))
         return [*events, Opened(session.revision)]
 

@@ -29,7 +29,7 @@ def decode_params(method: Method, params: Raw | None) -> Any:
 
 def check_result_type(call: Call, result: Any) -> None:
     """Refuse a result of a kind that this side does not understand."""
-    known = call.revision.facts.result_types
+    known = call.revision.result_types
     if known and (got := getattr(result, "result_type", None)) not in known:
         expected = ", ".join(sorted(known))
         raise RemoteProtocolError(

@@ -66,8 +66,10 @@ SERVER_MOVES: Mapping[tuple[State, Trigger], State] = {
 }
 """What a server's session does on a client's message; a pair that is absent is refused."""
 
-BEFORE_READY = frozenset({"ping", "notifications/message"})
-"""What a server may send before the client has confirmed the handshake."""
+INITIALIZE = Trigger.INITIALIZE.value
+INITIALIZED = Trigger.INITIALIZED.value
+PING = Trigger.PING.value
+DISCOVER = "server/discover"
 
 _TRIGGERS = {trigger.value: trigger for trigger in Trigger}
 
@@ -104,6 +106,10 @@ class Session:
     confirmed: bool = False
     log_level: str | None = None
     subscriptions: set[str] = field(default_factory=set[str])
+
+    def may_send(self, name: str) -> bool:
+        """Whether a method may be sent before the client has confirmed the handshake, or it has."""
+        return self.state is State.READY or self.revision.facts.method(name).before_initialized
 
 
 class RequestTerms(msgspec.Struct, frozen=True):

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 from ..errors import LocalProtocolError
-from ..facts import Facts
 from ..foreign_text import safe_repr
+from ..revision_facts import Facts
 
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
@@ -43,7 +42,7 @@ def is_reserved_key(key: str, facts: Facts) -> bool:
     if not slash:
         return False
     labels = prefix.split(".")
-    match facts.reserved_prefix:
+    match facts.meta.reserved_prefix:
         case "second-label":
             return len(labels) > 1 and labels[1] in _OWN_LABELS
         case "before-last-label":
@@ -61,20 +60,19 @@ def check_user_meta(meta: Mapping[str, Any], facts: Facts) -> None:
         LocalProtocolError: A key has no valid form, is kept for the protocol, or is a trace key
             with a value of another format.
     """
-    if not facts.meta_key_rules:
+    if not facts.meta.key_rules:
         return
-    known = {getattr(facts.meta, item.name) for item in fields(facts.meta)}
     for key, value in meta.items():
         if not is_valid_key(key):
             raise LocalProtocolError(
                 f"_meta key {safe_repr(key)}: expected an optional dotted prefix with '/', "
                 "and a name"
             )
-        if key not in known and is_reserved_key(key, facts):
+        if key not in facts.meta.keys and is_reserved_key(key, facts):
             raise LocalProtocolError(
                 f"_meta key {safe_repr(key)}: its prefix is reserved for the protocol"
             )
-        if key in facts.trace_keys and not _is_trace(key, value):
+        if key in facts.meta.trace_keys and not _is_trace(key, value):
             raise LocalProtocolError(
                 f"_meta key {key!r}: expected W3C trace context, got {safe_repr(value)}"
             )

@@ -23,7 +23,7 @@ from ..foreign_text import safe_repr
 from . import jsonrpc
 from .events import Send
 from .incoming import LOG_LEVELS, Serving, loud_enough
-from .lifecycle import BEFORE_READY, State, declared
+from .lifecycle import declared
 from .state import ConnectionState
 from .subscriptions import RESOURCE_UPDATED
 
@@ -183,7 +183,7 @@ class Notifier:
         return None
 
     def _loud_enough(self, level: str, revision: Revision, serving: Serving | None) -> bool:
-        if revision.facts.log_level == "request":
+        if revision.facts.behaviour.log_level == "request":
             wanted = None if serving is None else serving.log_level
             return wanted is not None and loud_enough(level, wanted)
         session = self._state.session
@@ -199,7 +199,7 @@ class Notifier:
         method = revision.notifications_from(self._state.role).get(name)
         if method is None:
             return name in self._state.extensions
-        if session.state is not State.READY and name not in BEFORE_READY:
+        if not session.may_send(name):
             return False
         if method.capability and not declared(session.own_capabilities, method.capability):
             return False

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from msgspec import UNSET
 
-from .._wire import UNREADABLE, error_text, to_builtins
+from .._wire import UNREADABLE, error_text, members_of, to_builtins
 from ..channel import RequestId
 from ..errors import (
     InvalidParamsError,
@@ -42,6 +42,7 @@ from .events import (
 )
 from .incoming import Serving, token_of
 from .lifecycle import (
+    INITIALIZE,
     SERVER_MOVES,
     RequestTerms,
     Session,
@@ -50,7 +51,7 @@ from .lifecycle import (
     declared,
     trigger_of,
 )
-from .notifying import Notifier
+from .notifying import PROGRESS, Notifier
 from .sending import Sender, refusal
 from .shared import Shared
 from .state import ConnectionState
@@ -61,6 +62,7 @@ _E = TypeVar("_E")
 _Own: TypeAlias = Callable[[_E], list[Event]]
 
 _EMPTY: Mapping[str, Any] = {}
+_SERVER_INFO = "serverInfo"
 
 
 class Receiver:
@@ -90,7 +92,7 @@ class Receiver:
 
     def _take_from_batch(self, message: jsonrpc.Message, now: float) -> list[Event]:
         """Take one message of a batch, in which none may initialize."""
-        if isinstance(message, jsonrpc.Request) and message.method == "initialize":
+        if isinstance(message, jsonrpc.Request) and message.method == INITIALIZE:
             error = InvalidRequestError("initialize: expected a message of its own, got a batch")
             return [self._refuse(message.id, error, self._state.revision)]
         return self.take(message, now)
@@ -128,7 +130,7 @@ class Receiver:
 
     def _request(self, message: jsonrpc.Request) -> list[Event]:
         revision = self._session_revision()
-        if self._state.role == "client" and not revision.facts.client_responses:
+        if self._state.role == "client" and not revision.server_requests:
             # In this revision a client has nothing to answer: there are no requests to it.
             shown = safe_text(message.method)
             return [Ignored(f"request {shown} from a server of {revision.name}")]
@@ -147,7 +149,7 @@ class Receiver:
         except RecursionError as error:
             deep = InvalidRequestError(f"{safe_text(message.method)}: {error_text(error)}")
             return [self._refuse(message.id, deep, revision)]
-        own = self._own_request(message.method)
+        own = self._own_request(message.method, revision)
         self._state.serving[message.id] = Serving(
             event.method,
             revision,
@@ -218,7 +220,7 @@ class Receiver:
             if not declared(own, method.capability):
                 raise MethodNotFoundError(message.method)
         params = decode_params(method, message.params)
-        check_room(method, params, self._state.session, self._state.streams)
+        check_room(method, params, revision, self._state.session, self._state.streams)
         return RequestReceived(
             message.id,
             method,
@@ -246,7 +248,7 @@ class Receiver:
         if stream is not None and self._state.role == "client" and not self._listens(stream):
             return [Ignored(f"{message.method}: {safe_repr(stream)} is no open subscription")]
         event = NotificationReceived(method, params, message.params, meta, revision, stream)
-        if message.method == "notifications/progress":
+        if message.method == PROGRESS:
             return self._progressed(event, now)
         own = self._own_notification(message.method)
         return [event] if own is None else own(event)
@@ -303,7 +305,7 @@ class Receiver:
 
     def _is_noise(self, message: jsonrpc.Malformed) -> bool:
         """Whether a client is silent about it: a server may print, line after line."""
-        return message.id is None or not self._session_revision().facts.client_responses
+        return message.id is None or not self._session_revision().server_requests
 
     def _refuse(
         self, identifier: RequestId | None, error: ProtocolError, revision: Revision
@@ -339,11 +341,11 @@ class Receiver:
             session.subscriptions = previous.subscriptions
         self._state.session = session
         self._state.serving[event.id].revision = revision
-        self._state.serving[event.id].method = revision.client_requests["initialize"]
+        self._state.serving[event.id].method = revision.client_requests[INITIALIZE]
         result: dict[str, Any] = {
             "protocolVersion": revision.name,
             "capabilities": own.capabilities,
-            "serverInfo": own.info,
+            _SERVER_INFO: own.info,
         }
         if own.instructions is not None:
             result["instructions"] = own.instructions
@@ -356,6 +358,9 @@ class Receiver:
             "supportedVersions": self._terms.supported,
             "capabilities": own.capabilities,
         }
+        discover = event.revision.client_requests["server/discover"]
+        if _SERVER_INFO in members_of(discover.result):  # elsewhere it is in `_meta`
+            result[_SERVER_INFO] = own.info
         if own.instructions is not None:
             result["instructions"] = own.instructions
         return self._answer(event, result)
@@ -367,11 +372,11 @@ class Receiver:
 
     def _listen(self, event: RequestReceived) -> list[Event]:
         wanted = to_builtins(event.params.notifications)
-        agreed = honoured(wanted, self._state.own_capabilities(event.revision))
-        self._state.streams.open(event.id, agreed)
+        agreed = honoured(wanted, self._state.own_capabilities(event.revision), event.revision)
+        self._state.streams.open(event.id, agreed, event.revision.facts)
         self._state.serving[event.id].quiet()
         key = event.revision.facts.meta.subscription_id
-        params = {"_meta": {key: event.id}, "notifications": agreed}
+        params = {"_meta": {key: event.id} if key else {}, "notifications": agreed}
         message = self._notifier.notification(event.revision, ACKNOWLEDGED, params)
         return [Send(message, event.id)]
 
@@ -391,7 +396,7 @@ class Receiver:
     def _listens(self, identifier: Any) -> bool:
         """Whether an id is that of a subscription of ours; `True` and `1.0` are not `1`."""
         call = self._state.calls.get(identifier) if type(identifier) in (int, str) else None
-        return call is not None and call.method.name == call.revision.facts.listen
+        return call is not None and call.method.name == call.revision.facts.behaviour.listen
 
     def _initialized(self, event: NotificationReceived) -> list[Event]:
         session = self._state.session
@@ -412,7 +417,7 @@ class Receiver:
         message = None if text is UNSET else text
         return [ProgressReceived(params.progress_token, params.progress, total, message)]
 
-    def _own_request(self, name: str) -> _Own[RequestReceived] | None:
+    def _own_request(self, name: str, revision: Revision) -> _Own[RequestReceived] | None:
         """What handles a request that no user has to; nothing if a user has."""
         match name:
             case "ping":
@@ -425,7 +430,7 @@ class Receiver:
                 return self._discover
             case "logging/setLevel":
                 return self._set_level
-            case "subscriptions/listen":
+            case _ if name == revision.facts.behaviour.listen:
                 return self._listen
             case _:
                 return None

@@ -32,18 +32,19 @@ from ..errors import (
     ProtocolError,
     ResourceNotFoundError,
 )
-from ..facts import Facts, Method, Revision
+from ..facts import Method, Revision
 from ..foreign_text import safe_repr
+from ..revision_facts import Facts
 from . import jsonrpc
 from .events import Send
 from .incoming import Serving
-from .lifecycle import BEFORE_READY, State
 from .meta import check_user_meta
 from .needs import missing
 from .notifying import CANCELLED
 from .outgoing import Call
 from .shared import Shared
 from .state import ConnectionState
+from .subscriptions import SUBSCRIBE, UNSUBSCRIBE
 
 RESERVED_CODES = range(-32099, -32019)
 """Error codes that belong to the specification. Source: basic/index#error-codes (2026-07-28)."""
@@ -175,7 +176,7 @@ class Sender:
             The notification to send, or `None`: it was answered already, or may not be cancelled.
         """
         call = self._state.calls.pop(identifier)
-        if call is None or not call.method.cancellable:
+        if call is None or not call.revision.facts.method(call.method.name).cancellable:
             return None
         if CANCELLED not in call.revision.notifications_from(self._state.role):
             return None
@@ -226,12 +227,12 @@ class Sender:
         if session is None:
             raise LocalProtocolError(f"{name}: nothing was agreed with the peer yet")
         self._allow_request(session.revision, name)
-        if session.state is not State.READY and name not in BEFORE_READY:
+        if not session.may_send(name):
             raise LocalProtocolError(f"{name}: the client has not confirmed the handshake yet")
         return session.revision, session.peer_capabilities
 
     def _allow_request(self, revision: Revision, name: str) -> None:
-        if self._state.role == "server" and not revision.facts.server_requests:
+        if self._state.role == "server" and not revision.server_requests:
             raise LocalProtocolError(f"{name}: in {revision.name} a server sends no requests")
 
     def _check_declared(
@@ -326,9 +327,9 @@ class Sender:
         session = self._state.session
         if session is None:
             return
-        if serving.method.name == "resources/subscribe":
+        if serving.method.name == SUBSCRIBE:
             session.subscriptions.add(serving.params.uri)
-        elif serving.method.name == "resources/unsubscribe":
+        elif serving.method.name == UNSUBSCRIBE:
             session.subscriptions.discard(serving.params.uri)
 
 
@@ -336,7 +337,7 @@ def refusal(identifier: RequestId | None, error: ProtocolError, revision: Revisi
     """An error as a message, with the code that the revision has for it."""
     facts = revision.facts
     shown: Any = identifier
-    if identifier is None and facts.unreadable_id == "omit":
+    if identifier is None and facts.behaviour.unreadable_id == "omit":
         shown = UNSET
     return jsonrpc.encode_error(shown, _code(error, facts), str(error.message), error.data)
 
@@ -372,8 +373,8 @@ def _code(error: ProtocolError, facts: Facts) -> int:
     if isinstance(error, MissingCapabilityError) and facts.errors.missing_capability is not None:
         return facts.errors.missing_capability
     code = error.code
-    if type(code) is not int or code in facts.retired_codes:
+    if type(code) is not int or code in facts.errors.retired:
         return INTERNAL_ERROR
-    if facts.defined_codes is not None and code in RESERVED_CODES:
-        return code if code in facts.defined_codes else INTERNAL_ERROR
+    if facts.errors.defined is not None and code in RESERVED_CODES:
+        return code if code in facts.errors.defined else INTERNAL_ERROR
     return code

@@ -15,18 +15,16 @@ from msgspec import UNSET
 
 from ..channel import RequestId
 from ..errors import InvalidParamsError
-from ..facts import Method
+from ..facts import Method, Revision
+from ..revision_facts import Facts
 from .lifecycle import Session, declared
-
-LIST_CHANGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "notifications/tools/list_changed": ("toolsListChanged", ("tools", "listChanged")),
-    "notifications/prompts/list_changed": ("promptsListChanged", ("prompts", "listChanged")),
-    "notifications/resources/list_changed": ("resourcesListChanged", ("resources", "listChanged")),
-}
-"""Notification to the member of the filter that asks for it, and the capability behind it."""
 
 RESOURCE_UPDATED = "notifications/resources/updated"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+SUBSCRIBE, UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
+FOLLOWING = frozenset({SUBSCRIBE, UNSUBSCRIBE})
+"""Requests that change which resources a client follows."""
+
 RESOURCES = 1000
 """Resources that one session, or all streams of a connection, may follow."""
 
@@ -39,28 +37,30 @@ STREAMS = 100
 _RESOURCES = "resourceSubscriptions"
 
 
-def honoured(wanted: Mapping[str, Any], capabilities: Mapping[str, Any]) -> dict[str, Any]:
+def honoured(
+    wanted: Mapping[str, Any], capabilities: Mapping[str, Any], revision: Revision
+) -> dict[str, Any]:
     """The part of a filter that a server with these capabilities can serve."""
-    agreed: dict[str, Any] = {
-        member: True
-        for member, path in LIST_CHANGES.values()
-        if wanted.get(member) and declared(capabilities, path)
-    }
-    if wanted.get(_RESOURCES) and declared(capabilities, ("resources", "subscribe")):
-        agreed[_RESOURCES] = wanted[_RESOURCES]
+    agreed: dict[str, Any] = {}
+    for name, method in revision.server_notifications.items():
+        member = revision.facts.method(name).subscription
+        if member is not None and wanted.get(member) and declared(capabilities, method.capability):
+            agreed[member] = wanted[member]
     return agreed
 
 
-def check_room(method: Method, params: Any, session: Session | None, streams: Streams) -> None:
+def check_room(
+    method: Method, params: Any, revision: Revision, session: Session | None, streams: Streams
+) -> None:
     """See that what a request asks to follow is not more than a server will keep.
 
     Raises:
         InvalidParamsError: It is.
     """
     uris: list[str]
-    if method.name == "resources/subscribe" and session is not None:
+    if method.name == SUBSCRIBE and session is not None:
         uris = list(session.subscriptions | {params.uri})
-    elif method.name == "subscriptions/listen":
+    elif method.name == revision.facts.behaviour.listen:
         if len(streams) >= STREAMS:
             raise InvalidParamsError(f"expected at most {STREAMS} subscription streams at once")
         wanted = params.notifications.resource_subscriptions
@@ -78,18 +78,18 @@ class Streams:
     """The open streams of a connection, each with the filter that was agreed."""
 
     def __init__(self) -> None:
-        self._filters: dict[RequestId, Mapping[str, Any]] = {}
+        self._filters: dict[RequestId, tuple[Mapping[str, Any], Facts]] = {}
 
     def __len__(self) -> int:
         return len(self._filters)
 
     def uris(self) -> Iterator[str]:
         """The resources that they follow, one after another."""
-        return (uri for agreed in self._filters.values() for uri in agreed.get(_RESOURCES, ()))
+        return (uri for agreed, _ in self._filters.values() for uri in agreed.get(_RESOURCES, ()))
 
-    def open(self, identifier: RequestId, agreed: Mapping[str, Any]) -> None:
-        """Begin a stream under the id of its request."""
-        self._filters[identifier] = agreed
+    def open(self, identifier: RequestId, agreed: Mapping[str, Any], facts: Facts) -> None:
+        """Begin a stream under the id of its request, in a revision of these facts."""
+        self._filters[identifier] = agreed, facts
 
     def close(self, identifier: RequestId) -> None:
         """End a stream, if it is one."""
@@ -110,9 +110,8 @@ class Streams:
             method: The notification.
             uri: The resource, for updates of one.
         """
-        for identifier, agreed in self._filters.items():
-            if method == RESOURCE_UPDATED:
-                if uri in agreed.get(_RESOURCES, ()):
-                    yield identifier
-            elif method in LIST_CHANGES and agreed.get(LIST_CHANGES[method][0]):
+        for identifier, (agreed, facts) in self._filters.items():
+            member = facts.method(method).subscription
+            wanted = False if member is None else agreed.get(member, False)
+            if wanted is True or (wanted and uri in wanted):
                 yield identifier

@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -20,19 +19,6 @@ from ..foreign_text import safe_repr
 
 JSON = "application/json"
 """The content type of a message, or of a batch of them."""
-
-NAMED_BY: Mapping[str, str] = {
-    "tools/call": "name",
-    "prompts/get": "name",
-    "resources/read": "uri",
-    "tasks/get": "taskId",
-    "tasks/update": "taskId",
-    "tasks/cancel": "taskId",
-}
-"""Requests that a header says the object of, and the member of their params that names it.
-
-Source: basic/transports/streamable-http (2026-07-28: standard request headers); SEP-2663 (tasks).
-"""
 
 SAFE_INTEGER = 2**53 - 1
 """The largest integer that a header may carry; its negative is the least.

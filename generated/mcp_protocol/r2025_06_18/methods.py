@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from ..facts import (
-    Draft,
-    ErrorCodes,
-    Facts,
-    Headers,
-    Http,
-    Lifecycle,
-    MetaKeys,
-    Method,
-    Revision,
-    Transports,
-)
+from .. import revision_facts
+from ..facts import Lifecycle, Method, Revision
 from . import models
 
 INITIALIZE = Method(
@@ -24,7 +14,6 @@ INITIALIZE = Method(
     params_required=True,
     result=models.InitializeResult,
     capability=(),
-    cancellable=False,
     items=None,
     python_name="initialize",
 )
@@ -36,7 +25,6 @@ CLIENT_PING = Method(
     params_required=False,
     result=models.EmptyResult,
     capability=(),
-    cancellable=True,
     items=None,
     python_name="ping",
 )
@@ -48,7 +36,6 @@ LIST_RESOURCES = Method(
     params_required=False,
     result=models.ListResourcesResult,
     capability=("resources",),
-    cancellable=True,
     items="resources",
     python_name="list_resources",
 )
@@ -60,7 +47,6 @@ LIST_RESOURCE_TEMPLATES = Method(
     params_required=False,
     result=models.ListResourceTemplatesResult,
     capability=("resources",),
-    cancellable=True,
     items="resource_templates",
     python_name="list_resource_templates",
 )
@@ -72,7 +58,6 @@ READ_RESOURCE = Method(
     params_required=True,
     result=models.ReadResourceResult,
     capability=("resources",),
-    cancellable=True,
     items=None,
     python_name="read_resource",
 )
@@ -84,7 +69,6 @@ SUBSCRIBE = Method(
     params_required=True,
     result=models.EmptyResult,
     capability=("resources", "subscribe"),
-    cancellable=True,
     items=None,
     python_name="subscribe",
 )
@@ -96,7 +80,6 @@ UNSUBSCRIBE = Method(
     params_required=True,
     result=models.EmptyResult,
     capability=("resources", "subscribe"),
-    cancellable=True,
     items=None,
     python_name="unsubscribe",
 )
@@ -108,7 +91,6 @@ LIST_PROMPTS = Method(
     params_required=False,
     result=models.ListPromptsResult,
     capability=("prompts",),
-    cancellable=True,
     items="prompts",
     python_name="list_prompts",
 )
@@ -120,7 +102,6 @@ GET_PROMPT = Method(
     params_required=True,
     result=models.GetPromptResult,
     capability=("prompts",),
-    cancellable=True,
     items=None,
     python_name="get_prompt",
 )
@@ -132,7 +113,6 @@ LIST_TOOLS = Method(
     params_required=False,
     result=models.ListToolsResult,
     capability=("tools",),
-    cancellable=True,
     items="tools",
     python_name="list_tools",
 )
@@ -144,7 +124,6 @@ CALL_TOOL = Method(
     params_required=True,
     result=models.CallToolResult,
     capability=("tools",),
-    cancellable=True,
     items=None,
     python_name="call_tool",
 )
@@ -156,7 +135,6 @@ SET_LEVEL = Method(
     params_required=True,
     result=models.EmptyResult,
     capability=("logging",),
-    cancellable=True,
     items=None,
     python_name="set_level",
 )
@@ -168,7 +146,6 @@ COMPLETE = Method(
     params_required=True,
     result=models.CompleteResult,
     capability=("completions",),
-    cancellable=True,
     items=None,
     python_name="complete",
 )
@@ -180,7 +157,6 @@ SERVER_PING = Method(
     params_required=False,
     result=models.EmptyResult,
     capability=(),
-    cancellable=True,
     items=None,
     python_name="ping",
 )
@@ -192,7 +168,6 @@ CREATE_MESSAGE = Method(
     params_required=True,
     result=models.CreateMessageResult,
     capability=("sampling",),
-    cancellable=True,
     items=None,
     python_name="create_message",
 )
@@ -204,7 +179,6 @@ LIST_ROOTS = Method(
     params_required=False,
     result=models.ListRootsResult,
     capability=("roots",),
-    cancellable=True,
     items=None,
     python_name="list_roots",
 )
@@ -216,7 +190,6 @@ ELICIT = Method(
     params_required=True,
     result=models.ElicitResult,
     capability=("elicitation",),
-    cancellable=True,
     items=None,
     python_name="elicit",
 )
@@ -228,7 +201,6 @@ CLIENT_CANCELLED = Method(
     params_required=True,
     result=None,
     capability=(),
-    cancellable=False,
     items=None,
     python_name="cancelled",
 )
@@ -240,7 +212,6 @@ INITIALIZED = Method(
     params_required=False,
     result=None,
     capability=(),
-    cancellable=False,
     items=None,
     python_name="initialized",
 )
@@ -252,7 +223,6 @@ CLIENT_PROGRESS = Method(
     params_required=True,
     result=None,
     capability=(),
-    cancellable=False,
     items=None,
     python_name="progress",
 )
@@ -264,7 +234,6 @@ ROOTS_LIST_CHANGED = Method(
     params_required=False,
     result=None,
     capability=("roots", "listChanged"),
-    cancellable=False,
     items=None,
     python_name="roots_list_changed",
 )
@@ -276,7 +245,6 @@ SERVER_CANCELLED = Method(
     params_required=True,
     result=None,
     capability=(),
-    cancellable=False,
     items=None,
     python_name="cancelled",
 )
@@ -288,7 +256,6 @@ SERVER_PROGRESS = Method(
     params_required=True,
     result=None,
     capability=(),
-    cancellable=False,
     items=None,
     python_name="progress",
 )
@@ -300,7 +267,6 @@ RESOURCE_LIST_CHANGED = Method(
     params_required=False,
     result=None,
     capability=("resources", "listChanged"),
-    cancellable=False,
     items=None,
     python_name="resource_list_changed",
 )
@@ -312,7 +278,6 @@ RESOURCE_UPDATED = Method(
     params_required=True,
     result=None,
     capability=("resources", "subscribe"),
-    cancellable=False,
     items=None,
     python_name="resource_updated",
 )
@@ -324,7 +289,6 @@ PROMPT_LIST_CHANGED = Method(
     params_required=False,
     result=None,
     capability=("prompts", "listChanged"),
-    cancellable=False,
     items=None,
     python_name="prompt_list_changed",
 )
@@ -336,7 +300,6 @@ TOOL_LIST_CHANGED = Method(
     params_required=False,
     result=None,
     capability=("tools", "listChanged"),
-    cancellable=False,
     items=None,
     python_name="tool_list_changed",
 )
@@ -348,7 +311,6 @@ LOGGING_MESSAGE = Method(
     params_required=True,
     result=None,
     capability=("logging",),
-    cancellable=False,
     items=None,
     python_name="logging_message",
 )
@@ -398,72 +360,63 @@ REVISION = Revision(
     client_capabilities=models.ClientCapabilities,
     server_capabilities=models.ServerCapabilities,
     meta_type=models.RequestMetaObject,
-    facts=Facts(
-        transports=Transports(
-            stdio=True,
-            http_sse=False,
+    result_types=(),
+    facts=revision_facts.Facts(
+        transports=revision_facts.Transports(
             streamable_http="session",
         ),
-        headers=Headers(
+        headers=revision_facts.Headers(
             protocol_version="MCP-Protocol-Version",
             session="Mcp-Session-Id",
             last_event_id="Last-Event-ID",
-            method=None,
-            name=None,
-            param_prefix=None,
         ),
-        http=Http(
-            missing_session=400,
-            unknown_session=404,
-            not_allowed=405,
-            forbidden_origin=None,
-            unsupported_revision=400,
-            unknown_method=None,
-            missing_capability=None,
-            header_mismatch=None,
+        http=revision_facts.Http(
             fallback=("4xx",),
-            cancellation="notification",
             standalone_stream=True,
             resumable=True,
-            polling=False,
         ),
-        draft=Draft(
-            method=None,
-            name=None,
-            param_prefix=None,
-            header_mismatch=None,
+        behaviour=revision_facts.Behaviour(
+            structured_content="object",
         ),
-        errors=ErrorCodes(
-            resource_not_found=-32002,
-            unsupported_revision=-32602,
-            missing_capability=None,
-            header_mismatch=None,
-            url_elicitation_required=None,
+        meta=revision_facts.MetaKeys(
+            key_rules=True,
+            reserved_prefix="before-last-label",
         ),
-        defined_codes=None,
-        retired_codes=frozenset(()),
-        unreadable_id="null",
-        bad_tool_arguments="error",
-        structured_content="object",
-        log_level="session",
-        request_ids="session",
-        server_requests=True,
-        client_responses=True,
-        input_required=frozenset(()),
-        listen=None,
-        result_types=frozenset(()),
-        meta=MetaKeys(
-            protocol_version=None,
-            client_info=None,
-            client_capabilities=None,
-            log_level=None,
-            server_info=None,
-            subscription_id=None,
-            related_task=None,
-        ),
-        meta_key_rules=True,
-        reserved_prefix="before-last-label",
-        trace_keys=(),
+        methods={
+            "completion/complete": revision_facts.MethodFacts(idempotent=True),
+            "initialize": revision_facts.MethodFacts(cancellable=False),
+            "logging/setLevel": revision_facts.MethodFacts(idempotent=True),
+            "notifications/message": revision_facts.MethodFacts(before_initialized=True),
+            "notifications/prompts/list_changed": revision_facts.MethodFacts(
+                invalidates=("prompts/list",), subscription="promptsListChanged"
+            ),
+            "notifications/resources/list_changed": revision_facts.MethodFacts(
+                invalidates=("resources/list", "resources/templates/list"),
+                subscription="resourcesListChanged",
+            ),
+            "notifications/resources/updated": revision_facts.MethodFacts(
+                subscription="resourceSubscriptions"
+            ),
+            "notifications/tools/list_changed": revision_facts.MethodFacts(
+                invalidates=("tools/list",), subscription="toolsListChanged"
+            ),
+            "ping": revision_facts.MethodFacts(idempotent=True, before_initialized=True),
+            "prompts/get": revision_facts.MethodFacts(
+                idempotent=True, named_by="name", listed_by="prompts/list"
+            ),
+            "prompts/list": revision_facts.MethodFacts(idempotent=True),
+            "resources/list": revision_facts.MethodFacts(idempotent=True),
+            "resources/read": revision_facts.MethodFacts(
+                idempotent=True, named_by="uri", listed_by="resources/list"
+            ),
+            "resources/subscribe": revision_facts.MethodFacts(idempotent=True),
+            "resources/templates/list": revision_facts.MethodFacts(idempotent=True),
+            "resources/unsubscribe": revision_facts.MethodFacts(idempotent=True),
+            "tools/call": revision_facts.MethodFacts(
+                named_by="name", param_headers=True, listed_by="tools/list"
+            ),
+            "tools/list": revision_facts.MethodFacts(idempotent=True),
+        },
     ),
 )
 """All of 2025-06-18 as one value."""

@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from ..facts import (
-    Draft,
-    ErrorCodes,
-    Facts,
-    Headers,
-    Http,
-    Lifecycle,
-    MetaKeys,
-    Method,
-    Revision,
-    Transports,
-)
+from .. import revision_facts
+from ..facts import Lifecycle, Method, Revision
 from . import models
 
 DISCOVER = Method(
@@ -24,7 +14,6 @@ DISCOVER = Method(
     params_required=True,
     result=models.DiscoverResult,
     capability=(),
-    cancellable=True,
     items=None,
     python_name="discover",
 )
@@ -36,7 +25,6 @@ LIST_RESOURCES = Method(
     params_required=True,
     result=models.ListResourcesResult,
     capability=("resources",),
-    cancellable=True,
     items="resources",
     python_name="list_resources",
 )
@@ -48,7 +36,6 @@ LIST_RESOURCE_TEMPLATES = Method(
     params_required=True,
     result=models.ListResourceTemplatesResult,
     capability=("resources",),
-    cancellable=True,
     items="resource_templates",
     python_name="list_resource_templates",
 )
@@ -60,7 +47,6 @@ READ_RESOURCE = Method(
     params_required=True,
     result=models.ReadResourceResultResponseResult,
     capability=("resources",),
-    cancellable=True,
     items=None,
     python_name="read_resource",
 )
@@ -72,7 +58,6 @@ SUBSCRIPTIONS_LISTEN = Method(
     params_required=True,
     result=models.SubscriptionsListenResult,
     capability=(),
-    cancellable=True,
     items=None,
     python_name="subscriptions_listen",
 )
@@ -84,7 +69,6 @@ LIST_PROMPTS = Method(
     params_required=True,
     result=models.ListPromptsResult,
     capability=("prompts",),
-    cancellable=True,
     items="prompts",
     python_name="list_prompts",
 )
@@ -96,7 +80,6 @@ GET_PROMPT = Method(
     params_required=True,
     result=models.GetPromptResultResponseResult,
     capability=("prompts",),
-    cancellable=True,
     items=None,
     python_name="get_prompt",
 )
@@ -108,7 +91,6 @@ LIST_TOOLS = Method(
     params_required=True,
     result=models.ListToolsResult,
     capability=("tools",),
-    cancellable=True,
     items="tools",
     python_name="list_tools",
 )
@@ -120,7 +102,6 @@ CALL_TOOL = Method(
     params_required=True,
     result=models.CallToolResultResponseResult,
     capability=("tools",),
-    cancellable=True,
     items=None,
     python_name="call_tool",
 )
@@ -132,7 +113,6 @@ COMPLETE = Method(
     params_required=True,
     result=models.CompleteResult,
     capability=("completions",),
-    cancellable=True,
     items=None,
     python_name="complete",
 )
@@ -144,7 +124,6 @@ CLIENT_CANCELLED = Method(
     params_required=True,
     result=None,
     capability=(),
-    cancellable=False,
     items=None,
     python_name="cancelled",
 )
@@ -156,7 +135,6 @@ SERVER_CANCELLED = Method(
     params_required=True,
     result=None,
     capability=(),
-    cancellable=False,
     items=None,
     python_name="cancelled",
 )
@@ -168,7 +146,6 @@ PROGRESS = Method(
     params_required=True,
     result=None,
     capability=(),
-    cancellable=False,
     items=None,
     python_name="progress",
 )
@@ -180,7 +157,6 @@ RESOURCE_LIST_CHANGED = Method(
     params_required=False,
     result=None,
     capability=("resources", "listChanged"),
-    cancellable=False,
     items=None,
     python_name="resource_list_changed",
 )
@@ -192,7 +168,6 @@ SUBSCRIPTIONS_ACKNOWLEDGED = Method(
     params_required=True,
     result=None,
     capability=(),
-    cancellable=False,
     items=None,
     python_name="subscriptions_acknowledged",
 )
@@ -204,7 +179,6 @@ RESOURCE_UPDATED = Method(
     params_required=True,
     result=None,
     capability=("resources", "subscribe"),
-    cancellable=False,
     items=None,
     python_name="resource_updated",
 )
@@ -216,7 +190,6 @@ PROMPT_LIST_CHANGED = Method(
     params_required=False,
     result=None,
     capability=("prompts", "listChanged"),
-    cancellable=False,
     items=None,
     python_name="prompt_list_changed",
 )
@@ -228,7 +201,6 @@ TOOL_LIST_CHANGED = Method(
     params_required=False,
     result=None,
     capability=("tools", "listChanged"),
-    cancellable=False,
     items=None,
     python_name="tool_list_changed",
 )
@@ -240,7 +212,6 @@ LOGGING_MESSAGE = Method(
     params_required=True,
     result=None,
     capability=("logging",),
-    cancellable=False,
     items=None,
     python_name="logging_message",
 )
@@ -252,7 +223,6 @@ CREATE_MESSAGE = Method(
     params_required=True,
     result=models.CreateMessageResult,
     capability=("sampling",),
-    cancellable=True,
     items=None,
     python_name="create_message",
 )
@@ -264,7 +234,6 @@ LIST_ROOTS = Method(
     params_required=False,
     result=models.ListRootsResult,
     capability=("roots",),
-    cancellable=True,
     items=None,
     python_name="list_roots",
 )
@@ -276,7 +245,6 @@ ELICIT = Method(
     params_required=True,
     result=models.ElicitResult,
     capability=("elicitation",),
-    cancellable=True,
     items=None,
     python_name="elicit",
 )
@@ -320,72 +288,86 @@ REVISION = Revision(
     client_capabilities=models.ClientCapabilities,
     server_capabilities=models.ServerCapabilities,
     meta_type=models.RequestMetaObject,
-    facts=Facts(
-        transports=Transports(
-            stdio=True,
-            http_sse=False,
+    result_types=("complete", "input_required"),
+    facts=revision_facts.Facts(
+        transports=revision_facts.Transports(
             streamable_http="stateless",
         ),
-        headers=Headers(
+        headers=revision_facts.Headers(
             protocol_version="MCP-Protocol-Version",
-            session=None,
-            last_event_id=None,
             method="Mcp-Method",
             name="Mcp-Name",
             param_prefix="Mcp-Param-",
         ),
-        http=Http(
-            missing_session=None,
-            unknown_session=None,
-            not_allowed=405,
-            forbidden_origin=403,
-            unsupported_revision=400,
+        http=revision_facts.Http(
             unknown_method=404,
             missing_capability=400,
             header_mismatch=400,
             fallback=("400", "404", "405"),
             cancellation="close",
-            standalone_stream=False,
-            resumable=False,
-            polling=False,
         ),
-        draft=Draft(
-            method=None,
-            name=None,
-            param_prefix=None,
-            header_mismatch=None,
-        ),
-        errors=ErrorCodes(
+        errors=revision_facts.ErrorCodes(
             resource_not_found=-32602,
             unsupported_revision=-32022,
             missing_capability=-32021,
             header_mismatch=-32020,
-            url_elicitation_required=None,
+            defined=(-32022, -32021, -32020),
+            retired=(-32042, -32002),
         ),
-        defined_codes=frozenset((-32022, -32021, -32020)),
-        retired_codes=frozenset((-32042, -32002)),
-        unreadable_id="omit",
-        bad_tool_arguments="result",
-        structured_content="any",
-        log_level="request",
-        request_ids="in_flight",
-        server_requests=False,
-        client_responses=False,
-        input_required=frozenset(("prompts/get", "resources/read", "tools/call")),
-        listen="subscriptions/listen",
-        result_types=frozenset(("complete", "input_required")),
-        meta=MetaKeys(
+        behaviour=revision_facts.Behaviour(
+            unreadable_id="omit",
+            bad_tool_arguments="result",
+            structured_content="any",
+            log_level="request",
+            listen="subscriptions/listen",
+        ),
+        meta=revision_facts.MetaKeys(
+            key_rules=True,
+            reserved_prefix="second-label",
+            trace_keys=("traceparent", "tracestate", "baggage"),
             protocol_version="io.modelcontextprotocol/protocolVersion",
             client_info="io.modelcontextprotocol/clientInfo",
             client_capabilities="io.modelcontextprotocol/clientCapabilities",
             log_level="io.modelcontextprotocol/logLevel",
             server_info="io.modelcontextprotocol/serverInfo",
             subscription_id="io.modelcontextprotocol/subscriptionId",
-            related_task=None,
         ),
-        meta_key_rules=True,
-        reserved_prefix="second-label",
-        trace_keys=("traceparent", "tracestate", "baggage"),
+        methods={
+            "completion/complete": revision_facts.MethodFacts(idempotent=True),
+            "notifications/message": revision_facts.MethodFacts(before_initialized=True),
+            "notifications/prompts/list_changed": revision_facts.MethodFacts(
+                invalidates=("prompts/list",), subscription="promptsListChanged"
+            ),
+            "notifications/resources/list_changed": revision_facts.MethodFacts(
+                invalidates=("resources/list", "resources/templates/list"),
+                subscription="resourcesListChanged",
+            ),
+            "notifications/resources/updated": revision_facts.MethodFacts(
+                subscription="resourceSubscriptions"
+            ),
+            "notifications/tools/list_changed": revision_facts.MethodFacts(
+                invalidates=("tools/list",), subscription="toolsListChanged"
+            ),
+            "prompts/get": revision_facts.MethodFacts(
+                idempotent=True, named_by="name", input_required=True, listed_by="prompts/list"
+            ),
+            "prompts/list": revision_facts.MethodFacts(idempotent=True),
+            "resources/list": revision_facts.MethodFacts(idempotent=True),
+            "resources/read": revision_facts.MethodFacts(
+                idempotent=True, named_by="uri", input_required=True, listed_by="resources/list"
+            ),
+            "resources/templates/list": revision_facts.MethodFacts(idempotent=True),
+            "server/discover": revision_facts.MethodFacts(idempotent=True),
+            "tasks/cancel": revision_facts.MethodFacts(extension=True, named_by="taskId"),
+            "tasks/get": revision_facts.MethodFacts(
+                extension=True, idempotent=True, named_by="taskId"
+            ),
+            "tasks/update": revision_facts.MethodFacts(extension=True, named_by="taskId"),
+            "tools/call": revision_facts.MethodFacts(
+                named_by="name", param_headers=True, input_required=True, listed_by="tools/list"
+            ),
+            "tools/list": revision_facts.MethodFacts(idempotent=True),
+        },
     ),
 )
 """All of 2026-07-28 as one value."""

@@ -56,7 +56,6 @@ class CustomMethod:
             params_required=params is not None,
             result=Any if result is None else result,
             capability=() if extension is None else (CAPABILITY, extension),
-            cancellable=True,
             items=None,
             python_name=name.replace("/", "_"),
         )

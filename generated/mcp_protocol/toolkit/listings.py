@@ -96,7 +96,7 @@ class Listing(Generic[Item]):
 
     def _made(self, exchange: Exchange, cursor: str | None, size: int | None) -> Any:
         start, end, after = page(self._member, list(self._items), cursor, size)
-        structured = exchange.revision.facts.structured_content
+        structured = exchange.revision.facts.behaviour.structured_content
         items = list(self._items.values())[start:end]
         made: dict[str, Any] = {
             self._member: [item.listed(structured) for item in items],

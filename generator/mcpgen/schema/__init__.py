@@ -9,14 +9,26 @@ from __future__ import annotations
 
 from mcpgen.schema.disagreements import Disagreements, disagreements, errata_text
 from mcpgen.schema.errata import Erratum, read_errata
-from mcpgen.schema.load import Schema, corrections_for, load, load_file, read_digest, revision_of
-from mcpgen.schema.revisions import RevisionEntry, entry, latest, nearest, revisions
+from mcpgen.schema.load import (
+    Note,
+    Schema,
+    corrections_for,
+    load,
+    load_file,
+    nearest_to,
+    read_digest,
+    revision_of,
+)
+from mcpgen.schema.nearest import Nearest, known_document
+from mcpgen.schema.revisions import RevisionEntry, entry, latest, revisions
 from mcpgen.schema.structure import canonical, difference, digest, structure
 from mcpgen.schema.verify import Verdict, verify
 
 __all__ = [
     "Disagreements",
     "Erratum",
+    "Nearest",
+    "Note",
     "RevisionEntry",
     "Schema",
     "Verdict",
@@ -27,10 +39,11 @@ __all__ = [
     "disagreements",
     "entry",
     "errata_text",
+    "known_document",
     "latest",
     "load",
     "load_file",
-    "nearest",
+    "nearest_to",
     "read_digest",
     "read_errata",
     "revision_of",

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
+from urllib.parse import unquote
 
 from mcpgen.errors import SchemaError, shown
 from mcpgen.jsonvalues import Json, Node, is_object
-from mcpgen.schema.structure import escape, subschemas, unescape
+from mcpgen.schema.structure import escape, resolve, subschemas, unescape
 
 MAX_SUBSCHEMAS = 10_000
 """Schemas within one file. Official files have up to 900."""
@@ -24,10 +25,10 @@ MAX_CHAIN = 64
 MAX_TEXT = 2000
 """Characters of a text that becomes code: a constant, a value of an enum, a pattern."""
 
-_NAME = re.compile(r"""[^\x00-\x1f\x7f-\U0010ffff'"`\\]{1,200}""")
-_NAME_RULE = "a name of 1 to 200 printable ASCII characters other than quotes and backslashes"
 _NO_MEMBER = re.compile(r'[\x00-\x1f"\\]')
 _MEMBER_RULE = "a member without double quotes, backslashes and control characters"
+_CONTAINERS = ("definitions", "$defs")
+_PREFIXES = tuple(f"#/{key}/" for key in _CONTAINERS)
 _LISTS = ("allOf", "anyOf", "oneOf")
 
 
@@ -55,15 +56,14 @@ def check(document: Node, container: str, source: str) -> None:
     """Check a document that fits its meta-schema.
 
     Raises:
-        SchemaError: A definition has a name, or a schema a value, that cannot become Python; or a
-            reference leads nowhere or back to itself.
+        SchemaError: A schema has a value that cannot become Python; or a reference leads nowhere or
+            back to itself.
     """
     for pointer, node in subschemas(document):
         _check_values(node, pointer, source)
         _check_children(node, pointer, source)
-    _check_names(document[container], f"/{container}", source)
     _check_references(document, container, source)
-    _check_chains(document[container], f"/{container}", source)
+    _check_chains(document, source)
 
 
 def _check_pattern(pattern: str, pointer: str, source: str) -> None:
@@ -114,45 +114,59 @@ def _check_children(node: Node, pointer: str, source: str) -> None:
                 raise SchemaError(source, at, "a schema that is an object", "false")
 
 
-def _check_names(definitions: Mapping[str, Json], pointer: str, source: str) -> None:
-    for name in definitions:
-        if not _NAME.fullmatch(name):
-            raise SchemaError(source, f"{pointer}/{escape(name)}", _NAME_RULE, shown(name))
+def target_name(target: str, definitions: Collection[str]) -> str | None:
+    """The definition that a reference means, under either key and in either spelling.
+
+    `None` for one into another file, into the inside of a definition, or to nowhere.
+    """
+    prefix = next((one for one in _PREFIXES if target.startswith(one)), None)
+    if prefix is None:
+        return None
+    spellings = (target.removeprefix(prefix), unquote(target.removeprefix(prefix)))
+    return next((name for name in map(unescape, spellings) if name in definitions), None)
 
 
 def _check_references(document: Node, container: str, source: str) -> None:
-    prefix = f"#/{container}/"
+    definitions = {
+        name for key in _CONTAINERS if is_object(document.get(key)) for name in document[key]
+    }
     for pointer, node in subschemas(document):
-        if "$ref" not in node:
-            continue
-        target: str = node["$ref"]
-        name = unescape(target.removeprefix(prefix))
-        if not target.startswith(prefix) or name not in document[container]:
-            expected = f"a reference to a definition, {prefix}<name>"
-            raise SchemaError(source, f"{pointer}/$ref", expected, shown(target))
+        if "$ref" in node and target_name(node["$ref"], definitions) is None:
+            expected = f"a reference to a definition, #/{container}/<name>"
+            raise SchemaError(source, f"{pointer}/$ref", expected, shown(node["$ref"]))
 
 
-def _check_chains(definitions: Mapping[str, Json], pointer: str, source: str) -> None:
-    graph = {name: set(_taken_in(node)) for name, node in definitions.items()}
+def _check_chains(document: Node, source: str) -> None:
+    pointers = {
+        name: f"/{key}/{escape(name)}"
+        for key in _CONTAINERS
+        if is_object(document.get(key))
+        for name in document[key]
+    }
+    graph = {
+        name: set(_taken_in(resolve(document, pointer), pointers))
+        for name, pointer in pointers.items()
+    }
     try:
         order = list(TopologicalSorter(graph).static_order())
     except CycleError as error:
         circle: list[str] = error.args[1][::-1]
         expected = "a definition that does not lead back to itself by $ref or allOf"
         came = " to ".join(circle[:4]) + (" ..." if len(circle) > 4 else "")
-        raise SchemaError(source, f"{pointer}/{escape(circle[0])}", expected, came) from None
+        raise SchemaError(source, pointers[circle[0]], expected, came) from None
     lengths: dict[str, int] = {}
     for name in order:
         lengths[name] = 1 + max((lengths[other] for other in graph[name]), default=0)
         if lengths[name] > MAX_CHAIN:
             expected = f"a chain of at most {MAX_CHAIN} definitions by $ref or allOf"
-            raise SchemaError(source, f"{pointer}/{escape(name)}", expected, "a longer one")
+            raise SchemaError(source, pointers[name], expected, "a longer one")
 
 
-def _taken_in(node: Json) -> Iterator[str]:
+def _taken_in(node: Json, definitions: Collection[str]) -> Iterator[str]:
     """The definitions that a schema is made of itself, not those of its members."""
     if is_object(node):
-        if "$ref" in node:
-            yield unescape(node["$ref"].rpartition("/")[2])
+        name = target_name(node["$ref"], definitions) if "$ref" in node else None
+        if name is not None:
+            yield name
         for part in node.get("allOf", ()):
-            yield from _taken_in(part)
+            yield from _taken_in(part, definitions)

@@ -8,8 +8,6 @@ boolean may stand, numbers need not be whole.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +21,7 @@ from mcpgen.schema.load import read_document
 from mcpgen.schema.structure import canonical, difference, resolve, structure, unescape
 from mcpgen.schema.typescript import Fidelity
 from mcpgen.schema.typescript.syntax import Module
+from mcpgen.tables import toml_value
 
 _TYPE_NAMES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 
@@ -170,31 +169,6 @@ def errata_text(found: Disagreements) -> str:
     lines = [f"# {sentence}" for sentence in found.others]
     for erratum in found.errata:
         values: Mapping[str, Json] = vars(erratum)
-        entry = (f"{key} = {_toml(value)}" for key, value in values.items())
+        entry = (f"{key} = {toml_value(value)}" for key, value in values.items())
         lines += ["", "[[erratum]]", *entry] if lines else ["[[erratum]]", *entry]
     return "\n".join(lines)
-
-
-def _toml(value: Json) -> str:
-    if is_object(value):
-        members = (f"{_toml_key(name)} = {_toml(child)}" for name, child in value.items())
-        return f"{{ {', '.join(members)} }}" if value else "{}"
-    if is_array(value):
-        return f"[{', '.join(map(_toml, value))}]"
-    return _toml_string(value) if isinstance(value, str) else json.dumps(value)
-
-
-def _toml_key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name, re.ASCII) else _toml_string(name)
-
-
-def _toml_string(text: str) -> str:
-    return f'"{"".join(map(_toml_character, text))}"'
-
-
-def _toml_character(character: str) -> str:
-    if character in '"\\':
-        return f"\\{character}"
-    if character.isascii() and character.isprintable():
-        return character
-    return f"\\U{ord(character):08X}"

@@ -7,25 +7,21 @@ the protocol have: named definitions, local references, and unions that say who 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mcpgen import paths
-from mcpgen.errors import SchemaError, shown
+from mcpgen import names, paths
+from mcpgen.errors import SchemaError, safe_text, shown
 from mcpgen.input_files import json_pointer, read_json
 from mcpgen.jsonvalues import Json, Node, is_array, is_object
 from mcpgen.schema import checks, typescript
 from mcpgen.schema import errata as corrections
-from mcpgen.schema.revisions import RevisionEntry, entry, nearest, revisions
-from mcpgen.schema.structure import (
-    digest,
-    escape,
-    prose,
-    structure,
-)
+from mcpgen.schema.nearest import Nearest, nearest
+from mcpgen.schema.revisions import RevisionEntry, entry, revisions
+from mcpgen.schema.structure import BOUNDS, digest, escape, prose, structure, subschemas, unescape
 from mcpgen.schema.typescript import Fidelity
 from mcpgen.schema.typescript.syntax import Module
 
@@ -34,10 +30,24 @@ DRAFT_2020_12 = "https://json-schema.org/draft/2020-12/schema"
 
 _CONTAINERS = {"$defs": DRAFT_2020_12, "definitions": DRAFT_07}
 _LISTS = frozenset({"allOf", "anyOf", "oneOf"})
+
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 Scalar: TypeAlias = str | int | float | bool
 """The value of a constant."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """What was made of something in a schema that is no mistake to refuse, yet worth to know.
+
+    Attributes:
+        pointer: Where it stands, normalised.
+        text: What it is taken as.
+    """
+
+    pointer: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -56,6 +66,9 @@ class Schema:
         source: The file, for messages.
         container: The key that holds the definitions in the file.
         constants: Constants by name, such as error codes; only TypeScript has them.
+        places: Pointers into the file of the definitions that have another name there, or lie
+            under another key.
+        notes: What was renamed, and what of the file was read as something else than it says.
     """
 
     revision: str
@@ -67,9 +80,14 @@ class Schema:
     source: str = ""
     container: str = "$defs"
     constants: Mapping[str, Scalar] = field(default_factory=dict[str, Scalar])
+    places: Mapping[str, str] = field(default_factory=dict[str, str])
+    notes: tuple[Note, ...] = ()
 
     def pointer(self, normalised: str) -> str:
         """The pointer into the file for a pointer that begins with `/$defs/`."""
+        name, slash, rest = normalised.removeprefix("/$defs/").partition("/")
+        if name in self.places:
+            return f"{self.places[name]}{slash}{rest}"
         return f"/{self.container}{normalised.removeprefix('/$defs')}"
 
     def error(self, normalised: str, expected: str, came: str) -> SchemaError:
@@ -130,16 +148,24 @@ def read_document(path: Path) -> Node:
 def corrections_for(path: Path) -> tuple[RevisionEntry, tuple[corrections.Erratum, ...]]:
     """The revision whose corrections a file gets, and those of them that fit the file.
 
-    It is the known revision that has the same structure, else the one nearest to the file's.
+    It is the known revision that has the same structure, else the one whose structure is nearest.
 
     Raises:
         SchemaError: The file cannot be read as a JSON object or as TypeScript.
     """
     file = _file(path)
-    same = (row for row in revisions() if row.digest == file.digest)
-    row = next(same, None) or nearest(revision_of(path))
+    row = nearest_to(path).entry
     entries = corrections.read_errata(row.folder / "errata.toml")
     return row, corrections.fitting(file.document, entries)
+
+
+def nearest_to(path: Path) -> Nearest:
+    """The known revision whose structure is nearest to that of a file.
+
+    Raises:
+        SchemaError: The file cannot be read as a JSON object or as TypeScript.
+    """
+    return nearest(_file(path).document)
 
 
 def read_digest(path: Path) -> str:
@@ -212,8 +238,9 @@ def _schema(
     _check_against_meta_schema(document, container, dialect, source)
     corrected: Node = corrections.apply(document, entries, source)
     checks.check(corrected, container, source)
-    _check_shape(corrected[container], container, source)
-    normal = _normalise(corrected, container)
+    naming = _Naming.of(corrected, container)
+    _check_shape(naming, source)
+    normal = _normalise(corrected, naming)
     return Schema(
         revision=revision,
         dialect=dialect,
@@ -224,6 +251,8 @@ def _schema(
         source=source,
         container=container,
         constants=file.constants,
+        places=naming.places,
+        notes=(*naming.notes(), *_foreign_references(corrected, naming)),
     )
 
 
@@ -268,22 +297,92 @@ def _check_against_meta_schema(document: Node, container: str, dialect: str, sou
         raise SchemaError(source, pointer, expected, shown(wrong.instance)) from error
 
 
-def _check_shape(definitions: Mapping[str, Json], container: str, source: str) -> None:
+def _check_shape(naming: _Naming, source: str) -> None:
     for name in ("ClientRequest", "ServerResult"):
-        if name not in definitions:
+        if name not in naming.definitions:
             expected = f"{name}, a union that every schema of the protocol defines"
-            came = f"{len(definitions)} definitions without it"
-            raise SchemaError(source, f"/{container}", expected, came)
-    for name, definition in definitions.items():
+            came = f"{len(naming.definitions)} definitions without it"
+            raise SchemaError(source, f"/{naming.container}", expected, came)
+    for name, definition in naming.definitions.items():
         if not is_object(definition):
-            raise SchemaError(
-                source, f"/{container}/{escape(name)}", "an object", shown(definition)
-            )
+            default = f"/{naming.container}/{escape(name)}"
+            pointer = naming.places.get(naming.names[name], default)
+            raise SchemaError(source, pointer, "an object", shown(definition))
 
 
-def _normalise(document: Node, container: str) -> Node:
+@dataclass(frozen=True)
+class _Naming:
+    """The definitions of a document under the names that they get.
+
+    Attributes:
+        container: The key that holds the definitions, or most of them.
+        definitions: All definitions, by the name in the document.
+        names: The name of each as a class, by the name in the document.
+        places: Pointers of those that are not found by container and name alone, by class name.
+    """
+
+    container: str
+    definitions: Mapping[str, Json]
+    names: Mapping[str, str]
+    places: Mapping[str, str]
+
+    @classmethod
+    def of(cls, document: Node, container: str) -> _Naming:
+        """The names for the definitions of a document; the other key is looked at too."""
+        held: Mapping[str, str] = {
+            name: key
+            for key in (*(_CONTAINERS.keys() - {container}), container)
+            if is_object(document.get(key))
+            for name in document[key]
+        }
+        definitions = {name: document[key][name] for name, key in held.items()}
+        ordered = {name: definitions[name] for name in (*document[container], *definitions)}
+        classes = names.class_names(ordered, {"Annotated"} if _has_bounds(document) else ())
+        places = {
+            classes[name]: f"/{key}/{escape(name)}"
+            for name, key in held.items()
+            if classes[name] != name or key != container
+        }
+        return cls(container, ordered, classes, places)
+
+    def notes(self) -> Iterator[Note]:
+        """Which definitions got another name."""
+        for published, name in self.names.items():
+            if published != name:
+                yield Note(f"/$defs/{name}", f"{safe_text(published)} is called {name}")
+
+
+def _has_bounds(document: Node) -> bool:
+    """Whether some type is written with its bounds, for which a module imports `Annotated`."""
+    return any(
+        node.keys() & {*BOUNDS}
+        and not (node.get("type") == "number" and {"minimum", "maximum"} <= node.keys())
+        for _, node in subschemas(document)
+    )
+
+
+def _foreign_references(document: Node, naming: _Naming) -> Iterator[Note]:
+    """A note on references into a key that does not hold the definition, if there are any."""
+    wrong = [
+        (pointer, node["$ref"])
+        for pointer, node in subschemas(document)
+        if "$ref" in node and not _is_held(document, node["$ref"])
+    ]
+    if wrong:
+        pointer, target = wrong[0]
+        count = "1 reference" if len(wrong) == 1 else f"{len(wrong)} references"
+        text = f"{count} such as {safe_text(target)}, taken as into {naming.container}"
+        yield Note(pointer.replace(f"/{naming.container}/", "/$defs/", 1), text)
+
+
+def _is_held(document: Node, target: str) -> bool:
+    key, _, token = target.removeprefix("#/").partition("/")
+    held: Json = document.get(key)
+    return is_object(held) and unescape(token) in held
+
+
+def _normalise(document: Node, naming: _Naming) -> Node:
     """The document with `$defs` as container, references that say so, and `{}` for `true`."""
-    prefix = f"#/{container}/"
 
     def normal(value: Json) -> Json:
         if is_array(value):
@@ -294,7 +393,7 @@ def _normalise(document: Node, container: str) -> Node:
 
     def normal_member(key: str, value: Json) -> Json:
         if key == "$ref" and isinstance(value, str):
-            return f"#/$defs/{value.removeprefix(prefix)}"
+            return f"#/$defs/{naming.names[checks.target_name(value, naming.definitions) or value]}"
         if key == "properties" and is_object(value):
             return {name: normal_schema(child) for name, child in value.items()}
         if key in _LISTS and is_array(value):
@@ -304,4 +403,5 @@ def _normalise(document: Node, container: str) -> Node:
     def normal_schema(value: Json) -> Json:
         return {} if value is True else normal(value)
 
-    return {"$defs": normal(document[container])}
+    definitions = naming.definitions.items()
+    return {"$defs": {naming.names[name]: normal(node) for name, node in definitions}}

@@ -79,13 +79,3 @@ def entry(name: str) -> RevisionEntry:
 def latest() -> RevisionEntry:
     """The newest revision that is final."""
     return [row for row in revisions() if row.status == "final"][-1]
-
-
-def nearest(revision: str) -> RevisionEntry:
-    """The newest revision that is not newer than the one named.
-
-    A name that is no date, such as `draft`, counts as newer than all; one older than all gets the
-    oldest.
-    """
-    rows = revisions()
-    return [rows[0], *(row for row in rows if row.name <= revision)][-1]

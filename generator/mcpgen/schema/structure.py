@@ -16,6 +16,9 @@ from mcpgen.jsonvalues import Json, Node, is_array, is_object
 ANNOTATIONS = frozenset({"$comment", "description", "examples", "markdownDescription", "title"})
 """Keywords whose value is prose."""
 
+BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern")
+"""Keywords that bind the values of a type."""
+
 _MAPS = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
 _LISTS = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
 _SINGLE = frozenset(

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from msgspec import UNSET
 
-from .._wire import UNREADABLE, error_text, to_builtins
+from .._wire import UNREADABLE, error_text, members_of, to_builtins
 from ..channel import RequestId
 from ..errors import (
     InvalidParamsError,
@@ -62,6 +62,7 @@ _E = TypeVar("_E")
 _Own: TypeAlias = Callable[[_E], list[Event]]
 
 _EMPTY: Mapping[str, Any] = {}
+_SERVER_INFO = "serverInfo"
 
 
 class Receiver:
@@ -344,7 +345,7 @@ class Receiver:
         result: dict[str, Any] = {
             "protocolVersion": revision.name,
             "capabilities": own.capabilities,
-            "serverInfo": own.info,
+            _SERVER_INFO: own.info,
         }
         if own.instructions is not None:
             result["instructions"] = own.instructions
@@ -357,6 +358,9 @@ class Receiver:
             "supportedVersions": self._terms.supported,
             "capabilities": own.capabilities,
         }
+        discover = event.revision.client_requests["server/discover"]
+        if _SERVER_INFO in members_of(discover.result):  # elsewhere it is in `_meta`
+            result[_SERVER_INFO] = own.info
         if own.instructions is not None:
             result["instructions"] = own.instructions
         return self._answer(event, result)
@@ -372,7 +376,7 @@ class Receiver:
         self._state.streams.open(event.id, agreed, event.revision.facts)
         self._state.serving[event.id].quiet()
         key = event.revision.facts.meta.subscription_id
-        params = {"_meta": {key: event.id}, "notifications": agreed}
+        params = {"_meta": {key: event.id} if key else {}, "notifications": agreed}
         message = self._notifier.notification(event.revision, ACKNOWLEDGED, params)
         return [Send(message, event.id)]
 

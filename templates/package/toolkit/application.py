@@ -32,7 +32,7 @@ from .caching import Cacheable, CacheHint
 from .context import Context
 from .listings import Listing
 from .mounts import Mounts
-from .shapes import PromptShape, ToolShape
+from .shapes import PromptShape, ToolShape, ValueShape, tool_shape
 
 if TYPE_CHECKING:  # what a server has none of is not loaded
     from .completion import Completer
@@ -109,7 +109,7 @@ class Toolkit:
         self._table: dict[str, Answer] = {}
         self._emitted: set[str] = {MESSAGE} if settings.logging else set()
         self._descriptions: dict[str, Description] = {}
-        self._tool_shapes: dict[str, ToolShape] = {}
+        self._tool_shapes: dict[str, ToolShape | ValueShape] = {}
         self._prompt_shapes: dict[str, PromptShape] = {}
         self.state: ContextVar[Any] = ContextVar("state", default=None)
         self.custom: dict[str, Method] = {}
@@ -258,7 +258,7 @@ class Toolkit:
             raise InvalidParamsError(f"unknown tool: {safe_repr(params.name)}")
         shape = self._tool_shapes.get(revision.name)
         if shape is None:
-            shape = ToolShape(exchange.method.result, revision.facts.behaviour.structured_content)
+            shape = tool_shape(exchange.method.result, revision.facts.behaviour.structured_content)
             self._tool_shapes[revision.name] = shape
         context = self._context(exchange)
         show = self.settings.show_errors

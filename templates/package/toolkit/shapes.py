@@ -18,9 +18,11 @@ from typing import Annotated, Any, Union
 import msgspec
 
 from .._wire import UNSET, Untagged, convert, error_text, is_many, is_object, to_builtins
+from ..errors import InternalError
 from ..foreign_text import safe_repr
 from .content import Audio, EmbeddedResource, Image, ResourceLink, Text
 
+_VALUE = "toolResult"
 _ROOT = __name__.rpartition(".toolkit.")[0]
 _OURS = (Text, Image, Audio, ResourceLink, EmbeddedResource)
 
@@ -197,6 +199,59 @@ class ToolShape:
         if meta:
             made["_meta"] = dict(meta)
         return convert(made, self._kind)
+
+
+class ValueShape:
+    """The result of `tools/call` where it is one JSON value, `toolResult`, and never a failure.
+
+    Args:
+        result: Type of the result as the method table has it, other kinds of result included.
+    """
+
+    def __init__(self, result: Any) -> None:
+        self._kind: Any = struct_with(result, _VALUE)
+
+    def text(self, text: str) -> Any:
+        """A result that is a text."""
+        return convert({_VALUE: text}, self._kind)
+
+    def failure(self, text: str) -> Any:
+        """A failure, which only an error can tell.
+
+        Raises:
+            InternalError: Always.
+        """
+        raise InternalError(text)
+
+    def carries(self, value: Any) -> bool:
+        """Whether a value may be the result: any may."""
+        return True
+
+    def full(
+        self, content: list[dict[str, Any]], structured: Any, meta: Mapping[str, Any] | None
+    ) -> Any:
+        """A result that is the structured value, else the text of one block, else the blocks.
+
+        Raises:
+            ValidationError: The type does not take the value.
+        """
+        value: Any = structured
+        if structured is UNSET:
+            is_text = len(content) == 1 and content[0]["type"] == "text"
+            value = content[0]["text"] if is_text else content
+        return convert({_VALUE: value, **({"_meta": dict(meta)} if meta else {})}, self._kind)
+
+
+def tool_shape(result: Any, structured: str) -> ToolShape | ValueShape:
+    """What the result of `tools/call` is in one revision.
+
+    Args:
+        result: Type of the result as the method table has it, other kinds of result included.
+        structured: What the revision lets `structuredContent` be.
+    """
+    if any(field_type(struct, "content") is not None for struct in structs_in(result)):
+        return ToolShape(result, structured)
+    return ValueShape(result)
 
 
 class PromptShape:

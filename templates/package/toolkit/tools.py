@@ -20,7 +20,7 @@ from . import calls, docstrings, outputs, schemas, signatures
 from .asking.inputs import InputRequired
 from .content import Icon, ToolAnnotations, present
 from .context import Context
-from .shapes import ToolShape
+from .shapes import ToolShape, ValueShape
 
 FromSignature: TypeAlias = Literal["from signature"]
 FROM_SIGNATURE: FromSignature = "from signature"
@@ -112,7 +112,7 @@ class Tool:
         self,
         arguments: Mapping[str, Any] | None,
         context: Context,
-        shape: ToolShape,
+        shape: ToolShape | ValueShape,
         show_errors: bool,
     ) -> Any:
         """The result of a call, in the session's own type, or what it needs to be told first.
@@ -149,7 +149,7 @@ class Tool:
             _logger.exception("%s failed", self.label)
             return shape.failure(str(error) if show_errors else f"{self.label} failed")
 
-    def _refused(self, reason: str, exchange: Exchange, shape: ToolShape) -> Any:
+    def _refused(self, reason: str, exchange: Exchange, shape: ToolShape | ValueShape) -> Any:
         text = f"{self.label}: {reason}"
         if exchange.revision.facts.behaviour.bad_tool_arguments == "error":
             raise InvalidParamsError(text)

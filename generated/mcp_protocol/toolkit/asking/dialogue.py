@@ -148,10 +148,10 @@ class Dialogue:
         row = askable(self._exchange, question.method, question.word, question.params)
         check_possible(row, question.params, revision)
         name = self._key(question, key)
-        if revision.facts.server_requests:
+        if revision.server_requests:
             sent = await self._exchange.request(row.name, question.params, timeout=timeout)
             return to_builtins(sent)
-        if self._exchange.method.name not in revision.facts.input_required:
+        if not revision.facts.method(self._exchange.method.name).input_required:
             asker = self._exchange.method.name
             raise LocalProtocolError(f"{asker} can't ask for input in {revision.name}")
         answer = self._answer(name, question.digest())

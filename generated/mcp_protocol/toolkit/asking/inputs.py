@@ -62,7 +62,7 @@ class InputRequired:
             MissingCapabilityError: The client did not declare that it can be asked this.
         """
         method, revision = exchange.method.name, exchange.revision
-        if method not in revision.facts.input_required:
+        if not revision.facts.method(method).input_required:
             raise InternalError(f"{method} can't ask for input in {revision.name}")
         for request in self.requests.values():
             asked = revision.input_requests.get(request["method"])

@@ -16,6 +16,7 @@ import anyio
 import anyio.abc
 
 from ...channel import RequestId
+from ...core.lifecycle import INITIALIZE
 from ...errors import (
     METHOD_NOT_FOUND,
     ConnectionClosedError,
@@ -27,7 +28,7 @@ from ...facts import Lifecycle, Revisions, has_streamable_http
 from .endpoint import Endpoint
 from .inbox import Inbox
 from .incoming import failure_in
-from .outgoing import INITIALIZE, Outgoing, OutgoingReader, ParamHeaders
+from .outgoing import Outgoing, OutgoingReader, ParamHeaders
 from .requests import HttpRequests, HttpSettings
 from .session import facts_over_http
 from .sse import HttpWithSse
@@ -208,7 +209,7 @@ class HttpChannel:
             return True
         for modern in self._revisions.of(Lifecycle.PER_REQUEST).values():
             facts = modern.facts
-            if failure.code in (facts.defined_codes or ()):
+            if failure.code in (facts.errors.defined or ()):
                 return False
             if failure.code == METHOD_NOT_FOUND and refusal.status == facts.http.unknown_method:
                 return False

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ...core.lifecycle import INITIALIZE
 from ...facts import Revision
-from .outgoing import INITIALIZE, Outgoing, ParamHeaders, request_fields
+from .outgoing import Outgoing, ParamHeaders, request_fields
 from .requests import LISTENING, POSTED, HttpRequests
 from .response import Response, shown
 from .session import HttpSession

@@ -15,11 +15,11 @@ from msgspec import UNSET, Raw, UnsetType
 
 from ..._wire import decoder, is_object
 from ...channel import RequestId
-from ...facts import Facts, Lifecycle, Revision, Revisions
-from ...framing.fields import NAMED_BY, encode_value
+from ...facts import Lifecycle, Revision, Revisions
+from ...framing.fields import encode_value
+from ...revision_facts import Facts
 
-INITIALIZE = "initialize"
-INITIALIZED = "notifications/initialized"
+_ARGUMENTS = "arguments"
 
 ParamHeaders: TypeAlias = Callable[[str, Mapping[str, Any]], Mapping[str, str]]
 """The fields that repeat arguments of a tool, encoded, given the tool's name and the arguments."""
@@ -59,21 +59,15 @@ class _Message(msgspec.Struct, gc=False):
     params: Raw | UnsetType = UNSET
 
 
-class _Params(msgspec.Struct, gc=False):
-    name: Any = None
-    uri: Any = None
-    task_id: Any = msgspec.field(name="taskId", default=None)
-    arguments: Any = None
-
-
 class _Meta(msgspec.Struct, gc=False):
     meta: dict[str, Raw] | UnsetType = msgspec.field(name="_meta", default=UNSET)
 
 
 _decode_message = msgspec.json.Decoder(_Message).decode
-_decode_params = msgspec.json.Decoder(_Params).decode
+_decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 _decode_meta = msgspec.json.Decoder(_Meta).decode
 _decode_name = decoder(str)
+_decode_any = decoder(Any)
 
 
 class OutgoingReader:
@@ -108,14 +102,20 @@ def request_fields(
     if headers.method is None or message.method is None:
         return fields
     fields[headers.method] = message.method
-    member = NAMED_BY.get(message.method)
-    if headers.name is None or member is None or message.params is None:
+    stated = facts.method(message.method)
+    if headers.name is None or stated.named_by is None or message.params is None:
         return fields
-    params = _decode_params(message.params)
-    named = {"name": params.name, "uri": params.uri, "taskId": params.task_id}[member]
+    params = _decode_members(message.params)
+    named = _member(params, stated.named_by)
     if isinstance(named, str):
         fields[headers.name] = encode_value(named)
-        arguments = params.arguments
-        if headers.param_prefix is not None and param_headers is not None and is_object(arguments):
-            fields.update(param_headers(named, arguments))
+        if stated.param_headers and headers.param_prefix is not None and param_headers is not None:
+            arguments = _member(params, _ARGUMENTS)
+            if is_object(arguments):
+                fields.update(param_headers(named, arguments))
     return fields
+
+
+def _member(params: Mapping[str, Raw], name: str) -> Any:
+    """A member of params; `None` if they do not have it."""
+    return _decode_any(params[name]) if name in params else None

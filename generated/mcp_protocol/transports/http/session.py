@@ -12,8 +12,9 @@ from typing import Any
 
 from ..._wire import decoder
 from ...errors import RemoteProtocolError
-from ...facts import Facts, Lifecycle, Revision, Revisions
+from ...facts import Lifecycle, Revision, Revisions
 from ...framing.fields import is_visible_ascii
+from ...revision_facts import Facts
 from .outgoing import Outgoing
 
 _decode_object = decoder(dict[str, Any])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from ...channel import RequestId
+from ...core.lifecycle import INITIALIZE
 from ...errors import (
     AnswerLostError,
     ConnectionClosedError,
@@ -27,7 +28,7 @@ from ...framing.lines import TooLong
 from ...framing.sse import ENDPOINT, MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
 from .inbox import Inbox
 from .incoming import answers_in
-from .outgoing import INITIALIZE, Outgoing
+from .outgoing import Outgoing
 from .posting import TAKING_SECONDS, Posting
 from .quiet import Secrets
 from .requests import LISTENING, POSTED, HttpRequests

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from ...channel import RequestId
+from ...core.lifecycle import INITIALIZE, INITIALIZED
 from ...errors import (
     AnswerLostError,
     ConnectionClosedError,
@@ -30,7 +31,7 @@ from ...framing.sse import MEDIA_TYPE
 from .endpoint import Endpoint
 from .inbox import Inbox
 from .incoming import answers_in, failure_in
-from .outgoing import INITIALIZE, INITIALIZED, Outgoing
+from .outgoing import Outgoing
 from .posting import TAKING_SECONDS, Posting
 from .response import Response, kind_of
 from .session import HttpSession

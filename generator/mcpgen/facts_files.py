@@ -1,0 +1,225 @@
+"""Facts files of users: read, laid over the facts of a schema, and written to be edited.
+
+A file states what differs: `based_on`, the revision that the facts start from, and keys of any
+table. In tables by method or definition, `false` takes a row away.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from mcpgen import schema
+from mcpgen.errors import FactsError
+from mcpgen.facts import Facts
+from mcpgen.fitting import Guess
+from mcpgen.jsonvalues import Json, Node, is_object
+from mcpgen.revision_facts import UNSTATED, MethodFacts
+from mcpgen.tables import Place, convert, nearest_name, read_toml, toml_key, toml_value
+
+_BASED_ON = "based_on"
+_OWN = ("revision", "source")
+_BY_METHOD = (("methods",), ("capabilities",), ("results", "client"), ("results", "server"))
+"""Tables whose keys are methods."""
+_BY_NAME = ("/methods", "/capabilities", "/results/client", "/results/server", "/renamed")
+"""Tables of which a file can take a row away."""
+
+
+@dataclass(frozen=True)
+class StatedFacts:
+    """What a facts file states.
+
+    Attributes:
+        table: The keys of the file, without `based_on`.
+        based_on: The revision that the facts start from; `None` for the nearest.
+        place: The file.
+    """
+
+    table: Node
+    based_on: str | None
+    place: Place
+
+    def has(self, pointer: str) -> bool:
+        """Whether the file states what stands at a pointer."""
+        value: Json = self.table
+        for token in pointer.split("/")[1:]:
+            key = token.replace("~1", "/").replace("~0", "~")
+            if not is_object(value) or key not in value:
+                return False
+            value = value[key]
+        return True
+
+
+def read(path: Path) -> StatedFacts:
+    """What a facts file states.
+
+    Raises:
+        FactsError: The file cannot be read, is not TOML, or starts from an unknown revision.
+    """
+    table, place = read_toml(path, FactsError)
+    based_on: Json = table.pop(_BASED_ON, None)
+    known = [row.name for row in schema.revisions()]
+    if based_on is not None and based_on not in known:
+        raise place.at(_BASED_ON).error(f"one of the revisions {', '.join(known)}", based_on)
+    for name in _OWN:
+        if name in table:
+            raise place.at(name).error("a table of facts", table[name])
+    return StatedFacts(table, based_on, place)
+
+
+def laid_over(facts: Facts, stated: StatedFacts, methods: Iterable[str]) -> Facts:
+    """Facts with what a file states in the place of their own.
+
+    Args:
+        facts: What is known without the file.
+        stated: The file.
+        methods: The methods of the schema.
+
+    Raises:
+        FactsError: A key is unknown, a value has another type, or a method is not in the schema.
+    """
+    _check_methods(stated, {*methods, *facts.methods})
+    table = _without_rows(_merged(as_table(facts), stated.table), "")
+    own = {"revision": facts.revision, "source": stated.place.source}
+    return convert({**table, **own}, Facts, stated.place)
+
+
+def _without_rows(table: Node, pointer: str) -> Node:
+    """A table without the rows that are `false` where rows are by method or definition."""
+    by_name = pointer in _BY_NAME
+    return {
+        key: _without_rows(value, f"{pointer}/{key}") if is_object(value) else value
+        for key, value in table.items()
+        if not (by_name and value is False)
+    }
+
+
+def _check_methods(stated: StatedFacts, methods: set[str]) -> None:
+    for path in _BY_METHOD:
+        value: Json = stated.table
+        place = stated.place
+        for name in path:
+            value = value.get(name, {}) if is_object(value) else {}
+            place = place.at(name)
+        for method in value if is_object(value) else ():
+            if method not in methods:
+                near = nearest_name(method, methods)
+                nearest = f", the nearest being {near}" if near else ""
+                raise place.at(method).error(f"a method of the schema{nearest}", method)
+
+
+def _merged(table: Node, stated: Node) -> Node:
+    """A table with another over it, tables within tables alike."""
+    merged = dict(table)
+    for key, value in stated.items():
+        own: Json = merged.get(key)
+        if is_object(own) and is_object(value):
+            merged[key] = _merged(own, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def as_table(facts: Facts) -> Node:
+    """Facts as a facts file has them: no null, but `false`; of methods, what differs."""
+    table: Node = _plain(asdict(facts))
+    unstated: Node = _plain(asdict(UNSTATED))
+    table["methods"] = {
+        method: {key: value for key, value in row.items() if value != unstated[key]}
+        for method, row in table["methods"].items()
+    }
+    return {key: value for key, value in table.items() if key not in _OWN}
+
+
+def _plain(value: Any) -> Json:
+    if is_object(value):
+        return {key: _plain(child) for key, child in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(child) for child in value]
+    return False if value is None else value
+
+
+def text(facts: Facts, carried: Facts, guesses: Iterable[Guess], methods: Iterable[str]) -> str:
+    """Facts as the text of a facts file that states all of them.
+
+    Args:
+        facts: The facts.
+        carried: Those of the revision that they started from.
+        guesses: Which of them are guesses.
+        methods: The methods of the schema.
+    """
+    why = {guess.pointer: guess.why for guess in guesses}
+    table = as_table(facts)
+    without = {method: False for method in sorted(methods) if method not in facts.capabilities}
+    table["capabilities"] = {**table["capabilities"], **without}
+    lines = [
+        "# All facts that are used for the schema, as a file for --facts. A key that is left out",
+        f"# keeps the value of {carried.revision}. `false` says that there is no such thing.",
+        f"{_BASED_ON} = {toml_value(carried.revision)}",
+    ]
+    lines += _section(table, as_table(carried), Facts, "", why)
+    return "\n".join(lines)
+
+
+def _section(
+    table: Node, carried: Node, kind: Any, pointer: str, why: Mapping[str, str]
+) -> Iterator[str]:
+    """The tables of a table, each with its keys, and what each key means."""
+    hints, meanings = get_type_hints(kind), _meanings(kind)
+    for one in fields(kind):
+        if one.name not in table:
+            continue
+        at, inner = f"{pointer}/{one.name}", hints[one.name]
+        yield ""
+        yield from _comment(meanings.get(one.name) or _summary(inner))
+        if one.name == "methods":
+            for name, meaning in _meanings(MethodFacts).items():
+                yield from _comment(f"{name}: {meaning}")
+        yield f"[{'.'.join(map(toml_key, at.split('/')[1:]))}]"
+        yield from _rows(table[one.name], carried.get(one.name, {}), inner, at, why)
+
+
+def _rows(
+    table: Node, carried: Node, kind: Any, pointer: str, why: Mapping[str, str]
+) -> Iterator[str]:
+    meanings = _meanings(kind) if is_dataclass(kind) else {}
+    tables: Node = {key: value for key, value in table.items() if is_object(value)}
+    for key, value in table.items():
+        if key in tables:
+            continue
+        at = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
+        yield from _comment(meanings.get(key, ""))
+        if at in why:
+            yield from _comment(f"A guess: {why[at]}.")
+        elif carried.get(key, False) != value:
+            yield from _comment(f"From the schema; {toml_value(carried.get(key, False))} before.")
+        yield f"{toml_key(key)} = {toml_value(value)}"
+    for key, value in tables.items():
+        yield ""
+        yield f"[{'.'.join(map(toml_key, pointer.split('/')[1:]))}.{toml_key(key)}]"
+        at = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
+        yield from _rows(value, carried.get(key, {}), None, at, why)
+
+
+def _comment(sentence: str) -> Iterator[str]:
+    if sentence:
+        yield f"# {sentence}"
+
+
+def _summary(kind: Any) -> str:
+    return (inspect.getdoc(kind) or "").partition("\n")[0] if is_dataclass(kind) else ""
+
+
+_MEANING = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
+
+
+def _meanings(kind: Any) -> dict[str, str]:
+    """What the fields of a data class mean, from the attributes in its docstring."""
+    if not is_dataclass(kind):
+        return {}
+    found = _MEANING.findall(inspect.getdoc(kind) or "")
+    return {name: " ".join(meaning.split()) for name, meaning in found}

@@ -1,0 +1,126 @@
+"""Which known revision a schema is nearest to: the one that shares most of its structure.
+
+Three sets are compared: methods, definitions, and properties of definitions. For each set the share
+of what both have among what either has counts; the revision with the greatest sum is the nearest,
+of equals the newer one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from mcpgen.errors import SchemaError
+from mcpgen.input_files import read_json
+from mcpgen.jsonvalues import Json, Node, is_object
+from mcpgen.schema.revisions import RevisionEntry, revisions
+
+
+@dataclass(frozen=True)
+class Features:
+    """What of a schema is compared.
+
+    Attributes:
+        methods: The wire's names of requests and notifications.
+        definitions: Names of definitions.
+        properties: Definition and name of each property right in it.
+    """
+
+    methods: frozenset[str]
+    definitions: frozenset[str]
+    properties: frozenset[tuple[str, str]]
+
+    def shares(self, other: Features) -> float:
+        """How much these have in common with those of another schema, from 0 to 3."""
+        pairs = (
+            (self.methods, other.methods),
+            (self.definitions, other.definitions),
+            (self.properties, other.properties),
+        )
+        return sum(len(one & two) / max(len(one | two), 1) for one, two in pairs)
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """The revision that a schema is nearest to.
+
+    Attributes:
+        entry: The revision.
+        shared: What the schema shares with the revision.
+        own: All that the schema has.
+    """
+
+    entry: RevisionEntry
+    shared: Features
+    own: Features
+
+    @property
+    def why(self) -> str:
+        """How much the schema shares: `24 of 24 methods, 118 of 121 definitions, ...`."""
+        counts = {
+            "methods": (self.shared.methods, self.own.methods),
+            "definitions": (self.shared.definitions, self.own.definitions),
+            "properties": (self.shared.properties, self.own.properties),
+        }
+        return ", ".join(
+            f"{len(shared)} of {len(own)} {noun}" for noun, (shared, own) in counts.items()
+        )
+
+
+def nearest(document: Node) -> Nearest:
+    """The known revision whose structure is nearest to that of a schema."""
+    own = features(document)
+    entry = max(revisions(), key=lambda row: (own.shares(_known(row)), row.name))
+    theirs = _known(entry)
+    shared = Features(
+        own.methods & theirs.methods,
+        own.definitions & theirs.definitions,
+        own.properties & theirs.properties,
+    )
+    return Nearest(entry, shared, own)
+
+
+def features(document: Node) -> Features:
+    """What of a schema is compared, in either dialect; nothing of what is malformed."""
+    definitions = dict(_definitions(document))
+    properties = {
+        name: node["properties"]
+        for name, node in definitions.items()
+        if is_object(node.get("properties"))
+    }
+    methods = (_const(members.get("method")) for members in properties.values())
+    return Features(
+        methods=frozenset(method for method in methods if isinstance(method, str)),
+        definitions=frozenset(definitions),
+        properties=frozenset((name, wire) for name, found in properties.items() for wire in found),
+    )
+
+
+def _definitions(document: Node) -> Iterator[tuple[str, Node]]:
+    for container in ("definitions", "$defs"):
+        held: Json = document.get(container)
+        for name, node in held.items() if is_object(held) else ():
+            if is_object(node):
+                yield name, node
+
+
+def _const(node: Json) -> Json:
+    return node.get("const") if is_object(node) else None
+
+
+@cache
+def _known(row: RevisionEntry) -> Features:
+    return features(known_document(row))
+
+
+@cache
+def known_document(row: RevisionEntry) -> Node:
+    """The schema file of a known revision, as it is.
+
+    Raises:
+        SchemaError: The file is damaged.
+    """
+    document = read_json(row.folder / "schema.json", SchemaError)
+    assert is_object(document), row.name  # one of mcpgen's own
+    return document
