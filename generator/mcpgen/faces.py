@@ -14,8 +14,9 @@ from mcpgen.annotations import GIVEN, annotation, union
 from mcpgen.jsonvalues import Node
 from mcpgen.methods import Method, Methods
 from mcpgen.nodes import META
-from mcpgen.plain import Definition, Normal
+from mcpgen.plain import ANY_MAP, Definition, Normal, reference
 from mcpgen.texts import Texts, arguments, docstring
+from mcpgen.unions import holds_object
 
 CURSOR = "cursor"
 _ANSWER_TO = {"inputResponses": "inputRequests", "requestState": "inputRequests", "task": "task"}
@@ -35,7 +36,8 @@ class Argument:
     Attributes:
         name: Its name.
         field: Python name of the member.
-        type: Its type, without the mark of an optional one.
+        type: Its type, without the mark of an optional one; an object may be given as a wire
+            object too.
         required: Whether it must be given.
         doc: What it means; may be empty.
     """
@@ -60,7 +62,8 @@ class Call:
         params: Type of the params, for handlers, `None` among them where they may be absent.
         arguments: The params one by one; the params as a whole where they are of several kinds.
         whole: Whether `arguments` is the params as a whole.
-        result: Type of what comes back, and of what a handler returns.
+        result: Type of what comes back.
+        returned: Type of what a handler returns: the same, or a wire object.
         answer: The same, less the answers to what a face does not ask for.
         item: Type of the items of a paginated list.
         summary, source: Parts of the docstring.
@@ -75,6 +78,7 @@ class Call:
     arguments: tuple[Argument, ...]
     whole: bool
     result: str
+    returned: str
     answer: str
     item: str | None
     summary: str
@@ -159,6 +163,7 @@ class _Maker:
                 arguments=found,
                 whole=whole,
                 result=result,
+                returned=_returned(result),
                 answer=answer,
                 item=f"models.{method.item}" if method.item else None,
                 summary=self.texts.summary(message),
@@ -168,7 +173,7 @@ class _Maker:
         )
 
     def _whole(self, params: Definition) -> tuple[Argument, ...]:
-        kind = f"models.{params.name}"
+        kind = annotation(_with_wire(self.normal, reference(params.name)), GIVEN)
         return (Argument("params", "params", kind, True, self.texts.summary(params)),)
 
     def _arguments(self, params: Definition | None, method: Method) -> tuple[Argument, ...]:
@@ -182,7 +187,7 @@ class _Maker:
             Argument(
                 name=free[python[wire]],
                 field=python[wire],
-                type=annotation(node, GIVEN),
+                type=annotation(_with_wire(self.normal, node), GIVEN),
                 required=wire in params.required,
                 doc=self.texts.member(params, wire),
             )
@@ -207,6 +212,21 @@ class _Maker:
 
     def _properties(self, name: str) -> Mapping[str, Node]:
         return self.normal.definitions[name].properties
+
+
+def _with_wire(normal: Normal, node: Node) -> Node:
+    """A schema that allows wire objects in the place of objects."""
+    if "anyOf" in node:
+        return {"anyOf": [_with_wire(normal, part) for part in node["anyOf"]]}
+    if "$ref" in node:
+        return {"anyOf": [node, ANY_MAP]} if holds_object(normal, node) else node
+    if node.get("type") == "array":
+        return {**node, "items": _with_wire(normal, node["items"])}
+    return node
+
+
+def _returned(result: str) -> str:
+    return result if result == "None" else union([result, annotation(ANY_MAP, GIVEN)])
 
 
 def _params(method: Method) -> str:
@@ -253,12 +273,14 @@ def _merged(calls: Sequence[Call], revisions: Sequence[str]) -> Call:
     newest = calls[0]
     whole = next((call for call in calls if call.whole), None)
     items = [call.item for call in calls if call.item]
+    result = union(call.result for call in calls)
     merged = replace(
         newest,
         params=union(call.params for call in calls),
         arguments=whole.arguments if whole else _merged_arguments(calls),
         whole=whole is not None,
-        result=union(call.result for call in calls),
+        result=result,
+        returned=_returned(result),
         answer=union(call.answer for call in calls),
         item=union(items) if items else None,
     )

@@ -11,7 +11,7 @@ import ast
 import json
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ def render(
     unions: Mapping[str, tuple[Variant, ...]],
     docs: Mapping[str, Doc],
     title: str,
+    lacking: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """The source of a module with every definition, not yet formatted by Black.
 
@@ -42,6 +43,7 @@ def render(
         unions: Those that need tests.
         docs: Documentation of every definition.
         title: The module's docstring.
+        lacking: Members by definition that other revisions of the package have; they are `None`.
 
     Raises:
         SchemaError: A definition cannot become what its name says.
@@ -49,14 +51,16 @@ def render(
     extra: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     aliases: dict[str, str] = {}
     definitions: dict[str, Node] = {}
+    lacking = lacking or {}
     for name, definition in normal.definitions.items():
         python = names.members(definition.properties)
         definitions[name] = _input(definition)
         aliases |= {f"{name}.{wire}": member for wire, member in python.items() if wire != member}
         extra[name] = _extra(definition, python, docs[name], unions.get(name, ()))
+        extra[name]["lacking"] = lacking.get(name, ())
 
     def generated(chosen: Mapping[str, Node]) -> str:
-        return _generated(chosen, extra, aliases, _imports(normal, unions), title)
+        return _generated(chosen, extra, aliases, _imports(normal, unions, lacking), title)
 
     try:
         source = generated(definitions)
@@ -245,11 +249,17 @@ def _tag(definition: Definition, python: Mapping[str, str], doc: Doc) -> Node | 
     return {"wire": wire, "value": value, "name": python[wire], "doc": doc.fields.get(wire, "")}
 
 
-def _imports(normal: Normal, unions: Mapping[str, tuple[Variant, ...]]) -> list[str]:
+def _imports(
+    normal: Normal,
+    unions: Mapping[str, tuple[Variant, ...]],
+    lacking: Mapping[str, Sequence[str]],
+) -> list[str]:
     """What only our templates write, so that nobody else imports it."""
     found: list[str] = []
     if unions:
-        found += ["package.Untagged", "package.Variant", "typing.TYPE_CHECKING"]
+        found += ["package.Untagged", "package.Variant"]
+    if unions or lacking:
+        found += ["typing.TYPE_CHECKING"]
     if any(definition.tag for definition in normal.definitions.values()):
         found += ["typing.ClassVar", "typing.Literal"]
     if any(c.wire not in d.required for d in normal.definitions.values() for c in d.checks):

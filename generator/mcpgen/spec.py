@@ -10,12 +10,13 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from mcpgen import faces, imports, methods, names, schema, unions
+from mcpgen import faces, imports, merging, methods, names, schema, unions
 from mcpgen.docs import Docs
 from mcpgen.faces import Faces
 from mcpgen.facts import Facts
 from mcpgen.imports import Imports
 from mcpgen.jsonvalues import Json, Node
+from mcpgen.merging import Merged
 from mcpgen.methods import Method, Methods, Role
 from mcpgen.normalize import normalize
 from mcpgen.plain import Definition, Normal
@@ -86,11 +87,13 @@ class ModelsSpec:
         normal: The definitions in plain form.
         unions: Tests for the unions that need some.
         docs: Documentation of every definition.
+        texts: What it is made from.
     """
 
     normal: Normal
     unions: Mapping[str, tuple[Variant, ...]]
     docs: Mapping[str, Doc]
+    texts: Texts
 
 
 @dataclass(frozen=True)
@@ -157,12 +160,14 @@ class PackageSpec:
         revisions: Its revisions, oldest first.
         faces: Faces over all of them.
         types: All types, sorted by name.
+        merged: The types over all revisions; empty in a package of one.
     """
 
     name: str
     revisions: tuple[RevisionSpec, ...]
     faces: Faces
     types: tuple[Type, ...]
+    merged: Merged
 
     @property
     def connect_imports(self) -> Imports:
@@ -178,6 +183,11 @@ class PackageSpec:
     def session_imports(self) -> Imports:
         """What the module of a server's session imports."""
         return imports.of_session(self.faces.server)
+
+    @property
+    def merged_imports(self) -> Imports:
+        """What the module of the merged types imports."""
+        return imports.of_merged(self.merged)
 
 
 def build(
@@ -212,7 +222,10 @@ def build(
         facts=facts,
         result_types=_result_types(facts),
         models=ModelsSpec(
-            normal, tests, {name: _doc(d, texts, tests) for name, d in normal.definitions.items()}
+            normal,
+            tests,
+            {name: _doc(d, texts, tests) for name, d in normal.definitions.items()},
+            texts,
         ),
     )
 
@@ -227,6 +240,9 @@ def package(revisions: Sequence[RevisionSpec], name: str) -> PackageSpec:
         faces=faces.merge({revision.name: revision.faces for revision in ordered}),
         types=tuple(
             Type(name, tuple(r.folder for r in ordered if name in r.types)) for name in types
+        ),
+        merged=merging.merge(
+            [merging.Source(r.name, r.models.normal, r.models.texts) for r in ordered]
         ),
     )
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar
 
-from ._wire import UNSET, UNWRITABLE, ValidationError, convert, error_text, to_builtins
+from ._wire import UNSET, UNWRITABLE, ValidationError, convert, error_text, is_object, to_builtins
 from .addresses import WEB_SCHEMES
 from .errors import InvalidParamsError, MethodNotFoundError
 from .exchange import Exchange
 from .facts import Method
+
+
+_PLAIN = frozenset({str, int, float, bool, dict})
+"""Types of values that are no Structs of another revision, and seldom hold one."""
 
 
 class HandlersBase:
@@ -45,7 +49,10 @@ class SessionBase:
 
     async def _request_whole(self, name: str, params: Any, timeout: float | None) -> Any:
         """Send a request whose params are given as one."""
-        return await self._exchange.request(name, params, timeout=timeout)
+        method = self._exchange.revision.server_requests.get(name)
+        if method is None:
+            raise MethodNotFoundError(name)
+        return await self._exchange.request(name, _typed(params, method), timeout=timeout)
 
     async def _notify(self, name: str, fields: Mapping[str, Any]) -> None:
         """Send a notification whose params are given by Python names."""
@@ -80,18 +87,20 @@ def typed_params(
             given[known[field]] = value
     if method.params is None or not (given or method.params_required):
         return None
+    return _typed({**method.filled_in, **given}, method)
+
+
+def _typed(params: Any, method: Method) -> Any:
+    """Params in a revision's own type; they may be, or hold, Structs of another revision."""
     try:
-        return _shaped({**method.filled_in, **given}, method.params)
+        if is_object(params) and _PLAIN.issuperset(map(type, params.values())):
+            try:
+                return convert(params, method.params)
+            except ValidationError:
+                pass  # an object in it may hold Structs
+        return convert(to_builtins(params), method.params)
     except UNWRITABLE as error:
-        raise InvalidParamsError(f"{name}: {error_text(error)}") from None
-
-
-def _shaped(wire: Mapping[str, Any], kind: Any) -> Any:
-    """Params in a revision's own type; Structs in them may be those of another revision."""
-    try:
-        return convert(wire, kind)
-    except ValidationError:
-        return convert(to_builtins(wire), kind)
+        raise InvalidParamsError(f"{method.name}: {error_text(error)}") from None
 
 
 def wire_params(

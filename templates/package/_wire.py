@@ -11,7 +11,8 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple, TypeGuard
+from types import UnionType
+from typing import Any, ClassVar, NamedTuple, TypeGuard, Union, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, ValidationError
@@ -39,6 +40,7 @@ __all__ = [
     "is_object",
     "members_of",
     "mending_decoder",
+    "structs_of",
     "to_builtins",
     "write",
 ]
@@ -324,6 +326,17 @@ def members_of(kind: Any) -> frozenset[str]:
         return frozenset(name for each in kind.variants for name in members_of(each.type))
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return frozenset(field.encode_name for field in msgspec.structs.fields(kind))
+    return frozenset()
+
+
+def structs_of(kind: Any) -> frozenset[type[msgspec.Struct]]:
+    """The Structs that a value of a type may be."""
+    if isinstance(kind, UntaggedType):
+        return frozenset(each for variant in kind.variants for each in structs_of(variant.type))
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return frozenset({kind})
+    if get_origin(kind) in (Union, UnionType):
+        return frozenset(each for member in get_args(kind) for each in structs_of(member))
     return frozenset()
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from ._wire import Raw, decoder, members_of, mending_decoder
+from ._wire import Raw, decoder, members_of, mending_decoder, structs_of
 from .errors import RevisionError
 from .mending import TTL, mend_result, page_decoder
 
@@ -93,6 +93,11 @@ class Method:
     def cacheable(self) -> bool:
         """Whether its result says for how long it may be used."""
         return TTL in members_of(self.result)
+
+    @cached_property
+    def result_structs(self) -> frozenset[type[msgspec.Struct]]:
+        """The Structs that its result may be."""
+        return structs_of(self.result)
 
     @cached_property
     def decode_result(self) -> Callable[[bytes | Raw], Any]:

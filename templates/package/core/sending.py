@@ -291,10 +291,11 @@ class Sender:
             raise InternalError(
                 f"{method.name}: expected an object as result, got {safe_repr(built)}"
             )
-        if isinstance(built, Mapping) and method.result is not None:
+        own = type(built) in method.result_structs or isinstance(built, Raw)
+        if method.result is not None and not own:
             try:
-                built = convert(built, method.result)
-            except msgspec.ValidationError as error:
+                built = convert(_wire_object(built), method.result)
+            except UNWRITABLE as error:
                 raise InternalError(f"{method.name}: result: {error_text(error)}") from None
         return self._stamped(built, revision)
 
@@ -330,6 +331,11 @@ class Sender:
             session.subscriptions.add(serving.params.uri)
         elif serving.method.name == "resources/unsubscribe":
             session.subscriptions.discard(serving.params.uri)
+
+
+def _wire_object(value: Any) -> Any:
+    """A wire object, also from a Struct of another revision."""
+    return to_builtins(value) if isinstance(value, msgspec.Struct) else value
 
 
 def refusal(identifier: RequestId | None, error: ProtocolError, revision: Revision) -> bytes:

@@ -19,6 +19,7 @@ import msgspec
 
 from .._wire import UNSET, Untagged, convert, error_text, is_many, is_object, to_builtins
 from ..foreign_text import safe_repr
+from ..merged_models import MergedType
 from .content import Audio, EmbeddedResource, Image, ResourceLink, Text
 
 _ROOT = __name__.rpartition(".toolkit.")[0]
@@ -98,6 +99,8 @@ def is_content(value: object) -> bool:
 
 def is_content_type(kind: Any) -> bool:
     """The same of a class."""
+    if isinstance(kind, MergedType):
+        kind = next(kind.structs(), None)
     if not isinstance(kind, type) or not issubclass(kind, msgspec.Struct):
         return False
     if kind in _OURS:
