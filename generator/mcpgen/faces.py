@@ -63,7 +63,6 @@ class Call:
         arguments: The params one by one; the params as a whole where they are of several kinds.
         whole: Whether `arguments` is the params as a whole.
         result: Type of what comes back.
-        returned: Type of what a handler returns: the same, or a wire object.
         answer: The same, less the answers to what a face does not ask for.
         item: Type of the items of a paginated list.
         summary, source: Parts of the docstring.
@@ -78,11 +77,15 @@ class Call:
     arguments: tuple[Argument, ...]
     whole: bool
     result: str
-    returned: str
     answer: str
     item: str | None
     summary: str
     source: str
+
+    @property
+    def returned(self) -> str:
+        """Type of what a handler returns: the result, or a wire object."""
+        return union([self.result, annotation(ANY_MAP, GIVEN)])
 
     @property
     def filters(self) -> tuple[Argument, ...]:
@@ -163,7 +166,6 @@ class _Maker:
                 arguments=found,
                 whole=whole,
                 result=result,
-                returned=_returned(result),
                 answer=answer,
                 item=f"models.{method.item}" if method.item else None,
                 summary=self.texts.summary(message),
@@ -225,10 +227,6 @@ def _with_wire(normal: Normal, node: Node) -> Node:
     return node
 
 
-def _returned(result: str) -> str:
-    return result if result == "None" else union([result, annotation(ANY_MAP, GIVEN)])
-
-
 def _params(method: Method) -> str:
     if method.params is None:
         return "None"
@@ -273,14 +271,12 @@ def _merged(calls: Sequence[Call], revisions: Sequence[str]) -> Call:
     newest = calls[0]
     whole = next((call for call in calls if call.whole), None)
     items = [call.item for call in calls if call.item]
-    result = union(call.result for call in calls)
     merged = replace(
         newest,
         params=union(call.params for call in calls),
         arguments=whole.arguments if whole else _merged_arguments(calls),
         whole=whole is not None,
-        result=result,
-        returned=_returned(result),
+        result=union(call.result for call in calls),
         answer=union(call.answer for call in calls),
         item=union(items) if items else None,
     )

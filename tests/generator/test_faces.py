@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from generator.schemas import COUNT, OPEN, TEXT, any_of, const, facts_of, normal_of, obj
+from generator.schemas import COUNT, OPEN, TEXT, any_of, const, facts_of, normal_of, obj, ref
 from mcpgen import faces, imports, methods
 from mcpgen.docs import Docs
 from mcpgen.faces import Call, Faces
@@ -81,7 +81,21 @@ def test_params_of_several_kinds_stay_whole() -> None:
     params = any_of("A", "B")
     call = only(asking(params, A=obj("a", a=TEXT), B=obj("b", b=TEXT)))
     assert call.whole
-    assert shown(call) == [("params", "models.AskRequestParams", True)]
+    assert shown(call) == [("params", "models.AskRequestParams | Mapping[str, Any]", True)]
+
+
+def test_an_object_may_be_given_as_a_wire_object_and_nothing_else_may() -> None:
+    many = {"type": "array", "items": ref("A")}
+    params = obj("a b c d", a=ref("A"), b=ref("Either"), c=many, d=ref("Word"))
+    parts = {"A": obj("a", a=TEXT), "B": obj("b", b=TEXT), "Word": {"enum": ["x", "y"]}}
+    call = only(asking(params, **parts, Either=any_of("A", "B")))
+    assert shown(call) == [
+        ("a", "models.A | Mapping[str, Any]", True),
+        ("b", "models.Either | Mapping[str, Any]", True),
+        ("c", "Sequence[models.A | Mapping[str, Any]]", True),
+        ("d", "models.Word", True),
+    ]
+    assert call.returned == "models.AskResult | Mapping[str, Any]"
 
 
 def test_a_handler_gets_none_where_params_may_be_absent() -> None:

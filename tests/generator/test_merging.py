@@ -94,11 +94,11 @@ def test_members_that_must_be_given_come_first() -> None:
 
 
 def test_a_default_is_what_a_member_has_unless_it_is_given() -> None:
-    plain, other = {"mode": TEXT}, {"x": TEXT}
+    mode, other = obj("mode", mode=TEXT), obj(x=TEXT)
     found = merged(
         defaults={"*": {"mode": "plain"}},
-        old={"Both": obj("mode", **plain), "Newer": obj(**other)},
-        new={"Both": obj("mode", **plain), "Newer": obj("mode", **plain)},
+        old={"Both": mode, "Newer": other},
+        new={"Both": mode, "Newer": mode},
     )
     both, newer = found.classes
     assert shown(both) == {"mode": "str = 'plain'"}
