@@ -54,8 +54,9 @@ def annotation(node: Node, containers: Containers = HELD) -> Code:
 
 
 def union(types: Iterable[str]) -> Code:
-    """Several types as one, each named once."""
-    return Code(" | ".join(dict.fromkeys(part for kind in types for part in _parts(kind))))
+    """Several types as one, each named once, `None` last."""
+    parts = dict.fromkeys(part for kind in types for part in _parts(kind))
+    return Code(" | ".join(sorted(parts, key=lambda part: part == "None")))
 
 
 def names_in(kind: str) -> list[str]:

@@ -37,6 +37,7 @@ class Argument:
         field: Python name of the member.
         type: Its type, without the mark of an optional one.
         required: Whether it must be given.
+        nullable: Whether null is a value of it, so that an absent one is UNSET and not `None`.
         doc: What it means; may be empty.
     """
 
@@ -44,6 +45,7 @@ class Argument:
     field: str
     type: str
     required: bool
+    nullable: bool
     doc: str
 
 
@@ -169,7 +171,7 @@ class _Maker:
 
     def _whole(self, params: Definition) -> tuple[Argument, ...]:
         kind = f"models.{params.name}"
-        return (Argument("params", "params", kind, True, self.texts.summary(params)),)
+        return (Argument("params", "params", kind, True, False, self.texts.summary(params)),)
 
     def _arguments(self, params: Definition | None, method: Method) -> tuple[Argument, ...]:
         """The params one by one, those that must be given first."""
@@ -184,6 +186,7 @@ class _Maker:
                 field=python[wire],
                 type=annotation(node, GIVEN),
                 required=wire in params.required,
+                nullable=self.normal.allows_null(node),
                 doc=self.texts.member(params, wire),
             )
             for wire, node in params.properties.items()
@@ -275,6 +278,7 @@ def _merged_arguments(calls: Sequence[Call]) -> tuple[Argument, ...]:
             same[0],
             type=union(argument.type for argument in same),
             required=len(same) == len(calls) and all(argument.required for argument in same),
+            nullable=any(argument.nullable for argument in same),
         )
         for same in found.values()
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from generator.schemas import COUNT, OPEN, TEXT, any_of, const, facts_of, normal_of, obj
+from generator.schemas import COUNT, OPEN, TEXT, any_of, const, facts_of, normal_of, obj, ref
 from mcpgen import faces, imports, methods
 from mcpgen.docs import Docs
 from mcpgen.faces import Call, Faces
@@ -60,6 +60,27 @@ def test_params_become_arguments_those_that_must_be_given_first() -> None:
         ("args", "Mapping[str, Any]", False),
     ]
     assert (call.params, call.answer) == ("models.AskRequestParams", "models.AskResult")
+
+
+def test_an_argument_for_which_null_is_a_value_says_so() -> None:
+    kinds: dict[str, Any] = {
+        "text": TEXT,
+        "anything": {},
+        "named": ref("Anything"),
+        "maybe": {"type": ["string", "null"]},
+        "one": {"enum": ["a", None]},
+        "either": any_of("Text", "Nothing"),
+    }
+    call = only(
+        asking(
+            obj(**kinds),
+            Anything=any_of("Text", "Anything"),
+            Text=TEXT,
+            Nothing={"type": "null"},
+        )
+    )
+    nullable = {argument.name: argument.nullable for argument in call.arguments}
+    assert nullable == {**dict.fromkeys(kinds, True), "text": False}
 
 
 def test_an_argument_gives_way_to_what_every_coroutine_has() -> None:
