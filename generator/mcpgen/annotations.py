@@ -64,7 +64,7 @@ def annotation(node: Node, containers: Containers = HELD) -> Code:
 
 
 def union(types: Iterable[str]) -> Code:
-    """Several types as one, each named once, with `None` at the end."""
+    """Several types as one, each named once, `None` last."""
     parts = dict.fromkeys(part for kind in types for part in _parts(kind))
     return Code(" | ".join(sorted(parts, key=lambda part: part == "None")))
 

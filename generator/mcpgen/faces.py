@@ -39,6 +39,7 @@ class Argument:
         type: Its type, without the mark of an optional one; an object may be given as a wire
             object too.
         required: Whether it must be given.
+        nullable: Whether null is a value of it, so that an absent one is UNSET and not `None`.
         doc: What it means; may be empty.
     """
 
@@ -46,6 +47,7 @@ class Argument:
     field: str
     type: str
     required: bool
+    nullable: bool
     doc: str
 
 
@@ -176,7 +178,7 @@ class _Maker:
 
     def _whole(self, params: Definition) -> tuple[Argument, ...]:
         kind = annotation(_with_wire(self.normal, reference(params.name)), GIVEN)
-        return (Argument("params", "params", kind, True, self.texts.summary(params)),)
+        return (Argument("params", "params", kind, True, False, self.texts.summary(params)),)
 
     def _arguments(self, params: Definition | None, method: Method) -> tuple[Argument, ...]:
         """The params one by one, those that must be given first."""
@@ -191,6 +193,7 @@ class _Maker:
                 field=python[wire],
                 type=annotation(_with_wire(self.normal, node), GIVEN),
                 required=wire in params.required,
+                nullable=self.normal.allows_null(node),
                 doc=self.texts.member(params, wire),
             )
             for wire, node in params.properties.items()
@@ -293,6 +296,7 @@ def _merged_arguments(calls: Sequence[Call]) -> tuple[Argument, ...]:
             same[0],
             type=union(argument.type for argument in same),
             required=len(same) == len(calls) and all(argument.required for argument in same),
+            nullable=any(argument.nullable for argument in same),
         )
         for same in found.values()
     ]

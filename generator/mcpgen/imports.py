@@ -105,7 +105,7 @@ def _called(face: Face) -> Iterator[str]:
         yield "Any"
         for argument in call.arguments:
             yield from names_in(argument.type)
-            if not argument.required:
+            if argument.nullable and not argument.required:
                 yield from ("UNSET", "UnsetType")
         yield from names_in(call.answer)
 

@@ -138,6 +138,17 @@ class RevisionSpec:
         return imports.of_handlers_and_session(self.faces.client, self.faces.server)
 
     @property
+    def has_unset(self) -> bool:
+        """Whether params or results have optional members for which null is a value."""
+        normal = self.models.normal
+        roots = {name for row in self.tables.all for name in (row.params, row.result) if name}
+        return any(
+            wire not in definition.required and "default" not in node and normal.allows_null(node)
+            for definition in normal.reachable(sorted(roots))
+            for wire, node in definition.properties.items()
+        )
+
+    @property
     def sends_requests(self) -> bool:
         """Whether a server may send requests, and so a client responses."""
         return bool(self.tables.server_requests)
@@ -168,6 +179,11 @@ class PackageSpec:
     faces: Faces
     types: tuple[Type, ...]
     merged: Merged
+
+    @property
+    def has_unset(self) -> bool:
+        """Whether a revision tells an absent member from one that is null."""
+        return any(revision.has_unset for revision in self.revisions)
 
     @property
     def connect_imports(self) -> Imports:

@@ -42,7 +42,7 @@ class SessionBase:
         self._exchange = exchange
 
     async def _request(self, name: str, fields: Mapping[str, Any], timeout: float | None) -> Any:
-        """Send a request whose params are given by Python names; UNSET ones are left out."""
+        """Send a request whose params are given by Python names; absent ones are left out."""
         rows = self._exchange.revision.server_requests
         params = typed_params(rows, name, fields, self._exchange.revision.name)
         return await self._exchange.request(name, params, timeout=timeout)
@@ -81,10 +81,11 @@ def typed_params(
     known = method.wire_names
     given: dict[str, Any] = {}
     for field, value in fields.items():
-        if value is not UNSET:
-            if field not in known:
-                raise InvalidParamsError(f"{name}: {revision} has no {field!r}")
-            given[known[field]] = value
+        if value is UNSET or (value is None and (field in method.optional or field not in known)):
+            continue
+        if field not in known:
+            raise InvalidParamsError(f"{name}: {revision} has no {field!r}")
+        given[known[field]] = value
     if method.params is None or not (given or method.params_required):
         return None
     return _typed({**method.filled_in, **given}, method)

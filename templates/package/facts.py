@@ -77,6 +77,14 @@ class Method:
         return {field.name: field.encode_name for field in msgspec.structs.fields(self.params)}
 
     @cached_property
+    def optional(self) -> frozenset[str]:
+        """Python names of the params that are `None` where they are absent."""
+        if self.params is None:
+            return frozenset()
+        fields = msgspec.structs.fields(self.params)
+        return frozenset(field.name for field in fields if field.default is None)
+
+    @cached_property
     def filled_in(self) -> Mapping[str, Any]:
         """Required params, by wire name, that the connection fills in: `_meta`, or none."""
         if self.params is None:

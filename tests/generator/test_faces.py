@@ -62,6 +62,27 @@ def test_params_become_arguments_those_that_must_be_given_first() -> None:
     assert (call.params, call.answer) == ("models.AskRequestParams", "models.AskResult")
 
 
+def test_an_argument_for_which_null_is_a_value_says_so() -> None:
+    kinds: dict[str, Any] = {
+        "text": TEXT,
+        "anything": {},
+        "named": ref("Anything"),
+        "maybe": {"type": ["string", "null"]},
+        "one": {"enum": ["a", None]},
+        "either": any_of("Text", "Nothing"),
+    }
+    call = only(
+        asking(
+            obj(**kinds),
+            Anything=any_of("Text", "Anything"),
+            Text=TEXT,
+            Nothing={"type": "null"},
+        )
+    )
+    nullable = {argument.name: argument.nullable for argument in call.arguments}
+    assert nullable == {**dict.fromkeys(kinds, True), "text": False}
+
+
 def test_an_argument_gives_way_to_what_every_coroutine_has() -> None:
     (argument,) = only(asking(obj("timeout", timeout=COUNT))).arguments
     assert (argument.name, argument.field) == ("timeout_", "timeout")

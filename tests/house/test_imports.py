@@ -40,7 +40,7 @@ GENERATOR_LAYERS: Layers = (
 PACKAGE_LAYERS: Layers = (
     ("foreign_text", "masking"),
     ("command_masking",),
-    ("errors", "channel", "facts", "_wire", "mending", "wakeup", "handover"),
+    ("errors", "channel", "facts", "_struct", "_wire", "mending", "wakeup", "handover"),
     ("patterns", "schema_keywords", "json_schema", "hints"),
     ("addresses", "forms", "conversations", "client_side.icons", "client_side.model_choice"),
     ("revision", "revision.models", "revision.methods", "revisions", "merged_models", "models"),

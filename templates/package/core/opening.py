@@ -15,7 +15,7 @@ import enum
 from collections.abc import Callable, Mapping
 from typing import Any, TypeGuard
 
-from .._wire import UNSET, ValidationError, convert, is_object, to_builtins
+from .._wire import ValidationError, convert, is_object, to_builtins
 from ..errors import (
     ConnectFailedError,
     HttpStatusError,
@@ -98,14 +98,14 @@ class Opening:
             self._negotiate(offered)
             return None
         self.step = Step.DONE
-        meta: Mapping[str, Any] = result.meta if result.meta is not UNSET else {}
+        meta: Mapping[str, Any] = result.meta or {}
         info = meta.get(common.facts.meta.server_info or "")
         return Session(
             revision=common,
             own_capabilities=self._describe(common).capabilities,
             peer_capabilities=to_builtins(result.capabilities),
             peer_info=info if is_object(info) else None,
-            instructions=_given(result.instructions),
+            instructions=result.instructions,
             supported=offered,
         )
 
@@ -155,7 +155,7 @@ class Opening:
             own_capabilities=self._describe(revision).capabilities,
             peer_capabilities=to_builtins(result.capabilities),
             peer_info=to_builtins(result.server_info),
-            instructions=_given(result.instructions),
+            instructions=result.instructions,
             state=State.READY,
         )
 
@@ -210,7 +210,3 @@ def _named(error: RemoteError, member: str) -> tuple[str, ...]:
         return tuple(convert(names, list[str]))
     except ValidationError:
         return ()
-
-
-def _given(value: Any) -> Any:
-    return None if value is UNSET else value

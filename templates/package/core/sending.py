@@ -302,8 +302,8 @@ class Sender:
     def _stamped(self, built: Any, revision: Revision) -> Any:
         """A result with what every result of a server says in `_meta`."""
         stamp = self._stamp(revision) if self._state.role == "server" else None
-        given = getattr(built, "meta", None)
-        if stamp and isinstance(built, msgspec.Struct) and given is not None:
+        given = getattr(built, "meta", UNSET)  # UNSET: its type has no `_meta`
+        if stamp and isinstance(built, msgspec.Struct) and given is not UNSET:
             meta = {**stamp, **given} if given else self._encoded(revision, stamp)
             return msgspec.structs.replace(built, meta=meta)
         return built
@@ -313,8 +313,8 @@ class Sender:
 
         Source: basic/patterns/mrtr (2026-07-28).
         """
-        wanted = getattr(built, "input_requests", UNSET)
-        if wanted is UNSET:
+        wanted = getattr(built, "input_requests", None)
+        if wanted is None:
             return
         for asked in wanted.values():
             wire = to_builtins(asked)
@@ -360,8 +360,8 @@ def _with_meta(params: Any, added: Mapping[str, Any], encoded: Any) -> Any:
     if params is None:
         return {"_meta": encoded}
     if isinstance(params, msgspec.Struct):
-        given = getattr(params, "meta", None)
-        if given is None:
+        given = getattr(params, "meta", UNSET)
+        if given is UNSET:  # its type has no `_meta`
             return {**to_builtins(params), "_meta": encoded}
         return msgspec.structs.replace(params, meta={**given, **added} if given else encoded)
     wire = msgspec.json.decode(params) if isinstance(params, Raw) else params
