@@ -70,6 +70,8 @@ def of_merged(merged: Merged) -> Imports:
     used = {name for kind in types for name in names_in(kind)}
     if any(each.other_names for each in merged.classes):
         used.add("ClassVar")
+    if "UnsetType" in used:
+        used.add("UNSET")
     return _imports({"TypeAlias", *used} if merged.aliases else used)
 
 

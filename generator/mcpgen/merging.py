@@ -44,7 +44,8 @@ class Member:
 
     Attributes:
         name: Its Python name.
-        type: Its type; with `None` where a revision lacks it or lets it be absent.
+        type: Its type; with `None` where a revision lacks it or lets it be absent, and with
+            `UnsetType` where null is a value of its own.
         default: Its default as Python source; empty for a member that must be given.
         doc: Its docstring, quotes included; may be empty.
     """
@@ -144,6 +145,11 @@ class _FoundMember:
         return self.is_required or "default" in self.node
 
     @property
+    def may_be_null(self) -> bool:
+        """Whether null is a value of the optional member, so that an absent one is not `None`."""
+        return not self.is_always_there and self.found.source.normal.allows_null(self.node)
+
+    @property
     def default(self) -> str | None:
         """The text of a value that the member has unless it is given; `None` for no such value."""
         fixed = self.node["const"] if self.is_required and "const" in self.node else None
@@ -221,6 +227,8 @@ class _Merger:
         default = next((m.default for m in same if m.default is not None), None)
         if everywhere and newest.tag is not None and len({m.tag for m in same}) == 1:
             kind, default = Code(f"ClassVar[{kind}]"), literal(newest.tag)
+        elif any(m.may_be_null for m in same):
+            kind, default = union([kind, "UnsetType", "None"]), "UNSET"
         elif not everywhere or not all(m.is_always_there for m in same):
             kind, default = _or_none(kind), "None"
         elif default is None and not all(m.is_required for m in same):

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar
 
+import msgspec
+
 from ._wire import UNSET, UNWRITABLE, ValidationError, convert, error_text, is_object, to_builtins
 from .addresses import WEB_SCHEMES
 from .errors import InvalidParamsError, MethodNotFoundError
 from .exchange import Exchange
 from .facts import Method
 
-
-_PLAIN = frozenset({str, int, float, bool, dict})
-"""Types of values that are no Structs of another revision, and seldom hold one."""
+_HOLDING_STRUCTS = (msgspec.Struct, list, tuple)
+"""Types of values that are, or may hold, Structs that a user made."""
 
 
 class HandlersBase:
@@ -94,14 +95,16 @@ def typed_params(
 def _typed(params: Any, method: Method) -> Any:
     """Params in a revision's own type; they may be, or hold, Structs of another revision."""
     try:
-        if is_object(params) and _PLAIN.issuperset(map(type, params.values())):
-            try:
-                return convert(params, method.params)
-            except ValidationError:
-                pass  # an object in it may hold Structs
-        return convert(to_builtins(params), method.params)
+        try:
+            typed = convert(params, method.params)
+        except ValidationError:
+            return convert(to_builtins(params), method.params)
+        values = params.values() if is_object(params) else (params,)
+        if any(isinstance(value, _HOLDING_STRUCTS) for value in values):
+            return convert(to_builtins(typed), method.params)  # deep inside may be others
     except UNWRITABLE as error:
         raise InvalidParamsError(f"{method.name}: {error_text(error)}") from None
+    return typed
 
 
 def wire_params(

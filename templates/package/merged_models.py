@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import UNSET
 
 from .revisions import FOLDERS
 
@@ -48,23 +49,27 @@ class MergedType(type):
         """Whether a class is one of the Structs."""
         if subclass.__module__ in _MODULES:
             return subclass.__name__ in cls.struct_names
-        return subclass is cls
+        return super().__subclasscheck__(subclass)
 
     def __call__(cls, **members: Any) -> Any:
-        """An object of the newest revision that has all members given; `None` counts as absent.
+        """An object of the newest revision that has all members given.
+
+        A member that is `None` counts as absent, except where null is a value of its own.
 
         Raises:
             TypeError: No revision has these members, or all of them require more.
         """
-        given = {name for name, value in members.items() if value is not None}
+        present = {name for name, value in members.items() if _is_present(value)}
         for struct in cls.structs():
-            fields = msgspec.structs.fields(struct)
-            required = {field.name for field in fields if field.required}
-            if required <= members.keys() and given <= {field.name for field in fields}:
-                return struct(**{name: members[name] for name in members if name in given | required})
+            fields = {field.name: field for field in msgspec.structs.fields(struct)}
+            required = {name for name, field in fields.items() if field.required}
+            if required <= members.keys() and present <= fields.keys():
+                nullable = {name for name, field in fields.items() if field.default is UNSET}
+                passed = (present | required | nullable) & members.keys()
+                return struct(**{name: members[name] for name in passed})
         raise TypeError(
             f"{cls.__name__}: expected members that one revision has, with all that it requires, "
-            f"got {', '.join(sorted(given)) or 'none'}"
+            f"got {', '.join(sorted(present)) or 'none'}"
         )
 
     def structs(cls) -> Iterator[type[msgspec.Struct]]:
@@ -75,6 +80,10 @@ class MergedType(type):
                 struct = members.get(name)
                 if isinstance(struct, type) and issubclass(struct, msgspec.Struct):
                     yield struct
+
+
+def _is_present(value: object) -> bool:
+    return value is not None and value is not UNSET
 
 
 if TYPE_CHECKING:

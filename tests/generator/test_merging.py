@@ -52,7 +52,9 @@ def aliases(found: Merged) -> dict[str, str]:
         (obj("x", x=TEXT), obj(x=TEXT), {"x": "str | None = None"}),
         (obj(y=TEXT), obj("x", x=TEXT), {"x": "str | None = None"}),
         (obj("x", x=TEXT), obj(y=TEXT), {"x": "str | None = None"}),
-        (obj("x", x=OPEN), obj(x={}), {"x": "Any = None"}),
+        (obj("x", x=OPEN), obj(x={}), {"x": "Any | UnsetType | None = UNSET"}),
+        (obj("x", x=OPEN), obj("x", x={}), {"x": "Any"}),
+        (obj(y=TEXT), obj("x", x={}), {"x": "Any = None"}),
         (obj("x", x=LIST), obj("x", x={"type": "array", "items": COUNT}), {"x": "list[int | str]"}),
         (
             obj("x", x=OPEN),

@@ -291,8 +291,7 @@ class Sender:
             raise InternalError(
                 f"{method.name}: expected an object as result, got {safe_repr(built)}"
             )
-        own = type(built) in method.result_structs or isinstance(built, Raw)
-        if method.result is not None and not own:
+        if method.result is not None and not _is_own_result(method, result):
             try:
                 built = convert(_wire_object(built), method.result)
             except UNWRITABLE as error:
@@ -302,8 +301,8 @@ class Sender:
     def _stamped(self, built: Any, revision: Revision) -> Any:
         """A result with what every result of a server says in `_meta`."""
         stamp = self._stamp(revision) if self._state.role == "server" else None
-        given = getattr(built, "meta", UNSET)  # UNSET: its type has no `_meta`
-        if stamp and isinstance(built, msgspec.Struct) and given is not UNSET:
+        if stamp and isinstance(built, msgspec.Struct) and "meta" in built.__struct_fields__:
+            given: Any = getattr(built, "meta", None)
             meta = {**stamp, **given} if given else self._encoded(revision, stamp)
             return msgspec.structs.replace(built, meta=meta)
         return built
@@ -333,6 +332,11 @@ class Sender:
             session.subscriptions.discard(serving.params.uri)
 
 
+def _is_own_result(method: Method, value: object) -> bool:
+    """Whether a result is one of the revision's own Structs, or encoded already."""
+    return type(value) in method.result_structs or isinstance(value, Raw)
+
+
 def _wire_object(value: Any) -> Any:
     """A wire object, also from a Struct of another revision."""
     return to_builtins(value) if isinstance(value, msgspec.Struct) else value
@@ -360,9 +364,9 @@ def _with_meta(params: Any, added: Mapping[str, Any], encoded: Any) -> Any:
     if params is None:
         return {"_meta": encoded}
     if isinstance(params, msgspec.Struct):
-        given = getattr(params, "meta", UNSET)
-        if given is UNSET:  # its type has no `_meta`
+        if "meta" not in params.__struct_fields__:
             return {**to_builtins(params), "_meta": encoded}
+        given: Any = getattr(params, "meta", None)
         return msgspec.structs.replace(params, meta={**given, **added} if given else encoded)
     wire = msgspec.json.decode(params) if isinstance(params, Raw) else params
     given = wire.get("_meta")

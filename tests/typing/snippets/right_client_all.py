@@ -10,7 +10,15 @@ from typing import Any
 
 import anyio
 
-from mcp_protocol import Client, ClientHandlers, Exchange, MethodNotFoundError, connect, models
+from mcp_protocol import (
+    UNSET,
+    Client,
+    ClientHandlers,
+    Exchange,
+    MethodNotFoundError,
+    connect,
+    models,
+)
 
 
 class Desktop(ClientHandlers):
@@ -38,7 +46,7 @@ class Desktop(ClientHandlers):
     ) -> models.ElicitResult | dict[str, Any]:
         if isinstance(params, models.ElicitRequestURLParams):
             return models.ElicitResult(action="decline")
-        asked = {name: "Oslo" for name in params.requested_schema.properties}
+        asked = dict.fromkeys(params.requested_schema.properties, "Oslo")
         if params.mode is None:
             return {"action": "accept", "content": asked}
         return models.ElicitResult(action="accept", content={**asked})
@@ -90,8 +98,9 @@ async def use(client: Client) -> list[str]:
 
     result = await client.call_tool("forecast", {"city": "Oslo"}, on_progress=progressed)
     lines += [text_of(block) for block in result.content]
-    if result.structured_content is not None:
-        lines.append(f"degrees {result.structured_content['degrees']}")
+    structured = result.structured_content
+    if structured is not None and structured is not UNSET:
+        lines.append(f"degrees {structured['degrees']}")
     lines.append("failed" if result.is_error else "worked")
     for prompt in await client.list_prompts():
         given = {argument.name: "Oslo" for argument in prompt.arguments or () if argument.required}
