@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar
 
-from ._wire import UNSET, UNWRITABLE, ValidationError, convert, error_text, to_builtins
+import msgspec
+
+from ._wire import UNSET, UNWRITABLE, ValidationError, convert, error_text, is_object, to_builtins
 from .addresses import WEB_SCHEMES
 from .errors import InvalidParamsError, MethodNotFoundError
 from .exchange import Exchange
 from .facts import Method
+
+_HOLDING_STRUCTS = (msgspec.Struct, list, tuple)
+"""Types of values that are, or may hold, Structs that a user made."""
 
 
 class HandlersBase:
@@ -38,14 +43,17 @@ class SessionBase:
         self._exchange = exchange
 
     async def _request(self, name: str, fields: Mapping[str, Any], timeout: float | None) -> Any:
-        """Send a request whose params are given by Python names; UNSET ones are left out."""
+        """Send a request whose params are given by Python names; absent ones are left out."""
         rows = self._exchange.revision.server_requests
         params = typed_params(rows, name, fields, self._exchange.revision.name)
         return await self._exchange.request(name, params, timeout=timeout)
 
     async def _request_whole(self, name: str, params: Any, timeout: float | None) -> Any:
         """Send a request whose params are given as one."""
-        return await self._exchange.request(name, params, timeout=timeout)
+        method = self._exchange.revision.server_requests.get(name)
+        if method is None:
+            raise MethodNotFoundError(name)
+        return await self._exchange.request(name, _typed(params, method), timeout=timeout)
 
     async def _notify(self, name: str, fields: Mapping[str, Any]) -> None:
         """Send a notification whose params are given by Python names."""
@@ -74,24 +82,29 @@ def typed_params(
     known = method.wire_names
     given: dict[str, Any] = {}
     for field, value in fields.items():
-        if value is not UNSET:
-            if field not in known:
-                raise InvalidParamsError(f"{name}: {revision} has no {field!r}")
-            given[known[field]] = value
+        if value is UNSET or (value is None and (field in method.optional or field not in known)):
+            continue
+        if field not in known:
+            raise InvalidParamsError(f"{name}: {revision} has no {field!r}")
+        given[known[field]] = value
     if method.params is None or not (given or method.params_required):
         return None
+    return _typed({**method.filled_in, **given}, method)
+
+
+def _typed(params: Any, method: Method) -> Any:
+    """Params in a revision's own type; they may be, or hold, Structs of another revision."""
     try:
-        return _shaped({**method.filled_in, **given}, method.params)
+        try:
+            typed = convert(params, method.params)
+        except ValidationError:
+            return convert(to_builtins(params), method.params)
+        values = params.values() if is_object(params) else (params,)
+        if any(isinstance(value, _HOLDING_STRUCTS) for value in values):
+            return convert(to_builtins(typed), method.params)  # deep inside may be others
     except UNWRITABLE as error:
-        raise InvalidParamsError(f"{name}: {error_text(error)}") from None
-
-
-def _shaped(wire: Mapping[str, Any], kind: Any) -> Any:
-    """Params in a revision's own type; Structs in them may be those of another revision."""
-    try:
-        return convert(wire, kind)
-    except ValidationError:
-        return convert(to_builtins(wire), kind)
+        raise InvalidParamsError(f"{method.name}: {error_text(error)}") from None
+    return typed
 
 
 def wire_params(

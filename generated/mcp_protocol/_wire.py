@@ -1,8 +1,9 @@
 """JSON in and out: msgspec, with the three things that it leaves to us.
 
-A field that is absent is `UNSET`, which is not `None`. A union whose members have no tag is a
-class derived from `Untagged` at run time; it names the member by what a value contains. A value
-that JSON can't express raises `EncodingError`, also the numbers for which msgspec writes null.
+An optional member that is absent is `None`; where null is a value of its own, it is `UNSET`. A
+union whose members have no tag is a class derived from `Untagged` at run time; it names the member
+by what a value contains. A value that JSON can't express raises `EncodingError`, also the numbers
+for which msgspec writes null.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple, TypeGuard
+from types import UnionType
+from typing import Any, ClassVar, NamedTuple, TypeGuard, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, ValidationError
@@ -29,6 +31,7 @@ __all__ = [
     "Untagged",
     "ValidationError",
     "Variant",
+    "always_sent",
     "check_finite",
     "convert",
     "decoder",
@@ -39,6 +42,7 @@ __all__ = [
     "is_object",
     "members_of",
     "mending_decoder",
+    "structs_of",
     "to_builtins",
     "write",
 ]
@@ -69,6 +73,19 @@ _FLOAT, _NOT_FINITE = b"\xcb", re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
 
 # Bytes of JSON, and the signs of small values in them: more than a long text has.
 _SAMPLE, _QUOTES, _COMMAS = 1024, 20, 60
+
+
+T = TypeVar("T")
+
+
+def always_sent(value: T, *, name: str | None = None) -> T:
+    """The default of a member that is sent even where it was not given.
+
+    Args:
+        name: Its wire name, where that differs.
+    """
+    default: T = msgspec.field(default_factory=lambda: value, name=name)
+    return default
 
 
 class EncodingError(ValueError):
@@ -175,7 +192,7 @@ _pack: Callable[[Any], bytes] = msgspec.msgpack.Encoder().encode
 
 
 def encode(value: Any) -> bytes:
-    """Encode to compact UTF-8 JSON without raw newlines; fields that are UNSET are left out.
+    """Encode to compact UTF-8 JSON without raw newlines; members that are absent are left out.
 
     Raises:
         EncodingError: The value has no JSON form: an object of an unknown type, a key that is no
@@ -329,8 +346,19 @@ def members_of(kind: Any) -> frozenset[str]:
 
 def optional_member(value: Any, name: str) -> Any:
     """A member by its Python name; `None` if it is absent, or the type has none of that name."""
-    member = getattr(value, name, UNSET)
+    member = getattr(value, name, None)
     return None if member is UNSET else member
+
+
+def structs_of(kind: Any) -> frozenset[type[msgspec.Struct]]:
+    """The Structs that a value of a type may be."""
+    if isinstance(kind, UntaggedType):
+        return frozenset(each for variant in kind.variants for each in structs_of(variant.type))
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return frozenset({kind})
+    if get_origin(kind) in (Union, UnionType):
+        return frozenset(each for member in get_args(kind) for each in structs_of(member))
+    return frozenset()
 
 
 def mending_decoder(

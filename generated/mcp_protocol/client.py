@@ -8,7 +8,6 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 from ._faces import HandlersBase, wire_params
-from ._wire import UNSET, UnsetType
 from .client_side.base import ClientApplication, ClientBase, Handlers, Identity
 from .client_side.caching import Caching
 from .client_side.connecting import (
@@ -23,7 +22,7 @@ from .client_side.connecting import (
 )
 from .errors import MethodNotFoundError
 from .peer import CONCURRENT_REQUESTS
-from .revisions import REVISIONS
+from .revisions import FOLDERS, REVISIONS
 
 if TYPE_CHECKING:
     from . import models
@@ -34,14 +33,6 @@ if TYPE_CHECKING:
     from .r2025_11_25 import client as r2025_11_25
     from .r2026_07_28 import client as r2026_07_28
     from .waiting import OnProgress
-
-_FACES = {
-    "2024-11-05": "r2024_11_05",
-    "2025-03-26": "r2025_03_26",
-    "2025-06-18": "r2025_06_18",
-    "2025-11-25": "r2025_11_25",
-    "2026-07-28": "r2026_07_28",
-}
 
 
 class Client(ClientBase):
@@ -88,7 +79,7 @@ class Client(ClientBase):
 
     async def list_resources_page(
         self,
-        cursor: str | UnsetType = UNSET,
+        cursor: str | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -127,7 +118,7 @@ class Client(ClientBase):
 
     async def list_resource_templates_page(
         self,
-        cursor: str | UnsetType = UNSET,
+        cursor: str | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -175,7 +166,7 @@ class Client(ClientBase):
 
     async def subscriptions_listen(
         self,
-        notifications: models.SubscriptionFilter,
+        notifications: models.SubscriptionFilter | Mapping[str, Any],
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -215,7 +206,7 @@ class Client(ClientBase):
 
     async def list_prompts_page(
         self,
-        cursor: str | UnsetType = UNSET,
+        cursor: str | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -240,7 +231,7 @@ class Client(ClientBase):
     async def get_prompt(
         self,
         name: str,
-        arguments: Mapping[str, str] | UnsetType = UNSET,
+        arguments: Mapping[str, str] | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -280,7 +271,7 @@ class Client(ClientBase):
 
     async def list_tools_page(
         self,
-        cursor: str | UnsetType = UNSET,
+        cursor: str | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -305,7 +296,7 @@ class Client(ClientBase):
     async def call_tool(
         self,
         name: str,
-        arguments: Mapping[str, Any] | UnsetType = UNSET,
+        arguments: Mapping[str, Any] | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -331,9 +322,9 @@ class Client(ClientBase):
 
     async def complete(
         self,
-        argument: models.CompleteRequestParamsArgument,
-        ref: models.CompleteRequestParamsRef,
-        context: models.CompleteRequestParamsContext | UnsetType = UNSET,
+        argument: models.CompleteRequestParamsArgument | Mapping[str, Any],
+        ref: models.CompleteRequestParamsRef | Mapping[str, Any],
+        context: models.CompleteRequestParamsContext | Mapping[str, Any] | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -360,8 +351,8 @@ class Client(ClientBase):
 
     async def initialize(
         self,
-        capabilities: models.ClientCapabilities,
-        client_info: models.Implementation,
+        capabilities: models.ClientCapabilities | Mapping[str, Any],
+        client_info: models.Implementation | Mapping[str, Any],
         protocol_version: str,
         *,
         meta: Mapping[str, Any] | None = None,
@@ -550,7 +541,7 @@ class Client(ClientBase):
 
     async def list_tasks_page(
         self,
-        cursor: str | UnsetType = UNSET,
+        cursor: str | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -601,8 +592,8 @@ class Client(ClientBase):
 
     async def cancelled(
         self,
-        request_id: models.RequestId | UnsetType = UNSET,
-        reason: str | UnsetType = UNSET,
+        request_id: models.RequestId | None = None,
+        reason: str | None = None,
     ) -> None:
         """The client gives up a request it made, or (stdio) the server ends a
         `subscriptions/listen` stream. Over HTTP, closing the stream says the same.
@@ -644,8 +635,8 @@ class Client(ClientBase):
         self,
         progress: int | float,
         progress_token: models.ProgressToken,
-        message: str | UnsetType = UNSET,
-        total: int | float | UnsetType = UNSET,
+        message: str | None = None,
+        total: int | float | None = None,
     ) -> None:
         """Reports how far a request has come whose sender supplied a progress token.
 
@@ -679,8 +670,8 @@ class Client(ClientBase):
         status: models.TaskStatus,
         task_id: str,
         ttl: int | None,
-        poll_interval: int | UnsetType = UNSET,
-        status_message: str | UnsetType = UNSET,
+        poll_interval: int | None = None,
+        status_message: str | None = None,
     ) -> None:
         """The status of a task has changed. It may never come, so keep polling.
 
@@ -740,7 +731,7 @@ class ClientHandlers(HandlersBase):
 
     async def create_message(
         self, params: models.CreateMessageRequestParams, ctx: Exchange
-    ) -> models.CreateMessageResult | models.CreateTaskResult:
+    ) -> models.CreateMessageResult | models.CreateTaskResult | Mapping[str, Any]:
         """Deprecated in this revision. Asks the client to run a model, with its user's approval;
         travels inside an `InputRequiredResult`, without an id.
 
@@ -749,8 +740,8 @@ class ClientHandlers(HandlersBase):
         raise MethodNotFoundError("sampling/createMessage")
 
     async def list_roots(
-        self, params: models.ListRootsRequestParams | None | models.RequestParams, ctx: Exchange
-    ) -> models.ListRootsResult:
+        self, params: models.ListRootsRequestParams | models.RequestParams | None, ctx: Exchange
+    ) -> models.ListRootsResult | Mapping[str, Any]:
         """Deprecated in this revision. Asks the client for its roots; travels inside an
         `InputRequiredResult`, without an id.
 
@@ -760,7 +751,7 @@ class ClientHandlers(HandlersBase):
 
     async def elicit(
         self, params: models.ElicitRequestParams, ctx: Exchange
-    ) -> models.ElicitResult | models.CreateTaskResult:
+    ) -> models.ElicitResult | models.CreateTaskResult | Mapping[str, Any]:
         """Asks the client's user for data in a form or an act on a web page; travels inside an
         `InputRequiredResult`, without an id.
 
@@ -770,7 +761,9 @@ class ClientHandlers(HandlersBase):
         """
         raise MethodNotFoundError("elicitation/create")
 
-    async def ping(self, params: models.RequestParams | None, ctx: Exchange) -> models.EmptyResult:
+    async def ping(
+        self, params: models.RequestParams | None, ctx: Exchange
+    ) -> models.EmptyResult | Mapping[str, Any]:
         """Asks either peer for a sign of life; it is answered at once with an empty result.
 
         Only in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25.
@@ -781,7 +774,7 @@ class ClientHandlers(HandlersBase):
 
     async def get_task(
         self, params: models.GetTaskRequestParams, ctx: Exchange
-    ) -> models.GetTaskResult:
+    ) -> models.GetTaskResult | Mapping[str, Any]:
         """Asks how a task stands.
 
         Only in 2025-11-25.
@@ -792,7 +785,7 @@ class ClientHandlers(HandlersBase):
 
     async def get_task_payload(
         self, params: models.GetTaskPayloadRequestParams, ctx: Exchange
-    ) -> models.CreateMessageResult | models.ElicitResult:
+    ) -> models.CreateMessageResult | models.ElicitResult | Mapping[str, Any]:
         """Fetches the real result of a task; the answer waits until the task has ended.
 
         Only in 2025-11-25.
@@ -803,7 +796,7 @@ class ClientHandlers(HandlersBase):
 
     async def cancel_task(
         self, params: models.CancelTaskRequestParams, ctx: Exchange
-    ) -> models.CancelTaskResult:
+    ) -> models.CancelTaskResult | Mapping[str, Any]:
         """Stops a task; one that has already ended is error -32602.
 
         Only in 2025-11-25.
@@ -814,7 +807,7 @@ class ClientHandlers(HandlersBase):
 
     async def list_tasks(
         self, params: models.PaginatedRequestParams | None, ctx: Exchange
-    ) -> models.ListTasksResult:
+    ) -> models.ListTasksResult | Mapping[str, Any]:
         """Asks for a page of the peer's tasks.
 
         Only in 2025-11-25.
@@ -1133,8 +1126,8 @@ def connect(
     """
     face: type[ClientBase] = Client
     chosen = REVISIONS.pinned(revision)
-    if revision in _FACES:
-        face = importlib.import_module(f".{_FACES[revision]}.client", __package__).Client
+    if revision in FOLDERS:
+        face = importlib.import_module(f".{FOLDERS[revision]}.client", __package__).Client
     own = {"name": name, "version": version, **(info or {})}
     if title is not None:
         own["title"] = title

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ._faces import HandlersBase
-from ._wire import UNSET, UnsetType
 from .client import Client, connect
 from .client_side.base import Handlers
 from .client_side.blocking import (
@@ -82,7 +81,7 @@ class SyncClient(SyncClientBase):
 
     def list_resources_page(
         self,
-        cursor: str | UnsetType = UNSET,
+        cursor: str | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -127,7 +126,7 @@ class SyncClient(SyncClientBase):
 
     def list_resource_templates_page(
         self,
-        cursor: str | UnsetType = UNSET,
+        cursor: str | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -179,7 +178,7 @@ class SyncClient(SyncClientBase):
 
     def subscriptions_listen(
         self,
-        notifications: models.SubscriptionFilter,
+        notifications: models.SubscriptionFilter | Mapping[str, Any],
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -225,7 +224,7 @@ class SyncClient(SyncClientBase):
 
     def list_prompts_page(
         self,
-        cursor: str | UnsetType = UNSET,
+        cursor: str | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -252,7 +251,7 @@ class SyncClient(SyncClientBase):
     def get_prompt(
         self,
         name: str,
-        arguments: Mapping[str, str] | UnsetType = UNSET,
+        arguments: Mapping[str, str] | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -298,7 +297,7 @@ class SyncClient(SyncClientBase):
 
     def list_tools_page(
         self,
-        cursor: str | UnsetType = UNSET,
+        cursor: str | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -325,7 +324,7 @@ class SyncClient(SyncClientBase):
     def call_tool(
         self,
         name: str,
-        arguments: Mapping[str, Any] | UnsetType = UNSET,
+        arguments: Mapping[str, Any] | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -353,9 +352,9 @@ class SyncClient(SyncClientBase):
 
     def complete(
         self,
-        argument: models.CompleteRequestParamsArgument,
-        ref: models.CompleteRequestParamsRef,
-        context: models.CompleteRequestParamsContext | UnsetType = UNSET,
+        argument: models.CompleteRequestParamsArgument | Mapping[str, Any],
+        ref: models.CompleteRequestParamsRef | Mapping[str, Any],
+        context: models.CompleteRequestParamsContext | Mapping[str, Any] | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -384,8 +383,8 @@ class SyncClient(SyncClientBase):
 
     def initialize(
         self,
-        capabilities: models.ClientCapabilities,
-        client_info: models.Implementation,
+        capabilities: models.ClientCapabilities | Mapping[str, Any],
+        client_info: models.Implementation | Mapping[str, Any],
         protocol_version: str,
         *,
         meta: Mapping[str, Any] | None = None,
@@ -595,7 +594,7 @@ class SyncClient(SyncClientBase):
 
     def list_tasks_page(
         self,
-        cursor: str | UnsetType = UNSET,
+        cursor: str | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -650,8 +649,8 @@ class SyncClient(SyncClientBase):
 
     def cancelled(
         self,
-        request_id: models.RequestId | UnsetType = UNSET,
-        reason: str | UnsetType = UNSET,
+        request_id: models.RequestId | None = None,
+        reason: str | None = None,
     ) -> None:
         """The client gives up a request it made, or (stdio) the server ends a
         `subscriptions/listen` stream. Over HTTP, closing the stream says the same.
@@ -685,8 +684,8 @@ class SyncClient(SyncClientBase):
         self,
         progress: int | float,
         progress_token: models.ProgressToken,
-        message: str | UnsetType = UNSET,
-        total: int | float | UnsetType = UNSET,
+        message: str | None = None,
+        total: int | float | None = None,
     ) -> None:
         """Reports how far a request has come whose sender supplied a progress token.
 
@@ -717,8 +716,8 @@ class SyncClient(SyncClientBase):
         status: models.TaskStatus,
         task_id: str,
         ttl: int | None,
-        poll_interval: int | UnsetType = UNSET,
-        status_message: str | UnsetType = UNSET,
+        poll_interval: int | None = None,
+        status_message: str | None = None,
     ) -> None:
         """The status of a task has changed. It may never come, so keep polling.
 
@@ -774,7 +773,8 @@ class SyncClientHandlers(HandlersBase):
     ) -> (
         models.CreateMessageResult
         | models.CreateTaskResult
-        | Awaitable[models.CreateMessageResult | models.CreateTaskResult]
+        | Mapping[str, Any]
+        | Awaitable[models.CreateMessageResult | models.CreateTaskResult | Mapping[str, Any]]
     ):
         """Deprecated in this revision. Asks the client to run a model, with its user's approval;
         travels inside an `InputRequiredResult`, without an id.
@@ -784,8 +784,12 @@ class SyncClientHandlers(HandlersBase):
         raise MethodNotFoundError("sampling/createMessage")
 
     def list_roots(
-        self, params: models.ListRootsRequestParams | None | models.RequestParams, ctx: Exchange
-    ) -> models.ListRootsResult | Awaitable[models.ListRootsResult]:
+        self, params: models.ListRootsRequestParams | models.RequestParams | None, ctx: Exchange
+    ) -> (
+        models.ListRootsResult
+        | Mapping[str, Any]
+        | Awaitable[models.ListRootsResult | Mapping[str, Any]]
+    ):
         """Deprecated in this revision. Asks the client for its roots; travels inside an
         `InputRequiredResult`, without an id.
 
@@ -798,7 +802,8 @@ class SyncClientHandlers(HandlersBase):
     ) -> (
         models.ElicitResult
         | models.CreateTaskResult
-        | Awaitable[models.ElicitResult | models.CreateTaskResult]
+        | Mapping[str, Any]
+        | Awaitable[models.ElicitResult | models.CreateTaskResult | Mapping[str, Any]]
     ):
         """Asks the client's user for data in a form or an act on a web page; travels inside an
         `InputRequiredResult`, without an id.
@@ -811,7 +816,7 @@ class SyncClientHandlers(HandlersBase):
 
     def ping(
         self, params: models.RequestParams | None, ctx: Exchange
-    ) -> models.EmptyResult | Awaitable[models.EmptyResult]:
+    ) -> models.EmptyResult | Mapping[str, Any] | Awaitable[models.EmptyResult | Mapping[str, Any]]:
         """Asks either peer for a sign of life; it is answered at once with an empty result.
 
         Only in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25.
@@ -822,7 +827,11 @@ class SyncClientHandlers(HandlersBase):
 
     def get_task(
         self, params: models.GetTaskRequestParams, ctx: Exchange
-    ) -> models.GetTaskResult | Awaitable[models.GetTaskResult]:
+    ) -> (
+        models.GetTaskResult
+        | Mapping[str, Any]
+        | Awaitable[models.GetTaskResult | Mapping[str, Any]]
+    ):
         """Asks how a task stands.
 
         Only in 2025-11-25.
@@ -836,7 +845,8 @@ class SyncClientHandlers(HandlersBase):
     ) -> (
         models.CreateMessageResult
         | models.ElicitResult
-        | Awaitable[models.CreateMessageResult | models.ElicitResult]
+        | Mapping[str, Any]
+        | Awaitable[models.CreateMessageResult | models.ElicitResult | Mapping[str, Any]]
     ):
         """Fetches the real result of a task; the answer waits until the task has ended.
 
@@ -848,7 +858,11 @@ class SyncClientHandlers(HandlersBase):
 
     def cancel_task(
         self, params: models.CancelTaskRequestParams, ctx: Exchange
-    ) -> models.CancelTaskResult | Awaitable[models.CancelTaskResult]:
+    ) -> (
+        models.CancelTaskResult
+        | Mapping[str, Any]
+        | Awaitable[models.CancelTaskResult | Mapping[str, Any]]
+    ):
         """Stops a task; one that has already ended is error -32602.
 
         Only in 2025-11-25.
@@ -859,7 +873,11 @@ class SyncClientHandlers(HandlersBase):
 
     def list_tasks(
         self, params: models.PaginatedRequestParams | None, ctx: Exchange
-    ) -> models.ListTasksResult | Awaitable[models.ListTasksResult]:
+    ) -> (
+        models.ListTasksResult
+        | Mapping[str, Any]
+        | Awaitable[models.ListTasksResult | Mapping[str, Any]]
+    ):
         """Asks for a page of the peer's tasks.
 
         Only in 2025-11-25.

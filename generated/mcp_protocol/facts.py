@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from ._wire import Raw, decoder, members_of, mending_decoder
+from ._wire import Raw, decoder, members_of, mending_decoder, structs_of
 from .errors import RevisionError
 from .mending import TTL, mend_result, page_decoder
 from .revision_facts import Facts
@@ -76,6 +76,14 @@ class Method:
         return {field.name: field.encode_name for field in msgspec.structs.fields(self.params)}
 
     @cached_property
+    def optional(self) -> frozenset[str]:
+        """Python names of the params that are `None` where they are absent."""
+        if self.params is None:
+            return frozenset()
+        fields = msgspec.structs.fields(self.params)
+        return frozenset(field.name for field in fields if field.default is None)
+
+    @cached_property
     def filled_in(self) -> Mapping[str, Any]:
         """Required params, by wire name, that the connection fills in: `_meta`, or none."""
         if self.params is None:
@@ -92,6 +100,11 @@ class Method:
     def cacheable(self) -> bool:
         """Whether its result says for how long it may be used."""
         return TTL in members_of(self.result)
+
+    @cached_property
+    def result_structs(self) -> frozenset[type[msgspec.Struct]]:
+        """The Structs that its result may be."""
+        return structs_of(self.result)
 
     @cached_property
     def decode_result(self) -> Callable[[bytes | Raw], Any]:

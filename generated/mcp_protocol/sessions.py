@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from ._faces import SessionBase
-from ._wire import UNSET, UnsetType
 
 if TYPE_CHECKING:
     from . import models
@@ -101,7 +100,7 @@ class ServerSession(SessionBase):
 
     async def list_tasks(
         self,
-        cursor: str | UnsetType = UNSET,
+        cursor: str | None = None,
         *,
         timeout: float | None = None,
     ) -> models.ListTasksResult:
@@ -122,15 +121,15 @@ class ServerSession(SessionBase):
     async def create_message(
         self,
         max_tokens: int,
-        messages: Sequence[models.SamplingMessage],
-        include_context: Literal["allServers", "none", "thisServer"] | UnsetType = UNSET,
-        metadata: Mapping[str, Any] | UnsetType = UNSET,
-        model_preferences: models.ModelPreferences | UnsetType = UNSET,
-        stop_sequences: Sequence[str] | UnsetType = UNSET,
-        system_prompt: str | UnsetType = UNSET,
-        temperature: int | float | UnsetType = UNSET,
-        tool_choice: models.ToolChoice | UnsetType = UNSET,
-        tools: Sequence[models.Tool] | UnsetType = UNSET,
+        messages: Sequence[models.SamplingMessage | Mapping[str, Any]],
+        include_context: Literal["allServers", "none", "thisServer"] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        model_preferences: models.ModelPreferences | Mapping[str, Any] | None = None,
+        stop_sequences: Sequence[str] | None = None,
+        system_prompt: str | None = None,
+        temperature: int | float | None = None,
+        tool_choice: models.ToolChoice | Mapping[str, Any] | None = None,
+        tools: Sequence[models.Tool | Mapping[str, Any]] | None = None,
         *,
         timeout: float | None = None,
     ) -> models.CreateMessageResult:
@@ -190,7 +189,7 @@ class ServerSession(SessionBase):
 
     async def elicit(
         self,
-        params: models.ElicitRequestParams,
+        params: models.ElicitRequestParams | Mapping[str, Any],
         *,
         timeout: float | None = None,
     ) -> models.ElicitResult:
@@ -211,8 +210,8 @@ class ServerSession(SessionBase):
 
     async def cancelled(
         self,
-        request_id: models.RequestId | UnsetType = UNSET,
-        reason: str | UnsetType = UNSET,
+        request_id: models.RequestId | None = None,
+        reason: str | None = None,
     ) -> None:
         """The client gives up a request it made, or (stdio) the server ends a
         `subscriptions/listen` stream. Over HTTP, closing the stream says the same.
@@ -234,8 +233,8 @@ class ServerSession(SessionBase):
         self,
         progress: int | float,
         progress_token: models.ProgressToken,
-        message: str | UnsetType = UNSET,
-        total: int | float | UnsetType = UNSET,
+        message: str | None = None,
+        total: int | float | None = None,
     ) -> None:
         """Reports how far a request has come whose sender supplied a progress token.
 
@@ -269,7 +268,7 @@ class ServerSession(SessionBase):
 
     async def subscriptions_acknowledged(
         self,
-        notifications: models.SubscriptionFilter,
+        notifications: models.SubscriptionFilter | Mapping[str, Any],
     ) -> None:
         """First message of a subscription: the server says what it will deliver.
 
@@ -327,7 +326,7 @@ class ServerSession(SessionBase):
         self,
         data: Any,
         level: models.LoggingLevel,
-        logger: str | UnsetType = UNSET,
+        logger: str | None = None,
     ) -> None:
         """Deprecated in this revision. A log message about one request, sent only if the metadata
         of that request sets a log level.
@@ -353,8 +352,8 @@ class ServerSession(SessionBase):
         status: models.TaskStatus,
         task_id: str,
         ttl: int | None,
-        poll_interval: int | UnsetType = UNSET,
-        status_message: str | UnsetType = UNSET,
+        poll_interval: int | None = None,
+        status_message: str | None = None,
     ) -> None:
         """The status of a task has changed. It may never come, so keep polling.
 

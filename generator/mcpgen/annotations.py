@@ -18,10 +18,17 @@ _NAME = re.compile(rf"{_STRING}|(?<![.\w])(?P<name>[^\W\d]\w*)")
 
 @dataclass(frozen=True)
 class Containers:
-    """What lists and maps are called."""
+    """How lists, maps and definitions are written.
+
+    Attributes:
+        array: The type of a list.
+        map: The type of a map.
+        prefix: What precedes the name of a definition.
+    """
 
     array: str
     map: str
+    prefix: str = "models."
 
 
 GIVEN = Containers("Sequence", "Mapping")
@@ -30,11 +37,14 @@ GIVEN = Containers("Sequence", "Mapping")
 HELD = Containers("list", "dict")
 """For results: what the models hold."""
 
+MERGED = Containers("list", "dict", "")
+"""The same, inside the module of the models."""
+
 
 def annotation(node: Node, containers: Containers = HELD) -> Code:
-    """The type of a property, definitions written as `models.Name`; bounds are left out."""
+    """The type of a property; bounds are left out."""
     if "$ref" in node:
-        return Code(f"models.{target(node)}")
+        return Code(f"{containers.prefix}{target(node)}")
     if "const" in node:
         return _literal([node["const"]])
     if "enum" in node:
@@ -54,8 +64,9 @@ def annotation(node: Node, containers: Containers = HELD) -> Code:
 
 
 def union(types: Iterable[str]) -> Code:
-    """Several types as one, each named once."""
-    return Code(" | ".join(dict.fromkeys(part for kind in types for part in _parts(kind))))
+    """Several types as one, each named once, `None` last."""
+    parts = dict.fromkeys(part for kind in types for part in _parts(kind))
+    return Code(" | ".join(sorted(parts, key=lambda part: part == "None")))
 
 
 def names_in(kind: str) -> list[str]:

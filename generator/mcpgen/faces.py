@@ -14,8 +14,9 @@ from mcpgen.annotations import GIVEN, annotation, union
 from mcpgen.jsonvalues import Node
 from mcpgen.methods import Method, Methods
 from mcpgen.nodes import META
-from mcpgen.plain import Definition, Normal
+from mcpgen.plain import ANY_MAP, Definition, Normal, reference
 from mcpgen.texts import Texts, arguments, docstring
+from mcpgen.unions import holds_object
 
 CURSOR = "cursor"
 _ANSWER_TO = {"inputResponses": "inputRequests", "requestState": "inputRequests", "task": "task"}
@@ -35,8 +36,10 @@ class Argument:
     Attributes:
         name: Its name.
         field: Python name of the member.
-        type: Its type, without the mark of an optional one.
+        type: Its type, without the mark of an optional one; an object may be given as a wire
+            object too.
         required: Whether it must be given.
+        nullable: Whether null is a value of it, so that an absent one is UNSET and not `None`.
         doc: What it means; may be empty.
     """
 
@@ -44,6 +47,7 @@ class Argument:
     field: str
     type: str
     required: bool
+    nullable: bool
     doc: str
 
 
@@ -60,7 +64,7 @@ class Call:
         params: Type of the params, for handlers, `None` among them where they may be absent.
         arguments: The params one by one; the params as a whole where they are of several kinds.
         whole: Whether `arguments` is the params as a whole.
-        result: Type of what comes back, and of what a handler returns.
+        result: Type of what comes back.
         answer: The same, less the answers to what a face does not ask for.
         item: Type of the items of a paginated list.
         summary, source: Parts of the docstring.
@@ -79,6 +83,11 @@ class Call:
     item: str | None
     summary: str
     source: str
+
+    @property
+    def returned(self) -> str:
+        """Type of what a handler returns: the result, or a wire object."""
+        return union([self.result, annotation(ANY_MAP, GIVEN)])
 
     @property
     def filters(self) -> tuple[Argument, ...]:
@@ -168,8 +177,8 @@ class _Maker:
         )
 
     def _whole(self, params: Definition) -> tuple[Argument, ...]:
-        kind = f"models.{params.name}"
-        return (Argument("params", "params", kind, True, self.texts.summary(params)),)
+        kind = annotation(_with_wire(self.normal, reference(params.name)), GIVEN)
+        return (Argument("params", "params", kind, True, False, self.texts.summary(params)),)
 
     def _arguments(self, params: Definition | None, method: Method) -> tuple[Argument, ...]:
         """The params one by one, those that must be given first."""
@@ -182,8 +191,9 @@ class _Maker:
             Argument(
                 name=free[python[wire]],
                 field=python[wire],
-                type=annotation(node, GIVEN),
+                type=annotation(_with_wire(self.normal, node), GIVEN),
                 required=wire in params.required,
+                nullable=self.normal.allows_null(node),
                 doc=self.texts.member(params, wire),
             )
             for wire, node in params.properties.items()
@@ -207,6 +217,17 @@ class _Maker:
 
     def _properties(self, name: str) -> Mapping[str, Node]:
         return self.normal.definitions[name].properties
+
+
+def _with_wire(normal: Normal, node: Node) -> Node:
+    """A schema that allows wire objects in the place of objects."""
+    if "anyOf" in node:
+        return {"anyOf": [_with_wire(normal, part) for part in node["anyOf"]]}
+    if "$ref" in node:
+        return {"anyOf": [node, ANY_MAP]} if holds_object(normal, node) else node
+    if node.get("type") == "array":
+        return {**node, "items": _with_wire(normal, node["items"])}
+    return node
 
 
 def _params(method: Method) -> str:
@@ -275,6 +296,7 @@ def _merged_arguments(calls: Sequence[Call]) -> tuple[Argument, ...]:
             same[0],
             type=union(argument.type for argument in same),
             required=len(same) == len(calls) and all(argument.required for argument in same),
+            nullable=any(argument.nullable for argument in same),
         )
         for same in found.values()
     ]

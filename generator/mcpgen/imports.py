@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mcpgen.annotations import names_in
 from mcpgen.faces import Call, Face
+from mcpgen.merging import Merged
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,18 @@ def of_session(sent: Face) -> Imports:
     return _imports(used | {"TYPE_CHECKING"} if "models" in used else used)
 
 
+def of_merged(merged: Merged) -> Imports:
+    """For the module of the merged types."""
+    types = [alias.type for alias in merged.aliases]
+    types += [member.type for each in merged.classes for member in each.members]
+    used = {name for kind in types for name in names_in(kind)}
+    if any(each.other_names for each in merged.classes):
+        used.add("ClassVar")
+    if "UnsetType" in used:
+        used.add("UNSET")
+    return _imports({"TypeAlias", *used} if merged.aliases else used)
+
+
 def _client(sent: Face, handled: Face) -> set[str]:
     used = {"ClassVar", "HandlersBase", "TYPE_CHECKING", *_called(sent), *_handled(handled)}
     if sent.requests:
@@ -79,7 +92,7 @@ def _imports(used: set[str]) -> Imports:
 
     return Imports(
         abc=those("Awaitable", "Mapping", "Sequence"),
-        typing=those("TYPE_CHECKING", "Any", "ClassVar", "Literal", "overload"),
+        typing=those("TYPE_CHECKING", "Any", "ClassVar", "Literal", "TypeAlias", "overload"),
         faces=those("HandlersBase", "SessionBase", "wire_params"),
         wire=those("UNSET", "UnsetType", "to_builtins"),
         errors=those("MethodNotFoundError"),
@@ -94,7 +107,7 @@ def _called(face: Face) -> Iterator[str]:
         yield "Any"
         for argument in call.arguments:
             yield from names_in(argument.type)
-            if not argument.required:
+            if argument.nullable and not argument.required:
                 yield from ("UNSET", "UnsetType")
         yield from names_in(call.answer)
 
@@ -105,4 +118,4 @@ def _handled(face: Face) -> Iterator[str]:
     calls: tuple[Call, ...] = (*face.requests, *face.notifications)
     for call in calls:
         yield "Exchange"
-        yield from names_in(f"{call.params} {call.result}")
+        yield from names_in(f"{call.params} {call.returned}")

@@ -11,13 +11,13 @@ import ast
 import json
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mcpgen import names, paths
 from mcpgen.errors import SchemaError, safe_text, shown
-from mcpgen.jsonvalues import Node
+from mcpgen.jsonvalues import Json, Node
 from mcpgen.literals import ascii_source, docstring, literal
 from mcpgen.plain import Check, Definition, Fixed, Normal, Range
 from mcpgen.texts import WIDTH, Doc
@@ -26,7 +26,12 @@ from mcpgen.unions import Variant
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _WHOLE = "AllDefinitions_"
 """What the module's own type would be called, which is not written; no definition has this name."""
-_OF_PACKAGE = {"Untagged": ".._wire", "Variant": ".._wire"}
+_OF_PACKAGE = {
+    "Struct": ".._struct",
+    "Untagged": ".._wire",
+    "Variant": ".._wire",
+    "always_sent": ".._wire",
+}
 
 
 def render(
@@ -34,6 +39,7 @@ def render(
     unions: Mapping[str, tuple[Variant, ...]],
     docs: Mapping[str, Doc],
     title: str,
+    lacking: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """The source of a module with every definition, not yet formatted by Black.
 
@@ -42,6 +48,7 @@ def render(
         unions: Those that need tests.
         docs: Documentation of every definition.
         title: The module's docstring.
+        lacking: Members by definition that other revisions of the package have; they are `None`.
 
     Raises:
         SchemaError: A definition cannot become what its name says.
@@ -49,14 +56,16 @@ def render(
     extra: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     aliases: dict[str, str] = {}
     definitions: dict[str, Node] = {}
+    lacking = lacking or {}
     for name, definition in normal.definitions.items():
         python = names.members(definition.properties)
-        definitions[name] = _input(definition)
+        definitions[name] = _input(definition, normal)
         aliases |= {f"{name}.{wire}": member for wire, member in python.items() if wire != member}
-        extra[name] = _extra(definition, python, docs[name], unions.get(name, ()))
+        extra[name] = _extra(definition, normal, docs[name], unions.get(name, ()))
+        extra[name]["lacking"] = lacking.get(name, ())
 
     def generated(chosen: Mapping[str, Node]) -> str:
-        return _generated(chosen, extra, aliases, _imports(normal, unions), title)
+        return _generated(chosen, extra, aliases, _imports(normal, unions, extra), title)
 
     try:
         source = generated(definitions)
@@ -172,34 +181,65 @@ def _templates() -> Path:
     return paths.templates_dir() / "models"
 
 
-def _input(definition: Definition) -> Node:
-    """A definition as it is handed over: its tag is left to the template, constants are given."""
+def _input(definition: Definition, normal: Normal) -> Node:
+    """A definition as datamodel-code-generator gets it.
+
+    Tag, constants and the default of optional members are left to the template, so all but the
+    members for which null is a value count as required; those that must be given come first.
+    """
     if not definition.is_object:
         return definition.node
     tag = definition.tag[0] if definition.tag else None
-    properties: dict[str, Node] = {}
-    for wire, node in definition.properties.items():
-        given = (
-            {"default": node["const"]} if "const" in node and wire in definition.required else {}
+    always, optional = _always_sent(definition), _optional(definition, normal)
+    properties = {
+        wire: {key: value for key, value in node.items() if key != "default"}
+        for wire, node in sorted(
+            definition.properties.items(),
+            key=lambda item: item[0] not in definition.required or item[0] in always,
         )
-        if wire != tag:
-            properties[wire] = {**node, **given}
+        if wire != tag
+    }
     required = [
         wire
-        for wire, node in properties.items()
-        if wire in definition.required or "default" in node
+        for wire in properties
+        if wire in definition.required or wire in always or wire in optional
     ]
     return {**definition.node, "properties": properties, "required": required}
 
 
+def _always_sent(definition: Definition) -> Mapping[str, Json]:
+    """Members that need not be given and are sent nevertheless, by wire name, with their value."""
+    return {
+        wire: node["default"] if "default" in node else node["const"]
+        for wire, node in definition.properties.items()
+        if "default" in node or ("const" in node and wire in definition.required)
+    }
+
+
+def _optional(definition: Definition, normal: Normal) -> list[str]:
+    """Members that are `None` where they are absent, by wire name."""
+    always = _always_sent(definition)
+    return [
+        wire
+        for wire, node in definition.properties.items()
+        if wire not in definition.required and wire not in always and not normal.allows_null(node)
+    ]
+
+
 def _extra(
     definition: Definition,
-    python: Mapping[str, str],
+    normal: Normal,
     doc: Doc,
     variants: tuple[Variant, ...],
 ) -> dict[str, Any]:
     """What the templates get to know about a definition beyond its schema."""
+    python = names.members(definition.properties)
     return {
+        "always_sent": {
+            python[wire]: {"wire": wire, "value": value}
+            for wire, value in _always_sent(definition).items()
+        },
+        "optional": {python[wire]: wire for wire in _optional(definition, normal)},
         "doc": doc.text,
         "members": {python[wire]: text for wire, text in doc.fields.items()},
         "tag": _tag(definition, python, doc),
@@ -245,13 +285,23 @@ def _tag(definition: Definition, python: Mapping[str, str], doc: Doc) -> Node | 
     return {"wire": wire, "value": value, "name": python[wire], "doc": doc.fields.get(wire, "")}
 
 
-def _imports(normal: Normal, unions: Mapping[str, tuple[Variant, ...]]) -> list[str]:
+def _imports(
+    normal: Normal,
+    unions: Mapping[str, tuple[Variant, ...]],
+    extra: Mapping[str, Mapping[str, Any]],
+) -> list[str]:
     """What only our templates write, so that nobody else imports it."""
-    found: list[str] = []
+    used: list[str] = []
     if unions:
-        found += ["package.Untagged", "package.Variant", "typing.TYPE_CHECKING"]
+        used += ["package.Untagged", "package.Variant"]
+    if unions or any(each["lacking"] for each in extra.values()):
+        used.append("typing.TYPE_CHECKING")
     if any(definition.tag for definition in normal.definitions.values()):
-        found += ["typing.ClassVar", "typing.Literal"]
-    if any(c.wire not in d.required for d in normal.definitions.values() for c in d.checks):
-        found += ["msgspec.UNSET"]
-    return found
+        used += ["typing.ClassVar", "typing.Literal"]
+    objects = [extra[name] for name, each in normal.definitions.items() if each.is_object]
+    tags = {each["tag"]["name"] for each in objects if each["tag"]}
+    if any(each["always_sent"].keys() - tags for each in objects):
+        used.append("package.always_sent")
+    if any(name != wire for each in objects for name, wire in each["optional"].items()):
+        used.append("msgspec.field")
+    return used

@@ -5,7 +5,7 @@ A property of a definition is then a reference, a scalar, a list, a map or anyth
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -122,6 +122,45 @@ class Normal:
     def named(self, name: str | None) -> Definition | None:
         """The definition under a name, through references; `None` for no name."""
         return None if name is None else self.resolve(reference(name))
+
+    def reachable(self, names: Iterable[str]) -> Iterator[Definition]:
+        """The definitions under some names, and those that they refer to, each once."""
+        pending, seen = list(names), set[str]()
+        while pending:
+            name = pending.pop()
+            if name not in seen:
+                seen.add(name)
+                yield self.definitions[name]
+                pending += _targets(self.definitions[name].node)
+
+    def allows_null(self, node: Node) -> bool:
+        """Whether null is a value that a node describes: then absence has to be told from it."""
+        pending, seen = [node], set[str]()
+        while pending:
+            node = pending.pop()
+            if "$ref" in node:
+                name = target(node)
+                if name not in seen:
+                    pending.append(self.definitions[name].node)
+                seen.add(name)
+            elif "anyOf" in node:
+                pending += node["anyOf"]
+            elif "const" in node or "enum" in node:
+                if None in node.get("enum", [node.get("const", "")]):
+                    return True
+            elif node.get("type", "null") == "null":
+                return True
+        return False
+
+
+def _targets(node: Node) -> Iterator[str]:
+    """The names that a node refers to."""
+    if "$ref" in node:
+        yield target(node)
+    below = (node.get("items"), node.get("additionalProperties"))
+    for child in (*node.get("properties", {}).values(), *node.get("anyOf", ()), *below):
+        if child:
+            yield from _targets(child)
 
 
 def target(node: Node) -> str:

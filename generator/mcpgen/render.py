@@ -44,7 +44,9 @@ def render_package(revisions: Sequence[RevisionSpec], package_name: str) -> dict
             for path, template in _templates(_PER_REVISION):
                 text = template.render(package=spec, revision=revision)
                 files[f"{revision.folder}/{path}"] = _formatted(text)
-            files[f"{revision.folder}/models.py"] = _formatted(_models(revision))
+            files[f"{revision.folder}/models.py"] = _formatted(
+                _models(revision, spec.merged.lacking.get(revision.name, {}))
+            )
     return dict(sorted(files.items()))
 
 
@@ -60,10 +62,10 @@ def _collector_paused() -> Generator[None]:
             gc.enable()
 
 
-def _models(revision: RevisionSpec) -> str:
+def _models(revision: RevisionSpec, lacking: Mapping[str, Sequence[str]]) -> str:
     parts = revision.models
     title = f"The messages of {revision.name}: a Struct for every object, under its name."
-    return models.render(parts.normal, parts.unions, parts.docs, title)
+    return models.render(parts.normal, parts.unions, parts.docs, title, lacking)
 
 
 def _root() -> Path:

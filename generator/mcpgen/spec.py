@@ -10,12 +10,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from mcpgen import faces, imports, methods, names, revision_facts, roles, schema, unions
+from mcpgen import faces, imports, merging, methods, names, revision_facts, roles, schema, unions
 from mcpgen.docs import Docs
 from mcpgen.faces import Faces
 from mcpgen.facts import Facts
 from mcpgen.imports import Imports
 from mcpgen.jsonvalues import Json, Node
+from mcpgen.merging import Merged
 from mcpgen.methods import Method, Methods, Role
 from mcpgen.normalize import normalize
 from mcpgen.plain import Definition, Normal
@@ -94,11 +95,13 @@ class ModelsSpec:
         normal: The definitions in plain form.
         unions: Tests for the unions that need some.
         docs: Documentation of every definition.
+        texts: What it is made from.
     """
 
     normal: Normal
     unions: Mapping[str, tuple[Variant, ...]]
     docs: Mapping[str, Doc]
+    texts: Texts
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,17 @@ class RevisionSpec:
         """What the module of the server face imports."""
         return imports.of_handlers_and_session(self.faces.client, self.faces.server)
 
+    @property
+    def has_unset(self) -> bool:
+        """Whether params or results have optional members for which null is a value."""
+        normal = self.models.normal
+        roots = {name for row in self.tables.all for name in (row.params, row.result) if name}
+        return any(
+            wire not in definition.required and "default" not in node and normal.allows_null(node)
+            for definition in normal.reachable(sorted(roots))
+            for wire, node in definition.properties.items()
+        )
+
 
 @dataclass(frozen=True)
 class Type:
@@ -164,12 +178,19 @@ class PackageSpec:
         revisions: Its revisions, oldest first.
         faces: Faces over all of them.
         types: All types, sorted by name.
+        merged: The types over all revisions; empty in a package of one.
     """
 
     name: str
     revisions: tuple[RevisionSpec, ...]
     faces: Faces
     types: tuple[Type, ...]
+    merged: Merged
+
+    @property
+    def has_unset(self) -> bool:
+        """Whether a revision tells an absent member from one that is null."""
+        return any(revision.has_unset for revision in self.revisions)
 
     @property
     def connect_imports(self) -> Imports:
@@ -185,6 +206,11 @@ class PackageSpec:
     def session_imports(self) -> Imports:
         """What the module of a server's session imports."""
         return imports.of_session(self.faces.server)
+
+    @property
+    def merged_imports(self) -> Imports:
+        """What the module of the merged types imports."""
+        return imports.of_merged(self.merged)
 
 
 def build(
@@ -222,7 +248,10 @@ def build(
         method_fact_rows=_method_fact_rows(facts, found),
         result_types=_result_types(facts),
         models=ModelsSpec(
-            normal, tests, {name: _doc(d, texts, tests) for name, d in normal.definitions.items()}
+            normal,
+            tests,
+            {name: _doc(d, texts, tests) for name, d in normal.definitions.items()},
+            texts,
         ),
     )
 
@@ -237,6 +266,9 @@ def package(revisions: Sequence[RevisionSpec], name: str) -> PackageSpec:
         faces=faces.merge({revision.name: revision.faces for revision in ordered}),
         types=tuple(
             Type(name, tuple(r.folder for r in ordered if name in r.types)) for name in types
+        ),
+        merged=merging.merge(
+            [merging.Source(r.name, r.models.normal, r.models.texts) for r in ordered]
         ),
     )
 

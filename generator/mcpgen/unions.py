@@ -14,7 +14,7 @@ from graphlib import TopologicalSorter
 from typing import Any, TypeAlias
 
 from mcpgen.errors import SchemaError, shown
-from mcpgen.jsonvalues import Json, is_array, is_object
+from mcpgen.jsonvalues import Json, Node, is_array, is_object
 from mcpgen.plain import OWN_DEFAULT, Definition, Normal, reference, target
 
 MAX_LEVELS = 64
@@ -100,6 +100,11 @@ def decide(normal: Normal, names: Sequence[str], pointer: str) -> tuple[Variant,
     if len(objects) < 2 or _have_tags(objects):
         return ()
     return _ordered(normal, _distinct(objects), pointer)
+
+
+def holds_object(normal: Normal, node: Node) -> bool:
+    """Whether a reference leads to an object, or to a union with one."""
+    return bool(_objects(normal, target(node)))
 
 
 def member_names(normal: Normal, definition: Definition) -> tuple[str, ...]:

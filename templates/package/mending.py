@@ -33,8 +33,6 @@ def mend_result(members: dict[str, Any]) -> bool:
     if is_object(capabilities):
         members["capabilities"] = readable(capabilities)
     before = len(members)
-    if members.get("nextCursor", "") is None:
-        del members["nextCursor"]
     ttl = members.get(TTL, 0)
     if isinstance(ttl, bool) or not isinstance(ttl, int) or ttl < 0:
         del members[TTL]

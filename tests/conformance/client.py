@@ -14,7 +14,7 @@ from typing import Any
 
 import anyio
 
-from mcp_protocol import UNSET, Client, ClientHandlers, Exchange, connect
+from mcp_protocol import Client, ClientHandlers, Exchange, connect
 
 URL = sys.argv[-1]
 SCENARIO = os.environ["MCP_CONFORMANCE_SCENARIO"]
@@ -32,8 +32,8 @@ class Person(ClientHandlers):
         """Accepts the form: fields with a default keep it, of the others a switch is turned on."""
         fields: dict[str, Any] = {}
         for name, field in params.requested_schema.properties.items():
-            default = getattr(field, "default", UNSET)
-            if default is not UNSET:
+            default = getattr(field, "default", None)
+            if default is not None:
                 fields[name] = default
             elif field.type == "boolean":
                 fields[name] = True

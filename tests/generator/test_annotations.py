@@ -31,7 +31,7 @@ def test_a_property_has_the_type_that_its_model_has(node: Any, expected: str) ->
 
 def test_texts_in_a_type_are_no_part_of_it() -> None:
     hostile = annotation({"enum": ["a | b", "]", "[", "'\" | \\", "models.Tool"]})
-    assert union([hostile, f"{hostile} | None", "str"]) == f"{hostile} | None | str"
+    assert union([hostile, f"{hostile} | None", "str"]) == f"{hostile} | str | None"
     assert names_in(f"{hostile} | models.Tool | Sequence[Any]") == [
         "Literal",
         "models",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from generator.schemas import COUNT, OPEN, TEXT, any_of, const, facts_of, normal_of, obj
+from generator.schemas import COUNT, OPEN, TEXT, any_of, const, facts_of, normal_of, obj, ref
 from mcpgen import faces, imports, methods
 from mcpgen.docs import Docs
 from mcpgen.faces import Call, Faces
@@ -62,6 +62,27 @@ def test_params_become_arguments_those_that_must_be_given_first() -> None:
     assert (call.params, call.answer) == ("models.AskRequestParams", "models.AskResult")
 
 
+def test_an_argument_for_which_null_is_a_value_says_so() -> None:
+    kinds: dict[str, Any] = {
+        "text": TEXT,
+        "anything": {},
+        "named": ref("Anything"),
+        "maybe": {"type": ["string", "null"]},
+        "one": {"enum": ["a", None]},
+        "either": any_of("Text", "Nothing"),
+    }
+    call = only(
+        asking(
+            obj(**kinds),
+            Anything=any_of("Text", "Anything"),
+            Text=TEXT,
+            Nothing={"type": "null"},
+        )
+    )
+    nullable = {argument.name: argument.nullable for argument in call.arguments}
+    assert nullable == {**dict.fromkeys(kinds, True), "text": False}
+
+
 def test_an_argument_gives_way_to_what_every_coroutine_has() -> None:
     (argument,) = only(asking(obj("timeout", timeout=COUNT))).arguments
     assert (argument.name, argument.field) == ("timeout_", "timeout")
@@ -81,7 +102,21 @@ def test_params_of_several_kinds_stay_whole() -> None:
     params = any_of("A", "B")
     call = only(asking(params, A=obj("a", a=TEXT), B=obj("b", b=TEXT)))
     assert call.whole
-    assert shown(call) == [("params", "models.AskRequestParams", True)]
+    assert shown(call) == [("params", "models.AskRequestParams | Mapping[str, Any]", True)]
+
+
+def test_an_object_may_be_given_as_a_wire_object_and_nothing_else_may() -> None:
+    many = {"type": "array", "items": ref("A")}
+    params = obj("a b c d", a=ref("A"), b=ref("Either"), c=many, d=ref("Word"))
+    parts = {"A": obj("a", a=TEXT), "B": obj("b", b=TEXT), "Word": {"enum": ["x", "y"]}}
+    call = only(asking(params, **parts, Either=any_of("A", "B")))
+    assert shown(call) == [
+        ("a", "models.A | Mapping[str, Any]", True),
+        ("b", "models.Either | Mapping[str, Any]", True),
+        ("c", "Sequence[models.A | Mapping[str, Any]]", True),
+        ("d", "models.Word", True),
+    ]
+    assert call.returned == "models.AskResult | Mapping[str, Any]"
 
 
 def test_a_handler_gets_none_where_params_may_be_absent() -> None:

@@ -32,7 +32,9 @@ def test_a_session_that_says_nothing_imports_only_its_base() -> None:
 
 
 def test_names_come_in_the_order_of_import_sorters() -> None:
-    optional = Argument("kind", "kind", "Literal['a'] | Sequence[Mapping[str, Any]]", False, "")
+    optional = Argument(
+        "kind", "kind", "Literal['a'] | Sequence[Mapping[str, Any]]", False, True, ""
+    )
     found = imports.of_session(Face((call(optional),), ()))
     assert found.abc == "Mapping, Sequence"
     assert found.typing == "TYPE_CHECKING, Any, Literal"

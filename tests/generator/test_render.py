@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import black
@@ -75,6 +76,26 @@ def test_the_garbage_collector_is_left_as_it_was() -> None:
         before = gc.isenabled()
         render.render_package([tiny_spec()], "tiny")
         assert gc.isenabled() is before
+
+
+def test_types_of_several_revisions_are_merged_and_load_none_of_them(tmp_path: Path) -> None:
+    later = replace(tiny_spec(), name="2031-01-01", folder=folder("2031-01-01"))
+    files = render.render_package([tiny_spec(), later], "tiny")
+    for path, text in files.items():
+        target = tmp_path / "tiny" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    code = (
+        "import sys, tiny.models\n"
+        "assert not [name for name in sys.modules if '.r203' in name]\n"
+        "note = tiny.models.TextNote(text='a')\n"
+        "assert type(note).__module__ == 'tiny.r2031_01_01.models'\n"
+        "assert isinstance(note, tiny.models.TextNote)\n"
+        "assert 'tiny.r2030_01_01.models' not in sys.modules\n"
+        "from tiny.r2030_01_01.models import TextNote\n"
+        "assert isinstance(TextNote(text='a'), tiny.models.TextNote)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
 
 
 def test_the_package_imports_and_loads_no_revision_by_that(tmp_path: Path) -> None:

@@ -58,6 +58,16 @@ def test_only_revisions_with_requests_of_the_server_let_it_send_some(
         assert bool(revision.tables.server_requests) is (revision.lifecycle == "HANDSHAKE")
 
 
+def test_only_where_a_json_value_may_be_absent_has_a_package_two_kinds_of_nothing(
+    specs: list[RevisionSpec],
+) -> None:
+    newest, *others = specs
+    assert newest.has_unset  # structuredContent
+    assert not any(revision.has_unset for revision in others)
+    assert spec.package(specs, "pkg").has_unset
+    assert not spec.package(others, "pkg").has_unset
+
+
 def test_values_of_the_result_type_come_from_the_defaults(specs: list[RevisionSpec]) -> None:
     assert specs[0].result_types == ("complete", "input_required")
     assert specs[-1].result_types == ()

@@ -12,7 +12,8 @@ from house.sources import TEMPLATES, shown, text_of
 
 NAMES = {
     *("argument.name", "argument.type"),
-    *("call.answer", "call.item", "call.params", "call.python_name", "call.result"),
+    *("alias.name", "alias.type", "class.name", "member.default", "member.name", "member.type"),
+    *("call.answer", "call.item", "call.params", "call.python_name", "call.returned"),
     *("class_name", "base_class", "check.name", "tag.name", "variant.type"),
     *("field.annotated or field.type_hint", "field.field", "field.name", "field.type_hint"),
     *("field.represented_default", "fields[0].type_hint"),
@@ -27,6 +28,7 @@ NAMES = {
 
 DOCSTRINGS = {
     *("call.doc", "call.handler_doc", "call.page_doc", "doc", "members[field.name]", "tag.doc"),
+    *("alias.doc", "class.doc", "member.doc"),
 }
 """Expressions for docstrings, quotes included, as `mcpgen.texts.docstring` makes them."""
 

@@ -12,7 +12,7 @@ import pytest
 from interop.hearing import Heard
 from interop.processes import HERE, NPM, serving
 from interop.revisions import HANDSHAKE
-from mcp_protocol import UNSET, ClientHandlers, Exchange, RemoteError, connect
+from mcp_protocol import ClientHandlers, Exchange, RemoteError, connect
 
 pytestmark = pytest.mark.interop
 
@@ -53,7 +53,7 @@ class Person(ClientHandlers):
 
 
 def has_default(field: Any) -> bool:
-    return getattr(field, "default", UNSET) is not UNSET
+    return getattr(field, "default", None) is not None
 
 
 @pytest.fixture(scope="module")

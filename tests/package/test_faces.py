@@ -134,11 +134,3 @@ async def test_a_client_without_a_handler_is_not_asked() -> None:
     async with connect(asker(), revision=ASKING[0]) as client:
         with pytest.raises(RemoteError, match="needs the capability sampling"):
             await client.call_tool("ask")
-
-
-def test_a_type_of_the_package_is_that_of_any_revision() -> None:
-    models: Any = importlib.import_module("mcp_protocol.models")
-    for revision in ALL:
-        own = module(revision, "models")
-        assert isinstance(own.TextContent(text="a"), models.TextContent)
-        assert not isinstance(own.ImageContent(data="", mime_type=""), models.TextContent)

@@ -6,7 +6,6 @@ import logging
 from types import SimpleNamespace
 from typing import Any
 
-import msgspec
 import pytest
 
 from mcp_protocol import Server, forms
@@ -153,7 +152,7 @@ def test_a_tool_that_is_left_out_is_named_in_short(caplog: pytest.LogCaptureFixt
 async def test_a_result_that_breaks_a_promise_is_named_in_short() -> None:
     outputs = OutputSchemas()
     outputs.listed([tool(LONG, output_schema={"type": "object", "required": [LONG]})])
-    result = SimpleNamespace(structured_content={}, is_error=msgspec.UNSET)
+    result = SimpleNamespace(structured_content={}, is_error=None)
     with pytest.raises(RemoteProtocolError) as info:
         await outputs.check(LONG, result)
     assert is_shown_safely(str(info.value))

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mcp_protocol._wire import UNSET, convert
+from mcp_protocol._wire import convert
 from mcp_protocol.client_side.icons import safe_icons
 from mcp_protocol.toolkit.content import Icon
 from mcp_protocol.toolkit.server import Server
@@ -73,7 +73,7 @@ async def test_icons_come_through_as_they_were_given_on_whatever_has_them(revisi
             assert msgspec.to_builtins(listed[0].icons) == ON_THE_WIRE
             assert all(type(icon) is model(revision) for icon in listed[0].icons)
         (bare,) = (await client.list_tools())[1].icons
-        assert (bare.mime_type, bare.sizes, bare.theme) == (UNSET, UNSET, UNSET)
+        assert (bare.mime_type, bare.sizes, bare.theme) == (None, None, None)
 
 
 @pytest.mark.requirement("icons.shape")
@@ -86,7 +86,6 @@ async def test_icons_come_through_as_they_were_given_on_whatever_has_them(revisi
         {"src": "https://a.example", "sizes": "48x48"},
         {"src": "https://a.example", "sizes": [48]},
         {"src": "https://a.example", "theme": "blue"},
-        {"src": "https://a.example", "mimeType": None},
         "https://a.example",
     ],
     ids=repr,
@@ -147,4 +146,4 @@ def test_icons_can_be_kept_to_those_of_the_servers_own_origin() -> None:
 
 
 def test_what_has_no_icons_has_none_to_show() -> None:
-    assert safe_icons(UNSET) == safe_icons(None) == safe_icons([]) == []
+    assert safe_icons(None) == safe_icons([]) == []

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from mcp_protocol import choose_model
-from mcp_protocol._wire import UNSET
 from mcp_protocol.client import ClientHandlers
 from mcp_protocol.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 from mcp_protocol.exchange import Exchange
@@ -240,7 +239,7 @@ async def test_what_is_left_out_means_what_the_revision_says(revision: str, choi
     await questioned(revision, ASK, PLAIN, model)
     with_choice, without = model.asked
     assert (with_choice.include_context, with_choice.tool_choice.mode) == ("none", "auto")
-    assert (without.include_context, without.tool_choice) == ("none", UNSET)
+    assert (without.include_context, without.tool_choice) == ("none", None)
 
 
 @pytest.mark.requirement("sampling.error-user-rejected", "sampling.no-error-replay-2026")

@@ -202,6 +202,14 @@ async def test_null_is_a_value_and_not_the_absence_of_one(revision: str) -> None
 
 
 @pytest.mark.requirement("content.structured-null-distinct")
+@pytest.mark.parametrize("revision", [name for name in VALIDATING if name not in ANY_JSON])
+async def test_null_is_no_value_where_only_objects_may_be_structured(revision: str) -> None:
+    async with scripted(revision, giving(None), listing(COUNT), giving(None)) as (client, _):
+        assert (await client.call_tool("count")).structured_content is None
+        await client.list_tools()
+        assert "expected a value" in await refusal(client)
+
+
 @any_json
 @pytest.mark.parametrize("value", [0, 1.5, False, "", [], [None], {}, {"a": None}], ids=str)
 async def test_any_json_may_be_structured(revision: str, value: Any) -> None:
@@ -212,7 +220,7 @@ async def test_any_json_may_be_structured(revision: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("revision", [name for name in VALIDATING if name not in ANY_JSON])
-@pytest.mark.parametrize("value", [None, 0, "text", []], ids=str)
+@pytest.mark.parametrize("value", [0, "text", []], ids=str)
 async def test_where_only_objects_may_be_structured_other_values_fail_the_call(
     revision: str, value: Any
 ) -> None:

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.typing
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SNIPPETS = sorted((HERE / "snippets").glob("*.py"))
+EXAMPLE = re.compile(r"^<!-- example: (\S+) -->\n```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 EXPECTED = re.compile(r"#\s*expect:\s*error$")
 MYPY_ERROR = re.compile(r"^(?P<file>[^:]+):(?P<line>\d+): error: ")
 
@@ -68,6 +69,17 @@ def pyright_errors() -> Errors:
     return found
 
 
+def readme_examples(folder: Path) -> int:
+    """Write the README's files into a folder, for the package of all revisions; how many."""
+    examples = EXAMPLE.findall((ROOT / "README.md").read_text("utf-8"))
+    for name, text in examples:
+        (folder / name).write_text(text.replace("from pkg", "from mcp_protocol"), "utf-8")
+    settings = json.loads((HERE / "pyrightconfig.json").read_text("utf-8"))
+    paths = {"include": ["."], "extraPaths": [str(ROOT / "generated")]}
+    (folder / "pyrightconfig.json").write_text(json.dumps({**settings, **paths}), "utf-8")
+    return len(examples)
+
+
 def expected_lines(snippet: Path) -> set[int]:
     """Numbers of the lines that are wrong on purpose."""
     lines = snippet.read_text("utf-8").splitlines()
@@ -83,6 +95,20 @@ def test_a_checker_finds_the_wrong_lines_and_no_others(snippet: Path, errors: ob
     expected = expected_lines(snippet)
     assert {line: texts for line, texts in found.items() if line not in expected} == {}
     assert expected - found.keys() == set()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "checker", [("mypy",), ("pyright", "--pythonpath", sys.executable, "-p")], ids=lambda c: c[0]
+)
+def test_the_readme_passes_with_the_package_of_all_revisions(
+    tmp_path: Path, checker: tuple[str, ...]
+) -> None:
+    assert readme_examples(tmp_path) > 1
+    done = subprocess.run(
+        [sys.executable, "-m", *checker, str(tmp_path)], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout
 
 
 def test_there_are_snippets_that_are_right_and_some_that_are_wrong() -> None:

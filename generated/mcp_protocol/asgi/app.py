@@ -103,7 +103,7 @@ class Application:
         await self._life().close_streams()
 
     async def drain(self) -> None:
-        """Begin to end: close streams, let calls finish for `drain` seconds, then end the others."""
+        """End: close streams, let calls finish for `drain` seconds, then end the others."""
         await self._life().drain()
 
     async def end(self) -> None:

@@ -12,8 +12,6 @@ from collections.abc import Iterable
 from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
 
-from .._wire import UnsetType
-
 _PORTS = {"https": 443, "http": 80}
 _IMAGE = "data:image/"
 
@@ -30,16 +28,14 @@ class HasSource(Protocol):
 AnyIcon = TypeVar("AnyIcon", bound=HasSource)
 
 
-def safe_icons(
-    icons: Iterable[AnyIcon] | UnsetType | None, server: str | None = None
-) -> list[AnyIcon]:
+def safe_icons(icons: Iterable[AnyIcon] | None, server: str | None = None) -> list[AnyIcon]:
     """The icons that may be shown: images in `data:` URIs, and those under `https:` URLs.
 
     Args:
         icons: The icons of a tool, of a resource and so on; they may be absent.
         server: URL of the server, to keep only what is `data:` or has the same origin.
     """
-    if icons is None or isinstance(icons, UnsetType):
+    if icons is None:
         return []
     return [icon for icon in icons if _is_safe(icon.src, server)]
 

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Raw
 
 from .._faces import typed_params
-from .._wire import UNREADABLE, UNSET, to_builtins
+from .._wire import UNREADABLE, to_builtins
 from ..core.lifecycle import Session, declared
 from ..core.subscriptions import RESOURCE_UPDATED
 from ..errors import (
@@ -197,7 +197,7 @@ class Requests:
         timeout: float | None,
         on_progress: OnProgress | None,
     ) -> Awaitable[Any]:
-        """Get the result of a request whose params are given by Python names, UNSET for none.
+        """Get the result of a request whose params are given by Python names, `None` for none.
 
         Where a server may ask for input first, it gets what it asks, until it gives its result. A
         tool's structured result is held against the schema that the server listed for it.
@@ -235,12 +235,12 @@ class Requests:
         """The items of all pages, within bounds: a server may name a next page for ever."""
         listed: list[Any] = []
         cursors: set[int] = set()  # their hashes: a cursor may be long
-        cursor: Any = UNSET
+        cursor: str | None = None
         while True:
             result = await self._get(ask, self._params(ask.name, {**fields, "cursor": cursor}))
             listed += getattr(result, items)
             cursor = result.next_cursor
-            if cursor is UNSET:
+            if cursor is None:
                 return listed
             if hash(cursor) in cursors:
                 raise RemoteProtocolError(
@@ -375,13 +375,13 @@ class Requests:
     async def _retry(self, name: str, params: Any, result: Any) -> dict[str, Any]:
         """The params of a request once more, with what its result asked for."""
         again: dict[str, Any] = to_builtins(params)
-        if result.input_requests is UNSET and result.request_state is UNSET:
+        if result.input_requests is None and result.request_state is None:
             raise RemoteProtocolError(f"{name}: the server asked for input, but not for what")
-        if result.input_requests is not UNSET:
+        if result.input_requests is not None:
             again["inputResponses"] = {
                 key: await self._input(name, asked) for key, asked in result.input_requests.items()
             }
-        if result.request_state is not UNSET:
+        if result.request_state is not None:
             again["requestState"] = result.request_state
         return again
 
@@ -394,11 +394,10 @@ class Requests:
             raise RemoteProtocolError(
                 f"{name}: the server asked for {method.name}, but this client has no {path}"
             )
-        params = getattr(asked, "params", UNSET)
         exchange = Exchange(
             self._peer,
             method,
-            None if params is UNSET else params,
+            getattr(asked, "params", None),
             None,
             {},
             session.revision,

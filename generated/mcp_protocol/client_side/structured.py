@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
+
+import msgspec
 
 from .._wire import UNSET
 from ..errors import MissingExtraError, RemoteProtocolError
@@ -24,6 +27,8 @@ from ..json_schema import (
     validator_in_time,
 )
 from ..marks import KEPT_TOOLS, drop_oldest
+
+_MISSING = "expected a value, since the tool has an output schema, got nothing"
 
 _logger = logging.getLogger(__name__)
 
@@ -44,8 +49,8 @@ class OutputSchemas:
     def listed(self, tools: Iterable[Any]) -> None:
         """Take note of tools, typed ones of any revision."""
         for tool in tools:
-            schema = getattr(tool, "output_schema", UNSET)
-            if schema is UNSET:
+            schema = getattr(tool, "output_schema", None)
+            if schema is None:
                 self._schemas.pop(tool.name, None)
                 self._complaints.pop(tool.name, None)
                 continue
@@ -86,15 +91,15 @@ class OutputSchemas:
             deadline = Deadline.after(self.seconds, "Timeouts.validation")
         else:
             deadline = Deadline.after(seconds, "the call's own timeout")
-        wrong = await self._wrong(tool, schema, result.structured_content, deadline)
+        wrong: str | None = _MISSING
+        if has_structured_content(result):
+            wrong = await self._wrong(tool, schema, result.structured_content, deadline)
         if wrong is not None:
             raise RemoteProtocolError(f"tools/call {safe_repr(tool)}: structuredContent: {wrong}")
 
     async def _wrong(
         self, tool: str, schema: JsonSchema, value: Any, deadline: Deadline
     ) -> str | None:
-        if value is UNSET:
-            return "expected a value, since the tool has an output schema, got nothing"
         complaint = self._complaints.get(tool)
         if complaint is None and self._can_check:
             try:
@@ -107,6 +112,18 @@ class OutputSchemas:
             except ValueError as error:
                 return f"the tool's output schema is {error}"
         return None if complaint is None else await complaint_in_time(complaint, value, deadline)
+
+
+def has_structured_content(result: Any) -> bool:
+    """Whether a typed result has a structured value, which may be null in some revisions."""
+    value = result.structured_content
+    return value is not UNSET and (value is not None or _may_be_null(result.__class__))
+
+
+@cache
+def _may_be_null(kind: Any) -> bool:
+    fields = msgspec.structs.fields(kind)
+    return any(f.name == "structured_content" and f.default is not None for f in fields)
 
 
 def _same(one: JsonSchema, other: JsonSchema) -> bool:

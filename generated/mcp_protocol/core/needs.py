@@ -59,7 +59,7 @@ def _elicitation(params: Mapping[str, Any], capabilities: Mapping[str, Any]) -> 
     if mode not in (_FORM, _URL):
         return None  # no mode at all: what the params are read as says so
     named = capabilities.get(_ELICITATION)
-    if mode == _FORM and is_object(named) and _URL not in named:
+    if mode == _FORM and is_object(named) and named.get(_URL) is None:
         return None
     return _lacking(capabilities, (_ELICITATION, mode))
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from msgspec import UNSET
-
 from ..channel import RequestId
 from ..errors import InvalidParamsError
 from ..facts import Method, Revision
@@ -63,8 +61,7 @@ def check_room(
     elif method.name == revision.facts.behaviour.listen:
         if len(streams) >= STREAMS:
             raise InvalidParamsError(f"expected at most {STREAMS} subscription streams at once")
-        wanted = params.notifications.resource_subscriptions
-        uris = [*streams.uris(), *(() if wanted is UNSET else set(wanted))]
+        uris = [*streams.uris(), *set(params.notifications.resource_subscriptions or ())]
     else:
         return
     if len(uris) > RESOURCES or sum(map(len, uris)) > URI_CHARACTERS:

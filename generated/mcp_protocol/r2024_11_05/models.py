@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, UnsetType, field
 
+from .._struct import Struct
 from .._wire import Untagged, Variant
 
 
@@ -15,7 +16,7 @@ class Annotated(Struct, kw_only=True, frozen=True):
     Source: server/resources.
     """
 
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
 
 
@@ -25,13 +26,16 @@ class Annotations(Struct, kw_only=True, frozen=True):
     Source: server/resources.
     """
 
-    audience: list[Role] | UnsetType = UNSET
+    audience: list[Role] | None = None
     """For whom the object is: `user`, `assistant` or both; absent means unspecified."""
-    priority: int | float | UnsetType = UNSET
+    priority: int | float | None = None
     """Importance from 0 (optional) to 1 (indispensable)."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        last_modified = None
+
     def __post_init__(self) -> None:
-        if self.priority is not UNSET and not 0 <= self.priority <= 1:
+        if self.priority is not None and not 0 <= self.priority <= 1:
             raise ValueError("priority: expected 0 to 1, got " + str(self.priority))
 
 
@@ -45,8 +49,11 @@ class BlobResourceContents(Struct, kw_only=True, frozen=True):
     """The bytes in base64."""
     uri: str
     """Address of the (sub-)resource that this is."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type; absent means unknown."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class CallToolRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="tools/call"):
@@ -60,6 +67,10 @@ class CallToolRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag
     params: CallToolRequestParams
     """Which tool, and its arguments."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
+
 
 class CallToolRequestParams(Struct, kw_only=True, frozen=True):
     """Params of `tools/call`.
@@ -69,8 +80,14 @@ class CallToolRequestParams(Struct, kw_only=True, frozen=True):
 
     name: str
     """Name of the tool, as listed."""
-    arguments: dict[str, Any] | UnsetType = UNSET
+    arguments: dict[str, Any] | None = None
     """Arguments as the tool's `inputSchema` wants them; absent means none."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+        input_responses = None
+        request_state = None
+        task = None
 
 
 class CallToolResult(Struct, kw_only=True, frozen=True):
@@ -81,11 +98,15 @@ class CallToolResult(Struct, kw_only=True, frozen=True):
 
     content: list[ContentBlock]
     """The output for a model, piece by piece."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    is_error: bool | UnsetType = field(name="isError", default=UNSET)
+    is_error: bool | None = field(name="isError", default=None)
     """The tool itself failed and `content` says how, so that a model can react; absent means false.
     """
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        result_type = None
+        structured_content = None
 
 
 class CancelledNotification(
@@ -101,6 +122,9 @@ class CancelledNotification(
     params: CancelledNotificationParams
     """Which request, and why."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
+
 
 class CancelledNotificationParams(Struct, kw_only=True, frozen=True):
     """Params of `notifications/cancelled`.
@@ -110,8 +134,11 @@ class CancelledNotificationParams(Struct, kw_only=True, frozen=True):
 
     request_id: RequestId = field(name="requestId")
     """Id of a request that the sender issued earlier and that is presumably still open."""
-    reason: str | UnsetType = UNSET
+    reason: str | None = None
     """Why, for logs or people."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class ClientCapabilities(Struct, kw_only=True, frozen=True):
@@ -121,12 +148,17 @@ class ClientCapabilities(Struct, kw_only=True, frozen=True):
     Source: basic/lifecycle.
     """
 
-    experimental: dict[str, dict[str, Any]] | UnsetType = UNSET
+    experimental: dict[str, dict[str, Any]] | None = None
     """Non-standard features, by name, each with settings of its own."""
-    roots: ClientCapabilitiesRoots | UnsetType = UNSET
+    roots: ClientCapabilitiesRoots | None = None
     """The client lists its roots on request."""
-    sampling: dict[str, Any] | UnsetType = UNSET
+    sampling: dict[str, Any] | None = None
     """The client runs a model for the server."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        elicitation = None
+        extensions = None
+        tasks = None
 
 
 class ClientCapabilitiesRoots(Struct, kw_only=True, frozen=True):
@@ -135,7 +167,7 @@ class ClientCapabilitiesRoots(Struct, kw_only=True, frozen=True):
     Source: client/roots.
     """
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | None = field(name="listChanged", default=None)
     """The client announces changes of its roots; absent means false."""
 
 
@@ -151,6 +183,10 @@ class CompleteRequest(
     params: CompleteRequestParams
     """What is being completed."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
+
 
 class CompleteRequestParams(Struct, kw_only=True, frozen=True):
     """Params of `completion/complete`.
@@ -162,6 +198,10 @@ class CompleteRequestParams(Struct, kw_only=True, frozen=True):
     """The argument and what was typed so far."""
     ref: CompleteRequestParamsRef
     """The prompt or template to which the argument belongs."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+        context = None
 
 
 class CompleteRequestParamsArgument(Struct, kw_only=True, frozen=True):
@@ -184,8 +224,11 @@ class CompleteResult(Struct, kw_only=True, frozen=True):
 
     completion: CompleteResultCompletion
     """The suggestions."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        result_type = None
 
 
 class CompleteResultCompletion(Struct, kw_only=True, frozen=True):
@@ -196,9 +239,9 @@ class CompleteResultCompletion(Struct, kw_only=True, frozen=True):
 
     values: list[str]
     """Suggestions, best first; at most 100."""
-    has_more: bool | UnsetType = field(name="hasMore", default=UNSET)
+    has_more: bool | None = field(name="hasMore", default=None)
     """More matches exist than were sent; absent means unspecified."""
-    total: int | UnsetType = UNSET
+    total: int | None = None
     """Count of all matches, sent or not; absent means unknown."""
 
 
@@ -215,6 +258,10 @@ class CreateMessageRequest(
     params: CreateMessageRequestParams
     """The conversation and how to continue it."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
+
 
 class CreateMessageRequestParams(Struct, kw_only=True, frozen=True):
     """Params of `sampling/createMessage`.
@@ -226,20 +273,26 @@ class CreateMessageRequestParams(Struct, kw_only=True, frozen=True):
     """Most tokens to generate; the client may stop sooner."""
     messages: list[SamplingMessage]
     """The conversation so far, oldest first."""
-    include_context: Literal["allServers", "none", "thisServer"] | UnsetType = field(
-        name="includeContext", default=UNSET
+    include_context: Literal["allServers", "none", "thisServer"] | None = field(
+        name="includeContext", default=None
     )
     """Whose context to add: `none`, `thisServer` or `allServers`; the client may disregard it."""
-    metadata: dict[str, Any] | UnsetType = UNSET
+    metadata: dict[str, Any] | None = None
     """Parameters for the model's provider, in its own format."""
-    model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
+    model_preferences: ModelPreferences | None = field(name="modelPreferences", default=None)
     """Which model would suit; advice only."""
-    stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
+    stop_sequences: list[str] | None = field(name="stopSequences", default=None)
     """Texts at which generation ends."""
-    system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
+    system_prompt: str | None = field(name="systemPrompt", default=None)
     """Instructions for the model; the client may change or drop them."""
-    temperature: int | float | UnsetType = UNSET
+    temperature: int | float | None = None
     """Randomness of the model, on the scale of its provider; absent leaves it to the client."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        tool_choice = None
+        tools = None
+        meta = None
+        task = None
 
 
 class CreateMessageResult(Struct, kw_only=True, frozen=True):
@@ -254,9 +307,9 @@ class CreateMessageResult(Struct, kw_only=True, frozen=True):
     """Name of the model that was run."""
     role: Role
     """Who speaks, as a rule `assistant`."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    stop_reason: str | UnsetType = field(name="stopReason", default=UNSET)
+    stop_reason: str | None = field(name="stopReason", default=None)
     """Why generation ended: `endTurn`, `stopSequence`, `maxTokens` or a word of the provider;
     absent means unknown.
     """
@@ -279,8 +332,11 @@ class EmbeddedResource(Struct, kw_only=True, frozen=True, tag_field="type", tag=
     """Always `resource`."""
     resource: EmbeddedResourceResource
     """The contents, as text or as bytes."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class Error(Struct, kw_only=True, frozen=True):
@@ -308,6 +364,10 @@ class GetPromptRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
     params: GetPromptRequestParams
     """Which prompt, and its arguments."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
+
 
 class GetPromptRequestParams(Struct, kw_only=True, frozen=True):
     """Params of `prompts/get`.
@@ -317,8 +377,13 @@ class GetPromptRequestParams(Struct, kw_only=True, frozen=True):
 
     name: str
     """Name of the prompt, as listed."""
-    arguments: dict[str, str] | UnsetType = UNSET
+    arguments: dict[str, str] | None = None
     """Values for the arguments, all strings; absent means none."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+        input_responses = None
+        request_state = None
 
 
 class GetPromptResult(Struct, kw_only=True, frozen=True):
@@ -329,10 +394,13 @@ class GetPromptResult(Struct, kw_only=True, frozen=True):
 
     messages: list[PromptMessage]
     """The messages, in order; untrusted input to a model."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the prompt is for."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        result_type = None
 
 
 class ImageContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="image"):
@@ -347,8 +415,11 @@ class ImageContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="ima
     """The bytes of the picture in base64."""
     mime_type: str = field(name="mimeType")
     """Media type, e.g. `image/png`; not every model takes every type."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class Implementation(Struct, kw_only=True, frozen=True):
@@ -362,6 +433,12 @@ class Implementation(Struct, kw_only=True, frozen=True):
     version: str
     """Version of the software, in no prescribed format."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        description = None
+        icons = None
+        title = None
+        website_url = None
+
 
 class InitializeRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="initialize"):
     """First request of a client: it proposes a revision and says what the client can do.
@@ -372,6 +449,10 @@ class InitializeRequest(Struct, kw_only=True, frozen=True, tag_field="method", t
     method: ClassVar[Literal["initialize"]] = "initialize"
     params: InitializeRequestParams
     """Proposed revision, capabilities and identity of the client."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 class InitializeRequestParams(Struct, kw_only=True, frozen=True):
@@ -387,6 +468,9 @@ class InitializeRequestParams(Struct, kw_only=True, frozen=True):
     protocol_version: str = field(name="protocolVersion")
     """Newest revision that the client speaks; it may speak others."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+
 
 class InitializeResult(Struct, kw_only=True, frozen=True):
     """The server's side of the handshake: the agreed revision and what the server can do.
@@ -400,9 +484,9 @@ class InitializeResult(Struct, kw_only=True, frozen=True):
     """Revision the server chose; a client that cannot speak it disconnects."""
     server_info: Implementation = field(name="serverInfo")
     """What software the server runs."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    instructions: str | UnsetType = UNSET
+    instructions: str | None = None
     """Advice on using this server, meant for a model's prompt; untrusted text."""
 
 
@@ -415,8 +499,11 @@ class InitializedNotification(
     """
 
     method: ClassVar[Literal["notifications/initialized"]] = "notifications/initialized"
-    params: NotificationParams | UnsetType = UNSET
+    params: NotificationParams | None = None
     """Metadata only."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
 
 
 class JSONRPCError(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
@@ -439,7 +526,7 @@ class JSONRPCNotification(Struct, kw_only=True, frozen=True, tag_field="jsonrpc"
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     method: str
-    params: dict[str, Any] | UnsetType = UNSET
+    params: dict[str, Any] | None = None
     """Arguments of the notification, by name; absent means none."""
 
 
@@ -452,7 +539,7 @@ class JSONRPCRequest(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
     method: str
-    params: dict[str, Any] | UnsetType = UNSET
+    params: dict[str, Any] | None = None
     """Arguments of the method, always by name; absent means none."""
 
 
@@ -494,8 +581,12 @@ class ListPromptsRequest(Struct, kw_only=True, frozen=True, tag_field="method", 
     """
 
     method: ClassVar[Literal["prompts/list"]] = "prompts/list"
-    params: PaginatedRequestParams | UnsetType = UNSET
+    params: PaginatedRequestParams | None = None
     """Where the page starts."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 class ListPromptsResult(Struct, kw_only=True, frozen=True):
@@ -506,10 +597,15 @@ class ListPromptsResult(Struct, kw_only=True, frozen=True):
 
     prompts: list[Prompt]
     """The prompts on this page."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        cache_scope = None
+        result_type = None
+        ttl_ms = None
 
 
 class ListResourceTemplatesRequest(
@@ -521,8 +617,12 @@ class ListResourceTemplatesRequest(
     """
 
     method: ClassVar[Literal["resources/templates/list"]] = "resources/templates/list"
-    params: PaginatedRequestParams | UnsetType = UNSET
+    params: PaginatedRequestParams | None = None
     """Where the page starts."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 class ListResourceTemplatesResult(Struct, kw_only=True, frozen=True):
@@ -533,10 +633,15 @@ class ListResourceTemplatesResult(Struct, kw_only=True, frozen=True):
 
     resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
     """The templates on this page."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        cache_scope = None
+        result_type = None
+        ttl_ms = None
 
 
 class ListResourcesRequest(
@@ -548,8 +653,12 @@ class ListResourcesRequest(
     """
 
     method: ClassVar[Literal["resources/list"]] = "resources/list"
-    params: PaginatedRequestParams | UnsetType = UNSET
+    params: PaginatedRequestParams | None = None
     """Where the page starts."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 class ListResourcesResult(Struct, kw_only=True, frozen=True):
@@ -560,10 +669,15 @@ class ListResourcesResult(Struct, kw_only=True, frozen=True):
 
     resources: list[Resource]
     """The resources on this page."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        cache_scope = None
+        result_type = None
+        ttl_ms = None
 
 
 class ListRootsRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="roots/list"):
@@ -573,8 +687,12 @@ class ListRootsRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
     """
 
     method: ClassVar[Literal["roots/list"]] = "roots/list"
-    params: RequestParams | UnsetType = UNSET
+    params: RequestParams | None = None
     """Metadata only."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 class ListRootsResult(Struct, kw_only=True, frozen=True):
@@ -585,7 +703,7 @@ class ListRootsResult(Struct, kw_only=True, frozen=True):
 
     roots: list[Root]
     """The roots; there are no pages."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
 
 
@@ -596,8 +714,12 @@ class ListToolsRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
     """
 
     method: ClassVar[Literal["tools/list"]] = "tools/list"
-    params: PaginatedRequestParams | UnsetType = UNSET
+    params: PaginatedRequestParams | None = None
     """Where the page starts."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 class ListToolsResult(Struct, kw_only=True, frozen=True):
@@ -608,10 +730,15 @@ class ListToolsResult(Struct, kw_only=True, frozen=True):
 
     tools: list[Tool]
     """The tools on this page."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        cache_scope = None
+        result_type = None
+        ttl_ms = None
 
 
 LoggingLevel: TypeAlias = Literal[
@@ -636,6 +763,9 @@ class LoggingMessageNotification(
     params: LoggingMessageNotificationParams
     """The log message."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
+
 
 class LoggingMessageNotificationParams(Struct, kw_only=True, frozen=True):
     """Params of `notifications/message`.
@@ -647,8 +777,11 @@ class LoggingMessageNotificationParams(Struct, kw_only=True, frozen=True):
     """What is logged: any JSON value; it must hold no secrets."""
     level: LoggingLevel
     """Severity of the message."""
-    logger: str | UnsetType = UNSET
+    logger: str | None = None
     """Name of the part of the server that speaks."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class ModelHint(Struct, kw_only=True, frozen=True):
@@ -657,7 +790,7 @@ class ModelHint(Struct, kw_only=True, frozen=True):
     Source: client/sampling.
     """
 
-    name: str | UnsetType = UNSET
+    name: str | None = None
     """Part of a model's name, such as `sonnet`; a client may substitute an equivalent of another
     provider.
     """
@@ -669,25 +802,23 @@ class ModelPreferences(Struct, kw_only=True, frozen=True):
     Source: client/sampling.
     """
 
-    cost_priority: int | float | UnsetType = field(name="costPriority", default=UNSET)
+    cost_priority: int | float | None = field(name="costPriority", default=None)
     """Weight of low cost, from 0 (irrelevant) to 1 (decisive)."""
-    hints: list[ModelHint] | UnsetType = UNSET
+    hints: list[ModelHint] | None = None
     """Names of suitable models, most wanted first; they outrank the numbers."""
-    intelligence_priority: int | float | UnsetType = field(
-        name="intelligencePriority", default=UNSET
-    )
+    intelligence_priority: int | float | None = field(name="intelligencePriority", default=None)
     """Weight of capability, from 0 (irrelevant) to 1 (decisive)."""
-    speed_priority: int | float | UnsetType = field(name="speedPriority", default=UNSET)
+    speed_priority: int | float | None = field(name="speedPriority", default=None)
     """Weight of low latency, from 0 (irrelevant) to 1 (decisive)."""
 
     def __post_init__(self) -> None:
-        if self.cost_priority is not UNSET and not 0 <= self.cost_priority <= 1:
+        if self.cost_priority is not None and not 0 <= self.cost_priority <= 1:
             raise ValueError("costPriority: expected 0 to 1, got " + str(self.cost_priority))
-        if self.intelligence_priority is not UNSET and not 0 <= self.intelligence_priority <= 1:
+        if self.intelligence_priority is not None and not 0 <= self.intelligence_priority <= 1:
             raise ValueError(
                 "intelligencePriority: expected 0 to 1, got " + str(self.intelligence_priority)
             )
-        if self.speed_priority is not UNSET and not 0 <= self.speed_priority <= 1:
+        if self.speed_priority is not None and not 0 <= self.speed_priority <= 1:
             raise ValueError("speedPriority: expected 0 to 1, got " + str(self.speed_priority))
 
 
@@ -698,7 +829,7 @@ class Notification(Struct, kw_only=True, frozen=True):
     """
 
     method: str
-    params: dict[str, Any] | UnsetType = UNSET
+    params: dict[str, Any] | None = None
     """Arguments of the notification, by name; absent means none."""
 
 
@@ -708,7 +839,7 @@ class NotificationParams(Struct, kw_only=True, frozen=True):
     Source: basic/messages.
     """
 
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the notification."""
 
 
@@ -719,8 +850,12 @@ class PaginatedRequest(Struct, kw_only=True, frozen=True):
     """
 
     method: str
-    params: PaginatedRequestParams | UnsetType = UNSET
+    params: PaginatedRequestParams | None = None
     """Where the page starts."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 class PaginatedRequestParams(Struct, kw_only=True, frozen=True):
@@ -729,10 +864,13 @@ class PaginatedRequestParams(Struct, kw_only=True, frozen=True):
     Source: server/utilities/pagination.
     """
 
-    cursor: str | UnsetType = UNSET
+    cursor: str | None = None
     """The `nextCursor` of the preceding page; absent asks for the first page. A bad one gives error
     -32602.
     """
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class PaginatedResult(Struct, kw_only=True, frozen=True):
@@ -741,10 +879,13 @@ class PaginatedResult(Struct, kw_only=True, frozen=True):
     Source: server/utilities/pagination.
     """
 
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        result_type = None
 
 
 class PingRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="ping"):
@@ -754,8 +895,12 @@ class PingRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="pi
     """
 
     method: ClassVar[Literal["ping"]] = "ping"
-    params: RequestParams | UnsetType = UNSET
+    params: RequestParams | None = None
     """Metadata only."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 class ProgressNotification(
@@ -770,6 +915,9 @@ class ProgressNotification(
     params: ProgressNotificationParams
     """Which request, and how far."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
+
 
 class ProgressNotificationParams(Struct, kw_only=True, frozen=True):
     """Params of `notifications/progress`.
@@ -782,8 +930,12 @@ class ProgressNotificationParams(Struct, kw_only=True, frozen=True):
     """
     progress_token: ProgressToken = field(name="progressToken")
     """Token from the metadata of the request that this is about."""
-    total: int | float | UnsetType = UNSET
+    total: int | float | None = None
     """Amount at completion, in the unit of `progress`; absent means unknown."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+        message = None
 
 
 ProgressToken: TypeAlias = str | int
@@ -802,10 +954,15 @@ class Prompt(Struct, kw_only=True, frozen=True):
 
     name: str
     """Identifier by which the prompt is fetched, unique within the server."""
-    arguments: list[PromptArgument] | UnsetType = UNSET
+    arguments: list[PromptArgument] | None = None
     """Arguments of the template; absent means none."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the prompt is for; untrusted text."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+        icons = None
+        title = None
 
 
 class PromptArgument(Struct, kw_only=True, frozen=True):
@@ -816,10 +973,13 @@ class PromptArgument(Struct, kw_only=True, frozen=True):
 
     name: str
     """Identifier of the argument."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the argument means, for people."""
-    required: bool | UnsetType = UNSET
+    required: bool | None = None
     """The prompt cannot be fetched without it; absent means false."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        title = None
 
 
 class PromptListChangedNotification(
@@ -834,8 +994,11 @@ class PromptListChangedNotification(
     method: ClassVar[Literal["notifications/prompts/list_changed"]] = (
         "notifications/prompts/list_changed"
     )
-    params: NotificationParams | UnsetType = UNSET
+    params: NotificationParams | None = None
     """Metadata only."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
 
 
 class PromptMessage(Struct, kw_only=True, frozen=True):
@@ -861,6 +1024,9 @@ class PromptReference(Struct, kw_only=True, frozen=True, tag_field="type", tag="
     name: str
     """Name of the prompt, as listed."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        title = None
+
 
 class ReadResourceRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="resources/read"
@@ -874,6 +1040,10 @@ class ReadResourceRequest(
     params: ReadResourceRequestParams
     """Which resource."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
+
 
 class ReadResourceRequestParams(Struct, kw_only=True, frozen=True):
     """Params of `resources/read`.
@@ -884,6 +1054,11 @@ class ReadResourceRequestParams(Struct, kw_only=True, frozen=True):
     uri: str
     """Address of the resource, of any scheme; the server decides what it means."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+        input_responses = None
+        request_state = None
+
 
 class ReadResourceResult(Struct, kw_only=True, frozen=True):
     """What was read.
@@ -893,8 +1068,13 @@ class ReadResourceResult(Struct, kw_only=True, frozen=True):
 
     contents: list[ReadResourceResultContents]
     """The contents; several when the URI names a collection."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        cache_scope = None
+        result_type = None
+        ttl_ms = None
 
 
 class Request(Struct, kw_only=True, frozen=True):
@@ -904,7 +1084,7 @@ class Request(Struct, kw_only=True, frozen=True):
     """
 
     method: str
-    params: dict[str, Any] | UnsetType = UNSET
+    params: dict[str, Any] | None = None
     """Arguments of the method, by name; absent means none."""
 
 
@@ -922,8 +1102,14 @@ class RequestMetaObject(Struct, kw_only=True, frozen=True):
     Source: basic/messages.
     """
 
-    progress_token: ProgressToken | UnsetType = field(name="progressToken", default=UNSET)
+    progress_token: ProgressToken | None = field(name="progressToken", default=None)
     """Asks for progress notifications, which will repeat this token; the receiver may send none."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        client_capabilities = None
+        client_info = None
+        log_level = None
+        protocol_version = None
 
 
 class RequestParams(Struct, kw_only=True, frozen=True):
@@ -932,7 +1118,7 @@ class RequestParams(Struct, kw_only=True, frozen=True):
     Source: basic/messages.
     """
 
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Request metadata: the progress token and any extra data."""
 
 
@@ -946,14 +1132,19 @@ class Resource(Struct, kw_only=True, frozen=True):
     """Name shown to people."""
     uri: str
     """Address of the resource."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the resource holds; may reach a model, so treat it as untrusted text."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type of the contents; absent means unknown."""
-    size: int | UnsetType = UNSET
+    size: int | None = None
     """Size in bytes before any encoding; absent means unknown."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+        icons = None
+        title = None
 
 
 class ResourceContents(Struct, kw_only=True, frozen=True):
@@ -964,8 +1155,11 @@ class ResourceContents(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of the (sub-)resource that this is."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type; absent means unknown."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class ResourceListChangedNotification(
@@ -984,8 +1178,11 @@ class ResourceListChangedNotification(
     method: ClassVar[Literal["notifications/resources/list_changed"]] = (
         "notifications/resources/list_changed"
     )
-    params: NotificationParams | UnsetType = UNSET
+    params: NotificationParams | None = None
     """Metadata only."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
 
 
 class ResourceReference(Struct, kw_only=True, frozen=True, tag_field="type", tag="ref/resource"):
@@ -1017,12 +1214,17 @@ class ResourceTemplate(Struct, kw_only=True, frozen=True):
     """Name shown to people."""
     uri_template: str = field(name="uriTemplate")
     """RFC 6570 template; filling in its variables gives a URI."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the matching resources hold; may reach a model, so treat it as untrusted text."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type, if all matching resources share one."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+        icons = None
+        title = None
 
 
 class ResourceUpdatedNotification(
@@ -1037,6 +1239,9 @@ class ResourceUpdatedNotification(
     params: ResourceUpdatedNotificationParams
     """Which resource."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
+
 
 class ResourceUpdatedNotificationParams(Struct, kw_only=True, frozen=True):
     """Params of `notifications/resources/updated`.
@@ -1046,6 +1251,9 @@ class ResourceUpdatedNotificationParams(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of what changed; possibly a part of the resource subscribed to."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 Result: TypeAlias = dict[str, Any]
@@ -1085,8 +1293,11 @@ class Root(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of the root; always a `file://` URI so far."""
-    name: str | UnsetType = UNSET
+    name: str | None = None
     """Name shown to people."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class RootsListChangedNotification(
@@ -1100,8 +1311,11 @@ class RootsListChangedNotification(
     method: ClassVar[Literal["notifications/roots/list_changed"]] = (
         "notifications/roots/list_changed"
     )
-    params: NotificationParams | UnsetType = UNSET
+    params: NotificationParams | None = None
     """Metadata only."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
 
 
 ClientNotification: TypeAlias = (
@@ -1127,6 +1341,9 @@ class SamplingMessage(Struct, kw_only=True, frozen=True):
     role: Role
     """Who speaks."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+
 
 class ServerCapabilities(Struct, kw_only=True, frozen=True):
     """What a server can do. An absent field means the feature is unavailable; unknown fields are
@@ -1135,16 +1352,21 @@ class ServerCapabilities(Struct, kw_only=True, frozen=True):
     Source: basic/lifecycle.
     """
 
-    experimental: dict[str, dict[str, Any]] | UnsetType = UNSET
+    experimental: dict[str, dict[str, Any]] | None = None
     """Non-standard features, by name, each with settings of its own."""
-    logging: dict[str, Any] | UnsetType = UNSET
+    logging: dict[str, Any] | None = None
     """The server emits log messages; an empty object."""
-    prompts: ServerCapabilitiesPrompts | UnsetType = UNSET
+    prompts: ServerCapabilitiesPrompts | None = None
     """The server has prompts."""
-    resources: ServerCapabilitiesResources | UnsetType = UNSET
+    resources: ServerCapabilitiesResources | None = None
     """The server has resources."""
-    tools: ServerCapabilitiesTools | UnsetType = UNSET
+    tools: ServerCapabilitiesTools | None = None
     """The server has tools."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        completions = None
+        extensions = None
+        tasks = None
 
 
 class ServerCapabilitiesPrompts(Struct, kw_only=True, frozen=True):
@@ -1153,7 +1375,7 @@ class ServerCapabilitiesPrompts(Struct, kw_only=True, frozen=True):
     Source: server/prompts.
     """
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its prompts; absent means false."""
 
 
@@ -1163,9 +1385,9 @@ class ServerCapabilitiesResources(Struct, kw_only=True, frozen=True):
     Source: server/resources.
     """
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its resources; absent means false."""
-    subscribe: bool | UnsetType = UNSET
+    subscribe: bool | None = None
     """Clients may subscribe to single resources; absent means false."""
 
 
@@ -1175,7 +1397,7 @@ class ServerCapabilitiesTools(Struct, kw_only=True, frozen=True):
     Source: server/tools.
     """
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its tools; absent means false."""
 
 
@@ -1216,6 +1438,10 @@ class SetLevelRequest(
     params: SetLevelRequestParams
     """The severity."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
+
 
 class SetLevelRequestParams(Struct, kw_only=True, frozen=True):
     """Params of `logging/setLevel`.
@@ -1225,6 +1451,9 @@ class SetLevelRequestParams(Struct, kw_only=True, frozen=True):
 
     level: LoggingLevel
     """Lowest severity to send; everything graver is sent too."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class SubscribeRequest(
@@ -1239,6 +1468,10 @@ class SubscribeRequest(
     params: SubscribeRequestParams
     """Which resource."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
+
 
 class SubscribeRequestParams(Struct, kw_only=True, frozen=True):
     """Params of `resources/subscribe`.
@@ -1248,6 +1481,9 @@ class SubscribeRequestParams(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of the resource to watch, of any scheme."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class TextContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="text"):
@@ -1260,8 +1496,11 @@ class TextContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="text
     """Always `text`."""
     text: str
     """The text itself."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 ContentBlock: TypeAlias = TextContent | ImageContent | EmbeddedResource
@@ -1295,8 +1534,11 @@ class TextResourceContents(Struct, kw_only=True, frozen=True):
     """The text; never binary data in disguise."""
     uri: str
     """Address of the (sub-)resource that this is."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type; absent means unknown."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 if TYPE_CHECKING:
@@ -1339,8 +1581,16 @@ class Tool(Struct, kw_only=True, frozen=True):
     """JSON Schema of the arguments; its root has type `object`."""
     name: str
     """Identifier by which the tool is called, unique within the server."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the tool does, for people and models; untrusted text."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+        annotations = None
+        icons = None
+        output_schema = None
+        title = None
+        execution = None
 
     def __post_init__(self) -> None:
         if self.input_schema.get("type") != "object":
@@ -1359,8 +1609,11 @@ class ToolListChangedNotification(
     method: ClassVar[Literal["notifications/tools/list_changed"]] = (
         "notifications/tools/list_changed"
     )
-    params: NotificationParams | UnsetType = UNSET
+    params: NotificationParams | None = None
     """Metadata only."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
 
 
 ServerNotification: TypeAlias = (
@@ -1389,6 +1642,10 @@ class UnsubscribeRequest(
     method: ClassVar[Literal["resources/unsubscribe"]] = "resources/unsubscribe"
     params: UnsubscribeRequestParams
     """Which resource."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 ClientRequest: TypeAlias = (
@@ -1420,3 +1677,6 @@ class UnsubscribeRequestParams(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of the resource that is watched."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None

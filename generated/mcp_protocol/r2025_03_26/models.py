@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, UnsetType, field
 
+from .._struct import Struct
 from .._wire import Untagged, Variant
 
 
@@ -15,13 +16,16 @@ class Annotations(Struct, kw_only=True, frozen=True):
     Source: server/resources.
     """
 
-    audience: list[Role] | UnsetType = UNSET
+    audience: list[Role] | None = None
     """For whom the object is: `user`, `assistant` or both; absent means unspecified."""
-    priority: int | float | UnsetType = UNSET
+    priority: int | float | None = None
     """Importance from 0 (optional) to 1 (indispensable)."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        last_modified = None
+
     def __post_init__(self) -> None:
-        if self.priority is not UNSET and not 0 <= self.priority <= 1:
+        if self.priority is not None and not 0 <= self.priority <= 1:
             raise ValueError("priority: expected 0 to 1, got " + str(self.priority))
 
 
@@ -37,8 +41,11 @@ class AudioContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="aud
     """The bytes of the sound in base64."""
     mime_type: str = field(name="mimeType")
     """Media type, e.g. `audio/wav`; not every model takes every type."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class BlobResourceContents(Struct, kw_only=True, frozen=True):
@@ -51,8 +58,11 @@ class BlobResourceContents(Struct, kw_only=True, frozen=True):
     """The bytes in base64."""
     uri: str
     """Address of the (sub-)resource that this is."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type; absent means unknown."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class CallToolRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="tools/call"):
@@ -66,6 +76,10 @@ class CallToolRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag
     params: CallToolRequestParams
     """Which tool, and its arguments."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
+
 
 class CallToolRequestParams(Struct, kw_only=True, frozen=True):
     """Params of `tools/call`.
@@ -75,8 +89,14 @@ class CallToolRequestParams(Struct, kw_only=True, frozen=True):
 
     name: str
     """Name of the tool, as listed."""
-    arguments: dict[str, Any] | UnsetType = UNSET
+    arguments: dict[str, Any] | None = None
     """Arguments as the tool's `inputSchema` wants them; absent means none."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+        input_responses = None
+        request_state = None
+        task = None
 
 
 class CallToolResult(Struct, kw_only=True, frozen=True):
@@ -87,11 +107,15 @@ class CallToolResult(Struct, kw_only=True, frozen=True):
 
     content: list[ContentBlock]
     """The output for a model, piece by piece."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    is_error: bool | UnsetType = field(name="isError", default=UNSET)
+    is_error: bool | None = field(name="isError", default=None)
     """The tool itself failed and `content` says how, so that a model can react; absent means false.
     """
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        result_type = None
+        structured_content = None
 
 
 class CancelledNotification(
@@ -107,6 +131,9 @@ class CancelledNotification(
     params: CancelledNotificationParams
     """Which request, and why."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
+
 
 class CancelledNotificationParams(Struct, kw_only=True, frozen=True):
     """Params of `notifications/cancelled`.
@@ -116,8 +143,11 @@ class CancelledNotificationParams(Struct, kw_only=True, frozen=True):
 
     request_id: RequestId = field(name="requestId")
     """Id of a request that the sender issued earlier and that is presumably still open."""
-    reason: str | UnsetType = UNSET
+    reason: str | None = None
     """Why, for logs or people."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class ClientCapabilities(Struct, kw_only=True, frozen=True):
@@ -127,12 +157,17 @@ class ClientCapabilities(Struct, kw_only=True, frozen=True):
     Source: basic/lifecycle.
     """
 
-    experimental: dict[str, dict[str, Any]] | UnsetType = UNSET
+    experimental: dict[str, dict[str, Any]] | None = None
     """Non-standard features, by name, each with settings of its own."""
-    roots: ClientCapabilitiesRoots | UnsetType = UNSET
+    roots: ClientCapabilitiesRoots | None = None
     """The client lists its roots on request."""
-    sampling: dict[str, Any] | UnsetType = UNSET
+    sampling: dict[str, Any] | None = None
     """The client runs a model for the server."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        elicitation = None
+        extensions = None
+        tasks = None
 
 
 class ClientCapabilitiesRoots(Struct, kw_only=True, frozen=True):
@@ -141,7 +176,7 @@ class ClientCapabilitiesRoots(Struct, kw_only=True, frozen=True):
     Source: client/roots.
     """
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | None = field(name="listChanged", default=None)
     """The client announces changes of its roots; absent means false."""
 
 
@@ -157,6 +192,10 @@ class CompleteRequest(
     params: CompleteRequestParams
     """What is being completed."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
+
 
 class CompleteRequestParams(Struct, kw_only=True, frozen=True):
     """Params of `completion/complete`.
@@ -168,6 +207,10 @@ class CompleteRequestParams(Struct, kw_only=True, frozen=True):
     """The argument and what was typed so far."""
     ref: CompleteRequestParamsRef
     """The prompt or template to which the argument belongs."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+        context = None
 
 
 class CompleteRequestParamsArgument(Struct, kw_only=True, frozen=True):
@@ -190,8 +233,11 @@ class CompleteResult(Struct, kw_only=True, frozen=True):
 
     completion: CompleteResultCompletion
     """The suggestions."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        result_type = None
 
 
 class CompleteResultCompletion(Struct, kw_only=True, frozen=True):
@@ -202,9 +248,9 @@ class CompleteResultCompletion(Struct, kw_only=True, frozen=True):
 
     values: list[str]
     """Suggestions, best first; at most 100."""
-    has_more: bool | UnsetType = field(name="hasMore", default=UNSET)
+    has_more: bool | None = field(name="hasMore", default=None)
     """More matches exist than were sent; absent means unspecified."""
-    total: int | UnsetType = UNSET
+    total: int | None = None
     """Count of all matches, sent or not; absent means unknown."""
 
 
@@ -221,6 +267,10 @@ class CreateMessageRequest(
     params: CreateMessageRequestParams
     """The conversation and how to continue it."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
+
 
 class CreateMessageRequestParams(Struct, kw_only=True, frozen=True):
     """Params of `sampling/createMessage`.
@@ -232,20 +282,26 @@ class CreateMessageRequestParams(Struct, kw_only=True, frozen=True):
     """Most tokens to generate; the client may stop sooner."""
     messages: list[SamplingMessage]
     """The conversation so far, oldest first."""
-    include_context: Literal["allServers", "none", "thisServer"] | UnsetType = field(
-        name="includeContext", default=UNSET
+    include_context: Literal["allServers", "none", "thisServer"] | None = field(
+        name="includeContext", default=None
     )
     """Whose context to add: `none`, `thisServer` or `allServers`; the client may disregard it."""
-    metadata: dict[str, Any] | UnsetType = UNSET
+    metadata: dict[str, Any] | None = None
     """Parameters for the model's provider, in its own format."""
-    model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
+    model_preferences: ModelPreferences | None = field(name="modelPreferences", default=None)
     """Which model would suit; advice only."""
-    stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
+    stop_sequences: list[str] | None = field(name="stopSequences", default=None)
     """Texts at which generation ends."""
-    system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
+    system_prompt: str | None = field(name="systemPrompt", default=None)
     """Instructions for the model; the client may change or drop them."""
-    temperature: int | float | UnsetType = UNSET
+    temperature: int | float | None = None
     """Randomness of the model, on the scale of its provider; absent leaves it to the client."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        tool_choice = None
+        tools = None
+        meta = None
+        task = None
 
 
 class CreateMessageResult(Struct, kw_only=True, frozen=True):
@@ -260,9 +316,9 @@ class CreateMessageResult(Struct, kw_only=True, frozen=True):
     """Name of the model that was run."""
     role: Role
     """Who speaks, as a rule `assistant`."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    stop_reason: str | UnsetType = field(name="stopReason", default=UNSET)
+    stop_reason: str | None = field(name="stopReason", default=None)
     """Why generation ended: `endTurn`, `stopSequence`, `maxTokens` or a word of the provider;
     absent means unknown.
     """
@@ -285,8 +341,11 @@ class EmbeddedResource(Struct, kw_only=True, frozen=True, tag_field="type", tag=
     """Always `resource`."""
     resource: EmbeddedResourceResource
     """The contents, as text or as bytes."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class Error(Struct, kw_only=True, frozen=True):
@@ -314,6 +373,10 @@ class GetPromptRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
     params: GetPromptRequestParams
     """Which prompt, and its arguments."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
+
 
 class GetPromptRequestParams(Struct, kw_only=True, frozen=True):
     """Params of `prompts/get`.
@@ -323,8 +386,13 @@ class GetPromptRequestParams(Struct, kw_only=True, frozen=True):
 
     name: str
     """Name of the prompt, as listed."""
-    arguments: dict[str, str] | UnsetType = UNSET
+    arguments: dict[str, str] | None = None
     """Values for the arguments, all strings; absent means none."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+        input_responses = None
+        request_state = None
 
 
 class GetPromptResult(Struct, kw_only=True, frozen=True):
@@ -335,10 +403,13 @@ class GetPromptResult(Struct, kw_only=True, frozen=True):
 
     messages: list[PromptMessage]
     """The messages, in order; untrusted input to a model."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the prompt is for."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        result_type = None
 
 
 class ImageContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="image"):
@@ -353,8 +424,11 @@ class ImageContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="ima
     """The bytes of the picture in base64."""
     mime_type: str = field(name="mimeType")
     """Media type, e.g. `image/png`; not every model takes every type."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class Implementation(Struct, kw_only=True, frozen=True):
@@ -368,6 +442,12 @@ class Implementation(Struct, kw_only=True, frozen=True):
     version: str
     """Version of the software, in no prescribed format."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        description = None
+        icons = None
+        title = None
+        website_url = None
+
 
 class InitializeRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="initialize"):
     """First request of a client: it proposes a revision and says what the client can do.
@@ -378,6 +458,10 @@ class InitializeRequest(Struct, kw_only=True, frozen=True, tag_field="method", t
     method: ClassVar[Literal["initialize"]] = "initialize"
     params: InitializeRequestParams
     """Proposed revision, capabilities and identity of the client."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 class InitializeRequestParams(Struct, kw_only=True, frozen=True):
@@ -393,6 +477,9 @@ class InitializeRequestParams(Struct, kw_only=True, frozen=True):
     protocol_version: str = field(name="protocolVersion")
     """Newest revision that the client speaks; it may speak others."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+
 
 class InitializeResult(Struct, kw_only=True, frozen=True):
     """The server's side of the handshake: the agreed revision and what the server can do.
@@ -406,9 +493,9 @@ class InitializeResult(Struct, kw_only=True, frozen=True):
     """Revision the server chose; a client that cannot speak it disconnects."""
     server_info: Implementation = field(name="serverInfo")
     """What software the server runs."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    instructions: str | UnsetType = UNSET
+    instructions: str | None = None
     """Advice on using this server, meant for a model's prompt; untrusted text."""
 
 
@@ -421,8 +508,11 @@ class InitializedNotification(
     """
 
     method: ClassVar[Literal["notifications/initialized"]] = "notifications/initialized"
-    params: NotificationParams | UnsetType = UNSET
+    params: NotificationParams | None = None
     """Metadata only."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
 
 
 class JSONRPCError(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
@@ -445,7 +535,7 @@ class JSONRPCNotification(Struct, kw_only=True, frozen=True, tag_field="jsonrpc"
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     method: str
-    params: dict[str, Any] | UnsetType = UNSET
+    params: dict[str, Any] | None = None
     """Arguments of the notification, by name; absent means none."""
 
 
@@ -458,7 +548,7 @@ class JSONRPCRequest(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
     method: str
-    params: dict[str, Any] | UnsetType = UNSET
+    params: dict[str, Any] | None = None
     """Arguments of the method, always by name; absent means none."""
 
 
@@ -539,8 +629,12 @@ class ListPromptsRequest(Struct, kw_only=True, frozen=True, tag_field="method", 
     """
 
     method: ClassVar[Literal["prompts/list"]] = "prompts/list"
-    params: PaginatedRequestParams | UnsetType = UNSET
+    params: PaginatedRequestParams | None = None
     """Where the page starts."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 class ListPromptsResult(Struct, kw_only=True, frozen=True):
@@ -551,10 +645,15 @@ class ListPromptsResult(Struct, kw_only=True, frozen=True):
 
     prompts: list[Prompt]
     """The prompts on this page."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        cache_scope = None
+        result_type = None
+        ttl_ms = None
 
 
 class ListResourceTemplatesRequest(
@@ -566,8 +665,12 @@ class ListResourceTemplatesRequest(
     """
 
     method: ClassVar[Literal["resources/templates/list"]] = "resources/templates/list"
-    params: PaginatedRequestParams | UnsetType = UNSET
+    params: PaginatedRequestParams | None = None
     """Where the page starts."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 class ListResourceTemplatesResult(Struct, kw_only=True, frozen=True):
@@ -578,10 +681,15 @@ class ListResourceTemplatesResult(Struct, kw_only=True, frozen=True):
 
     resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
     """The templates on this page."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        cache_scope = None
+        result_type = None
+        ttl_ms = None
 
 
 class ListResourcesRequest(
@@ -593,8 +701,12 @@ class ListResourcesRequest(
     """
 
     method: ClassVar[Literal["resources/list"]] = "resources/list"
-    params: PaginatedRequestParams | UnsetType = UNSET
+    params: PaginatedRequestParams | None = None
     """Where the page starts."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 class ListResourcesResult(Struct, kw_only=True, frozen=True):
@@ -605,10 +717,15 @@ class ListResourcesResult(Struct, kw_only=True, frozen=True):
 
     resources: list[Resource]
     """The resources on this page."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        cache_scope = None
+        result_type = None
+        ttl_ms = None
 
 
 class ListRootsRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="roots/list"):
@@ -618,8 +735,12 @@ class ListRootsRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
     """
 
     method: ClassVar[Literal["roots/list"]] = "roots/list"
-    params: RequestParams | UnsetType = UNSET
+    params: RequestParams | None = None
     """Metadata only."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 class ListRootsResult(Struct, kw_only=True, frozen=True):
@@ -630,7 +751,7 @@ class ListRootsResult(Struct, kw_only=True, frozen=True):
 
     roots: list[Root]
     """The roots; there are no pages."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
 
 
@@ -641,8 +762,12 @@ class ListToolsRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
     """
 
     method: ClassVar[Literal["tools/list"]] = "tools/list"
-    params: PaginatedRequestParams | UnsetType = UNSET
+    params: PaginatedRequestParams | None = None
     """Where the page starts."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 class ListToolsResult(Struct, kw_only=True, frozen=True):
@@ -653,10 +778,15 @@ class ListToolsResult(Struct, kw_only=True, frozen=True):
 
     tools: list[Tool]
     """The tools on this page."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        cache_scope = None
+        result_type = None
+        ttl_ms = None
 
 
 LoggingLevel: TypeAlias = Literal[
@@ -681,6 +811,9 @@ class LoggingMessageNotification(
     params: LoggingMessageNotificationParams
     """The log message."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
+
 
 class LoggingMessageNotificationParams(Struct, kw_only=True, frozen=True):
     """Params of `notifications/message`.
@@ -692,8 +825,11 @@ class LoggingMessageNotificationParams(Struct, kw_only=True, frozen=True):
     """What is logged: any JSON value; it must hold no secrets."""
     level: LoggingLevel
     """Severity of the message."""
-    logger: str | UnsetType = UNSET
+    logger: str | None = None
     """Name of the part of the server that speaks."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class ModelHint(Struct, kw_only=True, frozen=True):
@@ -702,7 +838,7 @@ class ModelHint(Struct, kw_only=True, frozen=True):
     Source: client/sampling.
     """
 
-    name: str | UnsetType = UNSET
+    name: str | None = None
     """Part of a model's name, such as `sonnet`; a client may substitute an equivalent of another
     provider.
     """
@@ -714,25 +850,23 @@ class ModelPreferences(Struct, kw_only=True, frozen=True):
     Source: client/sampling.
     """
 
-    cost_priority: int | float | UnsetType = field(name="costPriority", default=UNSET)
+    cost_priority: int | float | None = field(name="costPriority", default=None)
     """Weight of low cost, from 0 (irrelevant) to 1 (decisive)."""
-    hints: list[ModelHint] | UnsetType = UNSET
+    hints: list[ModelHint] | None = None
     """Names of suitable models, most wanted first; they outrank the numbers."""
-    intelligence_priority: int | float | UnsetType = field(
-        name="intelligencePriority", default=UNSET
-    )
+    intelligence_priority: int | float | None = field(name="intelligencePriority", default=None)
     """Weight of capability, from 0 (irrelevant) to 1 (decisive)."""
-    speed_priority: int | float | UnsetType = field(name="speedPriority", default=UNSET)
+    speed_priority: int | float | None = field(name="speedPriority", default=None)
     """Weight of low latency, from 0 (irrelevant) to 1 (decisive)."""
 
     def __post_init__(self) -> None:
-        if self.cost_priority is not UNSET and not 0 <= self.cost_priority <= 1:
+        if self.cost_priority is not None and not 0 <= self.cost_priority <= 1:
             raise ValueError("costPriority: expected 0 to 1, got " + str(self.cost_priority))
-        if self.intelligence_priority is not UNSET and not 0 <= self.intelligence_priority <= 1:
+        if self.intelligence_priority is not None and not 0 <= self.intelligence_priority <= 1:
             raise ValueError(
                 "intelligencePriority: expected 0 to 1, got " + str(self.intelligence_priority)
             )
-        if self.speed_priority is not UNSET and not 0 <= self.speed_priority <= 1:
+        if self.speed_priority is not None and not 0 <= self.speed_priority <= 1:
             raise ValueError("speedPriority: expected 0 to 1, got " + str(self.speed_priority))
 
 
@@ -743,7 +877,7 @@ class Notification(Struct, kw_only=True, frozen=True):
     """
 
     method: str
-    params: dict[str, Any] | UnsetType = UNSET
+    params: dict[str, Any] | None = None
     """Arguments of the notification, by name; absent means none."""
 
 
@@ -753,7 +887,7 @@ class NotificationParams(Struct, kw_only=True, frozen=True):
     Source: basic/index.
     """
 
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the notification."""
 
 
@@ -764,8 +898,12 @@ class PaginatedRequest(Struct, kw_only=True, frozen=True):
     """
 
     method: str
-    params: PaginatedRequestParams | UnsetType = UNSET
+    params: PaginatedRequestParams | None = None
     """Where the page starts."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 class PaginatedRequestParams(Struct, kw_only=True, frozen=True):
@@ -774,10 +912,13 @@ class PaginatedRequestParams(Struct, kw_only=True, frozen=True):
     Source: server/utilities/pagination.
     """
 
-    cursor: str | UnsetType = UNSET
+    cursor: str | None = None
     """The `nextCursor` of the preceding page; absent asks for the first page. A bad one gives error
     -32602.
     """
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class PaginatedResult(Struct, kw_only=True, frozen=True):
@@ -786,10 +927,13 @@ class PaginatedResult(Struct, kw_only=True, frozen=True):
     Source: server/utilities/pagination.
     """
 
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        result_type = None
 
 
 class PingRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="ping"):
@@ -799,8 +943,12 @@ class PingRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="pi
     """
 
     method: ClassVar[Literal["ping"]] = "ping"
-    params: RequestParams | UnsetType = UNSET
+    params: RequestParams | None = None
     """Metadata only."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 class ProgressNotification(
@@ -815,6 +963,9 @@ class ProgressNotification(
     params: ProgressNotificationParams
     """Which request, and how far."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
+
 
 class ProgressNotificationParams(Struct, kw_only=True, frozen=True):
     """Params of `notifications/progress`.
@@ -827,10 +978,13 @@ class ProgressNotificationParams(Struct, kw_only=True, frozen=True):
     """
     progress_token: ProgressToken = field(name="progressToken")
     """Token from the metadata of the request that this is about."""
-    message: str | UnsetType = UNSET
+    message: str | None = None
     """What is happening right now, for people."""
-    total: int | float | UnsetType = UNSET
+    total: int | float | None = None
     """Amount at completion, in the unit of `progress`; absent means unknown."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 ProgressToken: TypeAlias = str | int
@@ -849,10 +1003,15 @@ class Prompt(Struct, kw_only=True, frozen=True):
 
     name: str
     """Identifier by which the prompt is fetched, unique within the server."""
-    arguments: list[PromptArgument] | UnsetType = UNSET
+    arguments: list[PromptArgument] | None = None
     """Arguments of the template; absent means none."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the prompt is for; untrusted text."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+        icons = None
+        title = None
 
 
 class PromptArgument(Struct, kw_only=True, frozen=True):
@@ -863,10 +1022,13 @@ class PromptArgument(Struct, kw_only=True, frozen=True):
 
     name: str
     """Identifier of the argument."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the argument means, for people."""
-    required: bool | UnsetType = UNSET
+    required: bool | None = None
     """The prompt cannot be fetched without it; absent means false."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        title = None
 
 
 class PromptListChangedNotification(
@@ -881,8 +1043,11 @@ class PromptListChangedNotification(
     method: ClassVar[Literal["notifications/prompts/list_changed"]] = (
         "notifications/prompts/list_changed"
     )
-    params: NotificationParams | UnsetType = UNSET
+    params: NotificationParams | None = None
     """Metadata only."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
 
 
 class PromptMessage(Struct, kw_only=True, frozen=True):
@@ -908,6 +1073,9 @@ class PromptReference(Struct, kw_only=True, frozen=True, tag_field="type", tag="
     name: str
     """Name of the prompt, as listed."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        title = None
+
 
 class ReadResourceRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="resources/read"
@@ -921,6 +1089,10 @@ class ReadResourceRequest(
     params: ReadResourceRequestParams
     """Which resource."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
+
 
 class ReadResourceRequestParams(Struct, kw_only=True, frozen=True):
     """Params of `resources/read`.
@@ -931,6 +1103,11 @@ class ReadResourceRequestParams(Struct, kw_only=True, frozen=True):
     uri: str
     """Address of the resource, of any scheme; the server decides what it means."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+        input_responses = None
+        request_state = None
+
 
 class ReadResourceResult(Struct, kw_only=True, frozen=True):
     """What was read.
@@ -940,8 +1117,13 @@ class ReadResourceResult(Struct, kw_only=True, frozen=True):
 
     contents: list[ReadResourceResultContents]
     """The contents; several when the URI names a collection."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        cache_scope = None
+        result_type = None
+        ttl_ms = None
 
 
 class Request(Struct, kw_only=True, frozen=True):
@@ -951,7 +1133,7 @@ class Request(Struct, kw_only=True, frozen=True):
     """
 
     method: str
-    params: dict[str, Any] | UnsetType = UNSET
+    params: dict[str, Any] | None = None
     """Arguments of the method, by name; absent means none."""
 
 
@@ -969,8 +1151,14 @@ class RequestMetaObject(Struct, kw_only=True, frozen=True):
     Source: basic/index.
     """
 
-    progress_token: ProgressToken | UnsetType = field(name="progressToken", default=UNSET)
+    progress_token: ProgressToken | None = field(name="progressToken", default=None)
     """Asks for progress notifications, which will repeat this token; the receiver may send none."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        client_capabilities = None
+        client_info = None
+        log_level = None
+        protocol_version = None
 
 
 class RequestParams(Struct, kw_only=True, frozen=True):
@@ -979,7 +1167,7 @@ class RequestParams(Struct, kw_only=True, frozen=True):
     Source: basic/index.
     """
 
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Request metadata: the progress token and any extra data."""
 
 
@@ -993,14 +1181,19 @@ class Resource(Struct, kw_only=True, frozen=True):
     """Name shown to people."""
     uri: str
     """Address of the resource."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the resource holds; may reach a model, so treat it as untrusted text."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type of the contents; absent means unknown."""
-    size: int | UnsetType = UNSET
+    size: int | None = None
     """Size in bytes before any encoding; absent means unknown."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+        icons = None
+        title = None
 
 
 class ResourceContents(Struct, kw_only=True, frozen=True):
@@ -1011,8 +1204,11 @@ class ResourceContents(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of the (sub-)resource that this is."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type; absent means unknown."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class ResourceListChangedNotification(
@@ -1031,8 +1227,11 @@ class ResourceListChangedNotification(
     method: ClassVar[Literal["notifications/resources/list_changed"]] = (
         "notifications/resources/list_changed"
     )
-    params: NotificationParams | UnsetType = UNSET
+    params: NotificationParams | None = None
     """Metadata only."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
 
 
 class ResourceReference(Struct, kw_only=True, frozen=True, tag_field="type", tag="ref/resource"):
@@ -1064,12 +1263,17 @@ class ResourceTemplate(Struct, kw_only=True, frozen=True):
     """Name shown to people."""
     uri_template: str = field(name="uriTemplate")
     """RFC 6570 template; filling in its variables gives a URI."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the matching resources hold; may reach a model, so treat it as untrusted text."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type, if all matching resources share one."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+        icons = None
+        title = None
 
 
 class ResourceUpdatedNotification(
@@ -1084,6 +1288,9 @@ class ResourceUpdatedNotification(
     params: ResourceUpdatedNotificationParams
     """Which resource."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
+
 
 class ResourceUpdatedNotificationParams(Struct, kw_only=True, frozen=True):
     """Params of `notifications/resources/updated`.
@@ -1093,6 +1300,9 @@ class ResourceUpdatedNotificationParams(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of what changed; possibly a part of the resource subscribed to."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 Result: TypeAlias = dict[str, Any]
@@ -1132,8 +1342,11 @@ class Root(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of the root; always a `file://` URI so far."""
-    name: str | UnsetType = UNSET
+    name: str | None = None
     """Name shown to people."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class RootsListChangedNotification(
@@ -1147,8 +1360,11 @@ class RootsListChangedNotification(
     method: ClassVar[Literal["notifications/roots/list_changed"]] = (
         "notifications/roots/list_changed"
     )
-    params: NotificationParams | UnsetType = UNSET
+    params: NotificationParams | None = None
     """Metadata only."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
 
 
 ClientNotification: TypeAlias = (
@@ -1174,6 +1390,9 @@ class SamplingMessage(Struct, kw_only=True, frozen=True):
     role: Role
     """Who speaks."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+
 
 class ServerCapabilities(Struct, kw_only=True, frozen=True):
     """What a server can do. An absent field means the feature is unavailable; unknown fields are
@@ -1182,18 +1401,22 @@ class ServerCapabilities(Struct, kw_only=True, frozen=True):
     Source: basic/lifecycle.
     """
 
-    completions: dict[str, Any] | UnsetType = UNSET
+    completions: dict[str, Any] | None = None
     """The server completes arguments; an empty object."""
-    experimental: dict[str, dict[str, Any]] | UnsetType = UNSET
+    experimental: dict[str, dict[str, Any]] | None = None
     """Non-standard features, by name, each with settings of its own."""
-    logging: dict[str, Any] | UnsetType = UNSET
+    logging: dict[str, Any] | None = None
     """The server emits log messages; an empty object."""
-    prompts: ServerCapabilitiesPrompts | UnsetType = UNSET
+    prompts: ServerCapabilitiesPrompts | None = None
     """The server has prompts."""
-    resources: ServerCapabilitiesResources | UnsetType = UNSET
+    resources: ServerCapabilitiesResources | None = None
     """The server has resources."""
-    tools: ServerCapabilitiesTools | UnsetType = UNSET
+    tools: ServerCapabilitiesTools | None = None
     """The server has tools."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        extensions = None
+        tasks = None
 
 
 class ServerCapabilitiesPrompts(Struct, kw_only=True, frozen=True):
@@ -1202,7 +1425,7 @@ class ServerCapabilitiesPrompts(Struct, kw_only=True, frozen=True):
     Source: server/prompts.
     """
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its prompts; absent means false."""
 
 
@@ -1212,9 +1435,9 @@ class ServerCapabilitiesResources(Struct, kw_only=True, frozen=True):
     Source: server/resources.
     """
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its resources; absent means false."""
-    subscribe: bool | UnsetType = UNSET
+    subscribe: bool | None = None
     """Clients may subscribe to single resources; absent means false."""
 
 
@@ -1224,7 +1447,7 @@ class ServerCapabilitiesTools(Struct, kw_only=True, frozen=True):
     Source: server/tools.
     """
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its tools; absent means false."""
 
 
@@ -1265,6 +1488,10 @@ class SetLevelRequest(
     params: SetLevelRequestParams
     """The severity."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
+
 
 class SetLevelRequestParams(Struct, kw_only=True, frozen=True):
     """Params of `logging/setLevel`.
@@ -1274,6 +1501,9 @@ class SetLevelRequestParams(Struct, kw_only=True, frozen=True):
 
     level: LoggingLevel
     """Lowest severity to send; everything graver is sent too."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class SubscribeRequest(
@@ -1288,6 +1518,10 @@ class SubscribeRequest(
     params: SubscribeRequestParams
     """Which resource."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
+
 
 class SubscribeRequestParams(Struct, kw_only=True, frozen=True):
     """Params of `resources/subscribe`.
@@ -1297,6 +1531,9 @@ class SubscribeRequestParams(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of the resource to watch, of any scheme."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class TextContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="text"):
@@ -1309,8 +1546,11 @@ class TextContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="text
     """Always `text`."""
     text: str
     """The text itself."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | EmbeddedResource
@@ -1344,8 +1584,11 @@ class TextResourceContents(Struct, kw_only=True, frozen=True):
     """The text; never binary data in disguise."""
     uri: str
     """Address of the (sub-)resource that this is."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type; absent means unknown."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 if TYPE_CHECKING:
@@ -1388,10 +1631,17 @@ class Tool(Struct, kw_only=True, frozen=True):
     """JSON Schema of the arguments; its root has type `object`."""
     name: str
     """Identifier by which the tool is called, unique within the server."""
-    annotations: ToolAnnotations | UnsetType = UNSET
+    annotations: ToolAnnotations | None = None
     """Hints about the tool's behaviour; not to be trusted unless the server is."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the tool does, for people and models; untrusted text."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+        icons = None
+        output_schema = None
+        title = None
+        execution = None
 
     def __post_init__(self) -> None:
         if self.input_schema.get("type") != "object":
@@ -1405,16 +1655,16 @@ class ToolAnnotations(Struct, kw_only=True, frozen=True):
     Source: server/tools.
     """
 
-    destructive_hint: bool | UnsetType = field(name="destructiveHint", default=UNSET)
+    destructive_hint: bool | None = field(name="destructiveHint", default=None)
     """The tool may delete or overwrite rather than only add; default true; moot if read-only."""
-    idempotent_hint: bool | UnsetType = field(name="idempotentHint", default=UNSET)
+    idempotent_hint: bool | None = field(name="idempotentHint", default=None)
     """A repeated call with equal arguments changes nothing more; default false; moot if read-only.
     """
-    open_world_hint: bool | UnsetType = field(name="openWorldHint", default=UNSET)
+    open_world_hint: bool | None = field(name="openWorldHint", default=None)
     """The tool reaches out to an unbounded world, such as the web; default true."""
-    read_only_hint: bool | UnsetType = field(name="readOnlyHint", default=UNSET)
+    read_only_hint: bool | None = field(name="readOnlyHint", default=None)
     """The tool changes nothing; default false."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people."""
 
 
@@ -1430,8 +1680,11 @@ class ToolListChangedNotification(
     method: ClassVar[Literal["notifications/tools/list_changed"]] = (
         "notifications/tools/list_changed"
     )
-    params: NotificationParams | UnsetType = UNSET
+    params: NotificationParams | None = None
     """Metadata only."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
 
 
 ServerNotification: TypeAlias = (
@@ -1460,6 +1713,10 @@ class UnsubscribeRequest(
     method: ClassVar[Literal["resources/unsubscribe"]] = "resources/unsubscribe"
     params: UnsubscribeRequestParams
     """Which resource."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 ClientRequest: TypeAlias = (
@@ -1491,3 +1748,6 @@ class UnsubscribeRequestParams(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of the resource that is watched."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None

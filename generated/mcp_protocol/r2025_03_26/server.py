@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from .._faces import HandlersBase, SessionBase
-from .._wire import UNSET, UnsetType
 from ..errors import MethodNotFoundError
 
 if TYPE_CHECKING:
@@ -25,14 +24,16 @@ class ServerHandlers(HandlersBase):
 
     async def initialize(
         self, params: models.InitializeRequestParams, ctx: Exchange
-    ) -> models.InitializeResult:
+    ) -> models.InitializeResult | Mapping[str, Any]:
         """First request of a client: it proposes a revision and says what the client can do.
 
         Source: basic/lifecycle.
         """
         raise MethodNotFoundError("initialize")
 
-    async def ping(self, params: models.RequestParams | None, ctx: Exchange) -> models.EmptyResult:
+    async def ping(
+        self, params: models.RequestParams | None, ctx: Exchange
+    ) -> models.EmptyResult | Mapping[str, Any]:
         """Asks either peer for a sign of life; it is answered at once with an empty result.
 
         Source: basic/utilities/ping.
@@ -41,7 +42,7 @@ class ServerHandlers(HandlersBase):
 
     async def list_resources(
         self, params: models.PaginatedRequestParams | None, ctx: Exchange
-    ) -> models.ListResourcesResult:
+    ) -> models.ListResourcesResult | Mapping[str, Any]:
         """Asks for a page of the server's resources.
 
         Source: server/resources.
@@ -50,7 +51,7 @@ class ServerHandlers(HandlersBase):
 
     async def list_resource_templates(
         self, params: models.PaginatedRequestParams | None, ctx: Exchange
-    ) -> models.ListResourceTemplatesResult:
+    ) -> models.ListResourceTemplatesResult | Mapping[str, Any]:
         """Asks for a page of the server's resource templates.
 
         Source: server/resources.
@@ -59,7 +60,7 @@ class ServerHandlers(HandlersBase):
 
     async def read_resource(
         self, params: models.ReadResourceRequestParams, ctx: Exchange
-    ) -> models.ReadResourceResult:
+    ) -> models.ReadResourceResult | Mapping[str, Any]:
         """Reads one resource. An unknown URI is error -32002.
 
         Source: server/resources.
@@ -68,7 +69,7 @@ class ServerHandlers(HandlersBase):
 
     async def subscribe(
         self, params: models.SubscribeRequestParams, ctx: Exchange
-    ) -> models.EmptyResult:
+    ) -> models.EmptyResult | Mapping[str, Any]:
         """Asks to be told when one resource changes; needs the `subscribe` capability.
 
         Source: server/resources.
@@ -77,7 +78,7 @@ class ServerHandlers(HandlersBase):
 
     async def unsubscribe(
         self, params: models.UnsubscribeRequestParams, ctx: Exchange
-    ) -> models.EmptyResult:
+    ) -> models.EmptyResult | Mapping[str, Any]:
         """Ends a subscription to one resource.
 
         Source: server/resources.
@@ -86,7 +87,7 @@ class ServerHandlers(HandlersBase):
 
     async def list_prompts(
         self, params: models.PaginatedRequestParams | None, ctx: Exchange
-    ) -> models.ListPromptsResult:
+    ) -> models.ListPromptsResult | Mapping[str, Any]:
         """Asks for a page of the server's prompts.
 
         Source: server/prompts.
@@ -95,7 +96,7 @@ class ServerHandlers(HandlersBase):
 
     async def get_prompt(
         self, params: models.GetPromptRequestParams, ctx: Exchange
-    ) -> models.GetPromptResult:
+    ) -> models.GetPromptResult | Mapping[str, Any]:
         """Fetches a prompt, filled in. An unknown prompt or a missing argument is error -32602.
 
         Source: server/prompts.
@@ -104,7 +105,7 @@ class ServerHandlers(HandlersBase):
 
     async def list_tools(
         self, params: models.PaginatedRequestParams | None, ctx: Exchange
-    ) -> models.ListToolsResult:
+    ) -> models.ListToolsResult | Mapping[str, Any]:
         """Asks for a page of the server's tools.
 
         Source: server/tools.
@@ -113,7 +114,7 @@ class ServerHandlers(HandlersBase):
 
     async def call_tool(
         self, params: models.CallToolRequestParams, ctx: Exchange
-    ) -> models.CallToolResult:
+    ) -> models.CallToolResult | Mapping[str, Any]:
         """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
         `isError`.
 
@@ -123,7 +124,7 @@ class ServerHandlers(HandlersBase):
 
     async def set_level(
         self, params: models.SetLevelRequestParams, ctx: Exchange
-    ) -> models.EmptyResult:
+    ) -> models.EmptyResult | Mapping[str, Any]:
         """Sets the lowest severity of log messages that the client wants.
 
         Source: server/utilities/logging.
@@ -132,7 +133,7 @@ class ServerHandlers(HandlersBase):
 
     async def complete(
         self, params: models.CompleteRequestParams, ctx: Exchange
-    ) -> models.CompleteResult:
+    ) -> models.CompleteResult | Mapping[str, Any]:
         """Asks for values that could complete what a user has typed so far.
 
         Source: server/utilities/completion.
@@ -186,13 +187,13 @@ class ServerSession(SessionBase):
     async def create_message(
         self,
         max_tokens: int,
-        messages: Sequence[models.SamplingMessage],
-        include_context: Literal["allServers", "none", "thisServer"] | UnsetType = UNSET,
-        metadata: Mapping[str, Any] | UnsetType = UNSET,
-        model_preferences: models.ModelPreferences | UnsetType = UNSET,
-        stop_sequences: Sequence[str] | UnsetType = UNSET,
-        system_prompt: str | UnsetType = UNSET,
-        temperature: int | float | UnsetType = UNSET,
+        messages: Sequence[models.SamplingMessage | Mapping[str, Any]],
+        include_context: Literal["allServers", "none", "thisServer"] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        model_preferences: models.ModelPreferences | Mapping[str, Any] | None = None,
+        stop_sequences: Sequence[str] | None = None,
+        system_prompt: str | None = None,
+        temperature: int | float | None = None,
         *,
         timeout: float | None = None,
     ) -> models.CreateMessageResult:
@@ -244,7 +245,7 @@ class ServerSession(SessionBase):
     async def cancelled(
         self,
         request_id: models.RequestId,
-        reason: str | UnsetType = UNSET,
+        reason: str | None = None,
     ) -> None:
         """The sender gives up a request it made. The receiver stops work on it and need not answer;
         `initialize` cannot be cancelled.
@@ -266,8 +267,8 @@ class ServerSession(SessionBase):
         self,
         progress: int | float,
         progress_token: models.ProgressToken,
-        message: str | UnsetType = UNSET,
-        total: int | float | UnsetType = UNSET,
+        message: str | None = None,
+        total: int | float | None = None,
     ) -> None:
         """Reports how far a request has come whose sender supplied a progress token.
 
@@ -341,7 +342,7 @@ class ServerSession(SessionBase):
         self,
         data: Any,
         level: models.LoggingLevel,
-        logger: str | UnsetType = UNSET,
+        logger: str | None = None,
     ) -> None:
         """A log message of the server. Before the client sets a level, the server decides what to
         send.

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._faces import HandlersBase, wire_params
-from .._wire import UNSET, UnsetType
 from ..client_side.base import ClientBase
 from ..errors import MethodNotFoundError
 
@@ -21,8 +20,8 @@ class Client(ClientBase):
 
     async def initialize(
         self,
-        capabilities: models.ClientCapabilities,
-        client_info: models.Implementation,
+        capabilities: models.ClientCapabilities | Mapping[str, Any],
+        client_info: models.Implementation | Mapping[str, Any],
         protocol_version: str,
         *,
         meta: Mapping[str, Any] | None = None,
@@ -80,7 +79,7 @@ class Client(ClientBase):
 
     async def list_resources_page(
         self,
-        cursor: str | UnsetType = UNSET,
+        cursor: str | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -119,7 +118,7 @@ class Client(ClientBase):
 
     async def list_resource_templates_page(
         self,
-        cursor: str | UnsetType = UNSET,
+        cursor: str | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -227,7 +226,7 @@ class Client(ClientBase):
 
     async def list_prompts_page(
         self,
-        cursor: str | UnsetType = UNSET,
+        cursor: str | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -252,7 +251,7 @@ class Client(ClientBase):
     async def get_prompt(
         self,
         name: str,
-        arguments: Mapping[str, str] | UnsetType = UNSET,
+        arguments: Mapping[str, str] | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -292,7 +291,7 @@ class Client(ClientBase):
 
     async def list_tools_page(
         self,
-        cursor: str | UnsetType = UNSET,
+        cursor: str | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -317,7 +316,7 @@ class Client(ClientBase):
     async def call_tool(
         self,
         name: str,
-        arguments: Mapping[str, Any] | UnsetType = UNSET,
+        arguments: Mapping[str, Any] | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -366,9 +365,9 @@ class Client(ClientBase):
 
     async def complete(
         self,
-        argument: models.CompleteRequestParamsArgument,
-        ref: models.CompleteRequestParamsRef,
-        context: models.CompleteRequestParamsContext | UnsetType = UNSET,
+        argument: models.CompleteRequestParamsArgument | Mapping[str, Any],
+        ref: models.CompleteRequestParamsRef | Mapping[str, Any],
+        context: models.CompleteRequestParamsContext | Mapping[str, Any] | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -396,7 +395,7 @@ class Client(ClientBase):
     async def cancelled(
         self,
         request_id: models.RequestId,
-        reason: str | UnsetType = UNSET,
+        reason: str | None = None,
     ) -> None:
         """The sender gives up a request it made. The receiver stops work on it and need not answer;
         `initialize` cannot be cancelled.
@@ -436,8 +435,8 @@ class Client(ClientBase):
         self,
         progress: int | float,
         progress_token: models.ProgressToken,
-        message: str | UnsetType = UNSET,
-        total: int | float | UnsetType = UNSET,
+        message: str | None = None,
+        total: int | float | None = None,
     ) -> None:
         """Reports how far a request has come whose sender supplied a progress token.
 
@@ -486,7 +485,9 @@ class ClientHandlers(HandlersBase):
     revision: ClassVar[str] = "2025-06-18"
     mcp_stubs: ClassVar[bool] = True
 
-    async def ping(self, params: models.RequestParams | None, ctx: Exchange) -> models.EmptyResult:
+    async def ping(
+        self, params: models.RequestParams | None, ctx: Exchange
+    ) -> models.EmptyResult | Mapping[str, Any]:
         """Asks either peer for a sign of life; it is answered at once with an empty result.
 
         Source: basic/utilities/ping.
@@ -495,7 +496,7 @@ class ClientHandlers(HandlersBase):
 
     async def create_message(
         self, params: models.CreateMessageRequestParams, ctx: Exchange
-    ) -> models.CreateMessageResult:
+    ) -> models.CreateMessageResult | Mapping[str, Any]:
         """Asks the client to run a model. The client picks the model, and its user should see and
         approve the exchange.
 
@@ -505,7 +506,7 @@ class ClientHandlers(HandlersBase):
 
     async def list_roots(
         self, params: models.RequestParams | None, ctx: Exchange
-    ) -> models.ListRootsResult:
+    ) -> models.ListRootsResult | Mapping[str, Any]:
         """Asks the client for its roots.
 
         Source: client/roots.
@@ -514,7 +515,7 @@ class ClientHandlers(HandlersBase):
 
     async def elicit(
         self, params: models.ElicitRequestParams, ctx: Exchange
-    ) -> models.ElicitResult:
+    ) -> models.ElicitResult | Mapping[str, Any]:
         """Asks the client's user for data in a form; never for secrets.
 
         Source: client/elicitation.

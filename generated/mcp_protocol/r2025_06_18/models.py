@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, UnsetType, field
 
+from .._struct import Struct
 from .._wire import Untagged, Variant
 
 
@@ -15,15 +16,15 @@ class Annotations(Struct, kw_only=True, frozen=True):
     Source: server/resources.
     """
 
-    audience: list[Role] | UnsetType = UNSET
+    audience: list[Role] | None = None
     """For whom the object is: `user`, `assistant` or both; absent means unspecified."""
-    last_modified: str | UnsetType = field(name="lastModified", default=UNSET)
+    last_modified: str | None = field(name="lastModified", default=None)
     """Time of the last change, in ISO 8601."""
-    priority: int | float | UnsetType = UNSET
+    priority: int | float | None = None
     """Importance from 0 (optional) to 1 (indispensable)."""
 
     def __post_init__(self) -> None:
-        if self.priority is not UNSET and not 0 <= self.priority <= 1:
+        if self.priority is not None and not 0 <= self.priority <= 1:
             raise ValueError("priority: expected 0 to 1, got " + str(self.priority))
 
 
@@ -39,9 +40,9 @@ class AudioContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="aud
     """The bytes of the sound in base64."""
     mime_type: str = field(name="mimeType")
     """Media type, e.g. `audio/wav`; not every model takes every type."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
 
 
@@ -53,7 +54,7 @@ class BaseMetadata(Struct, kw_only=True, frozen=True):
 
     name: str
     """Identifier used in code and requests; shown to people only when no title exists."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `name` is shown (a tool tries `annotations.title` first).
     """
 
@@ -68,9 +69,9 @@ class BlobResourceContents(Struct, kw_only=True, frozen=True):
     """The bytes in base64."""
     uri: str
     """Address of the (sub-)resource that this is."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type; absent means unknown."""
 
 
@@ -82,11 +83,11 @@ class BooleanSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="bo
 
     type: ClassVar[Literal["boolean"]] = "boolean"
     """Always `boolean`."""
-    default: bool | UnsetType = UNSET
+    default: bool | None = None
     """Value to start with."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """Explanation of the form field."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Label of the form field."""
 
 
@@ -101,6 +102,10 @@ class CallToolRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag
     params: CallToolRequestParams
     """Which tool, and its arguments."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
+
 
 class CallToolRequestParams(Struct, kw_only=True, frozen=True):
     """Params of `tools/call`.
@@ -110,8 +115,14 @@ class CallToolRequestParams(Struct, kw_only=True, frozen=True):
 
     name: str
     """Name of the tool, as listed."""
-    arguments: dict[str, Any] | UnsetType = UNSET
+    arguments: dict[str, Any] | None = None
     """Arguments as the tool's `inputSchema` wants them; absent means none."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+        input_responses = None
+        request_state = None
+        task = None
 
 
 class CallToolResult(Struct, kw_only=True, frozen=True):
@@ -122,13 +133,16 @@ class CallToolResult(Struct, kw_only=True, frozen=True):
 
     content: list[ContentBlock]
     """The output for a model, piece by piece."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    is_error: bool | UnsetType = field(name="isError", default=UNSET)
+    is_error: bool | None = field(name="isError", default=None)
     """The tool itself failed and `content` says how, so that a model can react; absent means false.
     """
-    structured_content: dict[str, Any] | UnsetType = field(name="structuredContent", default=UNSET)
+    structured_content: dict[str, Any] | None = field(name="structuredContent", default=None)
     """The output as a JSON object that fits the tool's `outputSchema`."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        result_type = None
 
 
 class CancelledNotification(
@@ -144,6 +158,9 @@ class CancelledNotification(
     params: CancelledNotificationParams
     """Which request, and why."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
+
 
 class CancelledNotificationParams(Struct, kw_only=True, frozen=True):
     """Params of `notifications/cancelled`.
@@ -153,8 +170,11 @@ class CancelledNotificationParams(Struct, kw_only=True, frozen=True):
 
     request_id: RequestId = field(name="requestId")
     """Id of a request that the sender issued earlier and that is presumably still open."""
-    reason: str | UnsetType = UNSET
+    reason: str | None = None
     """Why, for logs or people."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class ClientCapabilities(Struct, kw_only=True, frozen=True):
@@ -164,14 +184,18 @@ class ClientCapabilities(Struct, kw_only=True, frozen=True):
     Source: basic/lifecycle.
     """
 
-    elicitation: dict[str, Any] | UnsetType = UNSET
+    elicitation: dict[str, Any] | None = None
     """The client asks its user questions for the server."""
-    experimental: dict[str, dict[str, Any]] | UnsetType = UNSET
+    experimental: dict[str, dict[str, Any]] | None = None
     """Non-standard features, by name, each with settings of its own."""
-    roots: ClientCapabilitiesRoots | UnsetType = UNSET
+    roots: ClientCapabilitiesRoots | None = None
     """The client lists its roots on request."""
-    sampling: dict[str, Any] | UnsetType = UNSET
+    sampling: dict[str, Any] | None = None
     """The client runs a model for the server."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        extensions = None
+        tasks = None
 
 
 class ClientCapabilitiesRoots(Struct, kw_only=True, frozen=True):
@@ -180,7 +204,7 @@ class ClientCapabilitiesRoots(Struct, kw_only=True, frozen=True):
     Source: client/roots.
     """
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | None = field(name="listChanged", default=None)
     """The client announces changes of its roots; absent means false."""
 
 
@@ -196,6 +220,10 @@ class CompleteRequest(
     params: CompleteRequestParams
     """What is being completed."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
+
 
 class CompleteRequestParams(Struct, kw_only=True, frozen=True):
     """Params of `completion/complete`.
@@ -207,8 +235,11 @@ class CompleteRequestParams(Struct, kw_only=True, frozen=True):
     """The argument and what was typed so far."""
     ref: CompleteRequestParamsRef
     """The prompt or template to which the argument belongs."""
-    context: CompleteRequestParamsContext | UnsetType = UNSET
+    context: CompleteRequestParamsContext | None = None
     """What is settled already; absent means nothing."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class CompleteRequestParamsArgument(Struct, kw_only=True, frozen=True):
@@ -229,7 +260,7 @@ class CompleteRequestParamsContext(Struct, kw_only=True, frozen=True):
     Source: server/utilities/completion.
     """
 
-    arguments: dict[str, str] | UnsetType = UNSET
+    arguments: dict[str, str] | None = None
     """Values of other arguments chosen earlier, by name."""
 
 
@@ -241,8 +272,11 @@ class CompleteResult(Struct, kw_only=True, frozen=True):
 
     completion: CompleteResultCompletion
     """The suggestions."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        result_type = None
 
 
 class CompleteResultCompletion(Struct, kw_only=True, frozen=True):
@@ -253,9 +287,9 @@ class CompleteResultCompletion(Struct, kw_only=True, frozen=True):
 
     values: list[str]
     """Suggestions, best first; at most 100."""
-    has_more: bool | UnsetType = field(name="hasMore", default=UNSET)
+    has_more: bool | None = field(name="hasMore", default=None)
     """More matches exist than were sent; absent means unspecified."""
-    total: int | UnsetType = UNSET
+    total: int | None = None
     """Count of all matches, sent or not; absent means unknown."""
 
 
@@ -272,6 +306,10 @@ class CreateMessageRequest(
     params: CreateMessageRequestParams
     """The conversation and how to continue it."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
+
 
 class CreateMessageRequestParams(Struct, kw_only=True, frozen=True):
     """Params of `sampling/createMessage`.
@@ -283,20 +321,26 @@ class CreateMessageRequestParams(Struct, kw_only=True, frozen=True):
     """Most tokens to generate; the client may stop sooner."""
     messages: list[SamplingMessage]
     """The conversation so far, oldest first."""
-    include_context: Literal["allServers", "none", "thisServer"] | UnsetType = field(
-        name="includeContext", default=UNSET
+    include_context: Literal["allServers", "none", "thisServer"] | None = field(
+        name="includeContext", default=None
     )
     """Whose context to add: `none`, `thisServer` or `allServers`; the client may disregard it."""
-    metadata: dict[str, Any] | UnsetType = UNSET
+    metadata: dict[str, Any] | None = None
     """Parameters for the model's provider, in its own format."""
-    model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
+    model_preferences: ModelPreferences | None = field(name="modelPreferences", default=None)
     """Which model would suit; advice only."""
-    stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
+    stop_sequences: list[str] | None = field(name="stopSequences", default=None)
     """Texts at which generation ends."""
-    system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
+    system_prompt: str | None = field(name="systemPrompt", default=None)
     """Instructions for the model; the client may change or drop them."""
-    temperature: int | float | UnsetType = UNSET
+    temperature: int | float | None = None
     """Randomness of the model, on the scale of its provider; absent leaves it to the client."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        tool_choice = None
+        tools = None
+        meta = None
+        task = None
 
 
 class CreateMessageResult(Struct, kw_only=True, frozen=True):
@@ -311,9 +355,9 @@ class CreateMessageResult(Struct, kw_only=True, frozen=True):
     """Name of the model that was run."""
     role: Role
     """Who speaks, as a rule `assistant`."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    stop_reason: str | UnsetType = field(name="stopReason", default=UNSET)
+    stop_reason: str | None = field(name="stopReason", default=None)
     """Why generation ended: `endTurn`, `stopSequence`, `maxTokens` or a word of the provider;
     absent means unknown.
     """
@@ -338,6 +382,10 @@ class ElicitRequest(
     params: ElicitRequestParams
     """What to ask, and how."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
+
 
 class ElicitRequestParams(Struct, kw_only=True, frozen=True):
     """Params of `elicitation/create`.
@@ -349,6 +397,11 @@ class ElicitRequestParams(Struct, kw_only=True, frozen=True):
     """What is asked and why, for the user."""
     requested_schema: ElicitRequestParamsRequestedSchema = field(name="requestedSchema")
     """The form: a flat JSON Schema object."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        mode = None
+        meta = None
+        task = None
 
 
 class ElicitRequestParamsRequestedSchema(
@@ -363,7 +416,7 @@ class ElicitRequestParamsRequestedSchema(
     """Always `object`."""
     properties: dict[str, PrimitiveSchemaDefinition]
     """The fields of the form, by name; no nesting."""
-    required: list[str] | UnsetType = UNSET
+    required: list[str] | None = None
     """Names of fields that must be filled in; absent means none."""
 
 
@@ -375,9 +428,9 @@ class ElicitResult(Struct, kw_only=True, frozen=True):
 
     action: Literal["accept", "cancel", "decline"]
     """`accept`: agreed; `decline`: refused; `cancel`: closed without a choice."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    content: dict[str, str | int | float | bool] | UnsetType = UNSET
+    content: dict[str, str | int | float | bool] | None = None
     """Values of the form, by field; only with `accept`."""
 
 
@@ -391,9 +444,9 @@ class EmbeddedResource(Struct, kw_only=True, frozen=True, tag_field="type", tag=
     """Always `resource`."""
     resource: EmbeddedResourceResource
     """The contents, as text or as bytes."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
 
 
@@ -407,12 +460,15 @@ class EnumSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="strin
     """Always `string`."""
     enum: list[str]
     """Values to choose from."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """Explanation of the form field."""
-    enum_names: list[str] | UnsetType = field(name="enumNames", default=UNSET)
+    enum_names: list[str] | None = field(name="enumNames", default=None)
     """Labels of the values, in the same order; absent means the values are shown."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Label of the form field."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        default = None
 
 
 class Error(Struct, kw_only=True, frozen=True):
@@ -440,6 +496,10 @@ class GetPromptRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
     params: GetPromptRequestParams
     """Which prompt, and its arguments."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
+
 
 class GetPromptRequestParams(Struct, kw_only=True, frozen=True):
     """Params of `prompts/get`.
@@ -449,8 +509,13 @@ class GetPromptRequestParams(Struct, kw_only=True, frozen=True):
 
     name: str
     """Name of the prompt, as listed."""
-    arguments: dict[str, str] | UnsetType = UNSET
+    arguments: dict[str, str] | None = None
     """Values for the arguments, all strings; absent means none."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+        input_responses = None
+        request_state = None
 
 
 class GetPromptResult(Struct, kw_only=True, frozen=True):
@@ -461,10 +526,13 @@ class GetPromptResult(Struct, kw_only=True, frozen=True):
 
     messages: list[PromptMessage]
     """The messages, in order; untrusted input to a model."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the prompt is for."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        result_type = None
 
 
 class ImageContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="image"):
@@ -479,9 +547,9 @@ class ImageContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="ima
     """The bytes of the picture in base64."""
     mime_type: str = field(name="mimeType")
     """Media type, e.g. `image/png`; not every model takes every type."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
 
 
@@ -495,8 +563,13 @@ class Implementation(Struct, kw_only=True, frozen=True):
     """Identifier of the software."""
     version: str
     """Version of the software, in no prescribed format."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `name` is shown."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        description = None
+        icons = None
+        website_url = None
 
 
 class InitializeRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="initialize"):
@@ -508,6 +581,10 @@ class InitializeRequest(Struct, kw_only=True, frozen=True, tag_field="method", t
     method: ClassVar[Literal["initialize"]] = "initialize"
     params: InitializeRequestParams
     """Proposed revision, capabilities and identity of the client."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 class InitializeRequestParams(Struct, kw_only=True, frozen=True):
@@ -523,6 +600,9 @@ class InitializeRequestParams(Struct, kw_only=True, frozen=True):
     protocol_version: str = field(name="protocolVersion")
     """Newest revision that the client speaks; it may speak others."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+
 
 class InitializeResult(Struct, kw_only=True, frozen=True):
     """The server's side of the handshake: the agreed revision and what the server can do.
@@ -536,9 +616,9 @@ class InitializeResult(Struct, kw_only=True, frozen=True):
     """Revision the server chose; a client that cannot speak it disconnects."""
     server_info: Implementation = field(name="serverInfo")
     """What software the server runs."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    instructions: str | UnsetType = UNSET
+    instructions: str | None = None
     """Advice on using this server, meant for a model's prompt; untrusted text."""
 
 
@@ -551,8 +631,11 @@ class InitializedNotification(
     """
 
     method: ClassVar[Literal["notifications/initialized"]] = "notifications/initialized"
-    params: NotificationParams | UnsetType = UNSET
+    params: NotificationParams | None = None
     """Metadata only."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
 
 
 class JSONRPCError(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
@@ -575,7 +658,7 @@ class JSONRPCNotification(Struct, kw_only=True, frozen=True, tag_field="jsonrpc"
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     method: str
-    params: dict[str, Any] | UnsetType = UNSET
+    params: dict[str, Any] | None = None
     """Arguments of the notification, by name; absent means none."""
 
 
@@ -588,7 +671,7 @@ class JSONRPCRequest(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
     method: str
-    params: dict[str, Any] | UnsetType = UNSET
+    params: dict[str, Any] | None = None
     """Arguments of the method, always by name; absent means none."""
 
 
@@ -630,8 +713,12 @@ class ListPromptsRequest(Struct, kw_only=True, frozen=True, tag_field="method", 
     """
 
     method: ClassVar[Literal["prompts/list"]] = "prompts/list"
-    params: PaginatedRequestParams | UnsetType = UNSET
+    params: PaginatedRequestParams | None = None
     """Where the page starts."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 class ListPromptsResult(Struct, kw_only=True, frozen=True):
@@ -642,10 +729,15 @@ class ListPromptsResult(Struct, kw_only=True, frozen=True):
 
     prompts: list[Prompt]
     """The prompts on this page."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        cache_scope = None
+        result_type = None
+        ttl_ms = None
 
 
 class ListResourceTemplatesRequest(
@@ -657,8 +749,12 @@ class ListResourceTemplatesRequest(
     """
 
     method: ClassVar[Literal["resources/templates/list"]] = "resources/templates/list"
-    params: PaginatedRequestParams | UnsetType = UNSET
+    params: PaginatedRequestParams | None = None
     """Where the page starts."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 class ListResourceTemplatesResult(Struct, kw_only=True, frozen=True):
@@ -669,10 +765,15 @@ class ListResourceTemplatesResult(Struct, kw_only=True, frozen=True):
 
     resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
     """The templates on this page."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        cache_scope = None
+        result_type = None
+        ttl_ms = None
 
 
 class ListResourcesRequest(
@@ -684,8 +785,12 @@ class ListResourcesRequest(
     """
 
     method: ClassVar[Literal["resources/list"]] = "resources/list"
-    params: PaginatedRequestParams | UnsetType = UNSET
+    params: PaginatedRequestParams | None = None
     """Where the page starts."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 class ListResourcesResult(Struct, kw_only=True, frozen=True):
@@ -696,10 +801,15 @@ class ListResourcesResult(Struct, kw_only=True, frozen=True):
 
     resources: list[Resource]
     """The resources on this page."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        cache_scope = None
+        result_type = None
+        ttl_ms = None
 
 
 class ListRootsRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="roots/list"):
@@ -709,8 +819,12 @@ class ListRootsRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
     """
 
     method: ClassVar[Literal["roots/list"]] = "roots/list"
-    params: RequestParams | UnsetType = UNSET
+    params: RequestParams | None = None
     """Metadata only."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 class ListRootsResult(Struct, kw_only=True, frozen=True):
@@ -721,7 +835,7 @@ class ListRootsResult(Struct, kw_only=True, frozen=True):
 
     roots: list[Root]
     """The roots; there are no pages."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
 
 
@@ -732,8 +846,12 @@ class ListToolsRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
     """
 
     method: ClassVar[Literal["tools/list"]] = "tools/list"
-    params: PaginatedRequestParams | UnsetType = UNSET
+    params: PaginatedRequestParams | None = None
     """Where the page starts."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 class ListToolsResult(Struct, kw_only=True, frozen=True):
@@ -744,10 +862,15 @@ class ListToolsResult(Struct, kw_only=True, frozen=True):
 
     tools: list[Tool]
     """The tools on this page."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        cache_scope = None
+        result_type = None
+        ttl_ms = None
 
 
 LoggingLevel: TypeAlias = Literal[
@@ -772,6 +895,9 @@ class LoggingMessageNotification(
     params: LoggingMessageNotificationParams
     """The log message."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
+
 
 class LoggingMessageNotificationParams(Struct, kw_only=True, frozen=True):
     """Params of `notifications/message`.
@@ -783,8 +909,11 @@ class LoggingMessageNotificationParams(Struct, kw_only=True, frozen=True):
     """What is logged: any JSON value; it must hold no secrets."""
     level: LoggingLevel
     """Severity of the message."""
-    logger: str | UnsetType = UNSET
+    logger: str | None = None
     """Name of the part of the server that speaks."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class ModelHint(Struct, kw_only=True, frozen=True):
@@ -793,7 +922,7 @@ class ModelHint(Struct, kw_only=True, frozen=True):
     Source: client/sampling.
     """
 
-    name: str | UnsetType = UNSET
+    name: str | None = None
     """Part of a model's name, such as `sonnet`; a client may substitute an equivalent of another
     provider.
     """
@@ -805,25 +934,23 @@ class ModelPreferences(Struct, kw_only=True, frozen=True):
     Source: client/sampling.
     """
 
-    cost_priority: int | float | UnsetType = field(name="costPriority", default=UNSET)
+    cost_priority: int | float | None = field(name="costPriority", default=None)
     """Weight of low cost, from 0 (irrelevant) to 1 (decisive)."""
-    hints: list[ModelHint] | UnsetType = UNSET
+    hints: list[ModelHint] | None = None
     """Names of suitable models, most wanted first; they outrank the numbers."""
-    intelligence_priority: int | float | UnsetType = field(
-        name="intelligencePriority", default=UNSET
-    )
+    intelligence_priority: int | float | None = field(name="intelligencePriority", default=None)
     """Weight of capability, from 0 (irrelevant) to 1 (decisive)."""
-    speed_priority: int | float | UnsetType = field(name="speedPriority", default=UNSET)
+    speed_priority: int | float | None = field(name="speedPriority", default=None)
     """Weight of low latency, from 0 (irrelevant) to 1 (decisive)."""
 
     def __post_init__(self) -> None:
-        if self.cost_priority is not UNSET and not 0 <= self.cost_priority <= 1:
+        if self.cost_priority is not None and not 0 <= self.cost_priority <= 1:
             raise ValueError("costPriority: expected 0 to 1, got " + str(self.cost_priority))
-        if self.intelligence_priority is not UNSET and not 0 <= self.intelligence_priority <= 1:
+        if self.intelligence_priority is not None and not 0 <= self.intelligence_priority <= 1:
             raise ValueError(
                 "intelligencePriority: expected 0 to 1, got " + str(self.intelligence_priority)
             )
-        if self.speed_priority is not UNSET and not 0 <= self.speed_priority <= 1:
+        if self.speed_priority is not None and not 0 <= self.speed_priority <= 1:
             raise ValueError("speedPriority: expected 0 to 1, got " + str(self.speed_priority))
 
 
@@ -834,7 +961,7 @@ class Notification(Struct, kw_only=True, frozen=True):
     """
 
     method: str
-    params: dict[str, Any] | UnsetType = UNSET
+    params: dict[str, Any] | None = None
     """Arguments of the notification, by name; absent means none."""
 
 
@@ -844,7 +971,7 @@ class NotificationParams(Struct, kw_only=True, frozen=True):
     Source: basic/index.
     """
 
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the notification."""
 
 
@@ -856,14 +983,17 @@ class NumberSchema(Struct, kw_only=True, frozen=True):
 
     type: Literal["integer", "number"]
     """`integer` or `number`."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """Explanation of the form field."""
-    maximum: int | float | UnsetType = UNSET
+    maximum: int | float | None = None
     """Largest value allowed."""
-    minimum: int | float | UnsetType = UNSET
+    minimum: int | float | None = None
     """Smallest value allowed."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Label of the form field."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        default = None
 
 
 class PaginatedRequest(Struct, kw_only=True, frozen=True):
@@ -873,8 +1003,12 @@ class PaginatedRequest(Struct, kw_only=True, frozen=True):
     """
 
     method: str
-    params: PaginatedRequestParams | UnsetType = UNSET
+    params: PaginatedRequestParams | None = None
     """Where the page starts."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 class PaginatedRequestParams(Struct, kw_only=True, frozen=True):
@@ -883,10 +1017,13 @@ class PaginatedRequestParams(Struct, kw_only=True, frozen=True):
     Source: server/utilities/pagination.
     """
 
-    cursor: str | UnsetType = UNSET
+    cursor: str | None = None
     """The `nextCursor` of the preceding page; absent asks for the first page. A bad one gives error
     -32602.
     """
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class PaginatedResult(Struct, kw_only=True, frozen=True):
@@ -895,10 +1032,13 @@ class PaginatedResult(Struct, kw_only=True, frozen=True):
     Source: server/utilities/pagination.
     """
 
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        result_type = None
 
 
 class PingRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="ping"):
@@ -908,8 +1048,12 @@ class PingRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="pi
     """
 
     method: ClassVar[Literal["ping"]] = "ping"
-    params: RequestParams | UnsetType = UNSET
+    params: RequestParams | None = None
     """Metadata only."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 class ProgressNotification(
@@ -924,6 +1068,9 @@ class ProgressNotification(
     params: ProgressNotificationParams
     """Which request, and how far."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
+
 
 class ProgressNotificationParams(Struct, kw_only=True, frozen=True):
     """Params of `notifications/progress`.
@@ -936,10 +1083,13 @@ class ProgressNotificationParams(Struct, kw_only=True, frozen=True):
     """
     progress_token: ProgressToken = field(name="progressToken")
     """Token from the metadata of the request that this is about."""
-    message: str | UnsetType = UNSET
+    message: str | None = None
     """What is happening right now, for people."""
-    total: int | float | UnsetType = UNSET
+    total: int | float | None = None
     """Amount at completion, in the unit of `progress`; absent means unknown."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 ProgressToken: TypeAlias = str | int
@@ -958,14 +1108,17 @@ class Prompt(Struct, kw_only=True, frozen=True):
 
     name: str
     """Identifier by which the prompt is fetched, unique within the server."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    arguments: list[PromptArgument] | UnsetType = UNSET
+    arguments: list[PromptArgument] | None = None
     """Arguments of the template; absent means none."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the prompt is for; untrusted text."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `name` is shown."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        icons = None
 
 
 class PromptArgument(Struct, kw_only=True, frozen=True):
@@ -976,11 +1129,11 @@ class PromptArgument(Struct, kw_only=True, frozen=True):
 
     name: str
     """Identifier of the argument."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the argument means, for people."""
-    required: bool | UnsetType = UNSET
+    required: bool | None = None
     """The prompt cannot be fetched without it; absent means false."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `name` is shown."""
 
 
@@ -996,8 +1149,11 @@ class PromptListChangedNotification(
     method: ClassVar[Literal["notifications/prompts/list_changed"]] = (
         "notifications/prompts/list_changed"
     )
-    params: NotificationParams | UnsetType = UNSET
+    params: NotificationParams | None = None
     """Metadata only."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
 
 
 class PromptMessage(Struct, kw_only=True, frozen=True):
@@ -1022,7 +1178,7 @@ class PromptReference(Struct, kw_only=True, frozen=True, tag_field="type", tag="
     """Always `ref/prompt`."""
     name: str
     """Name of the prompt, as listed."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `name` is shown."""
 
 
@@ -1038,6 +1194,10 @@ class ReadResourceRequest(
     params: ReadResourceRequestParams
     """Which resource."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
+
 
 class ReadResourceRequestParams(Struct, kw_only=True, frozen=True):
     """Params of `resources/read`.
@@ -1048,6 +1208,11 @@ class ReadResourceRequestParams(Struct, kw_only=True, frozen=True):
     uri: str
     """Address of the resource, of any scheme; the server decides what it means."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+        input_responses = None
+        request_state = None
+
 
 class ReadResourceResult(Struct, kw_only=True, frozen=True):
     """What was read.
@@ -1057,8 +1222,13 @@ class ReadResourceResult(Struct, kw_only=True, frozen=True):
 
     contents: list[ReadResourceResultContents]
     """The contents; several when the URI names a collection."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        cache_scope = None
+        result_type = None
+        ttl_ms = None
 
 
 class Request(Struct, kw_only=True, frozen=True):
@@ -1068,7 +1238,7 @@ class Request(Struct, kw_only=True, frozen=True):
     """
 
     method: str
-    params: dict[str, Any] | UnsetType = UNSET
+    params: dict[str, Any] | None = None
     """Arguments of the method, by name; absent means none."""
 
 
@@ -1086,8 +1256,14 @@ class RequestMetaObject(Struct, kw_only=True, frozen=True):
     Source: basic/index.
     """
 
-    progress_token: ProgressToken | UnsetType = field(name="progressToken", default=UNSET)
+    progress_token: ProgressToken | None = field(name="progressToken", default=None)
     """Asks for progress notifications, which will repeat this token; the receiver may send none."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        client_capabilities = None
+        client_info = None
+        log_level = None
+        protocol_version = None
 
 
 class RequestParams(Struct, kw_only=True, frozen=True):
@@ -1096,7 +1272,7 @@ class RequestParams(Struct, kw_only=True, frozen=True):
     Source: basic/index.
     """
 
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Request metadata: the progress token and any extra data."""
 
 
@@ -1110,18 +1286,21 @@ class Resource(Struct, kw_only=True, frozen=True):
     """Identifier of the resource; shown to people only when no title exists."""
     uri: str
     """Address of the resource."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the resource holds; may reach a model, so treat it as untrusted text."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type of the contents; absent means unknown."""
-    size: int | UnsetType = UNSET
+    size: int | None = None
     """Size in bytes before any encoding; absent means unknown."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `name` is shown."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        icons = None
 
 
 class ResourceContents(Struct, kw_only=True, frozen=True):
@@ -1132,9 +1311,9 @@ class ResourceContents(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of the (sub-)resource that this is."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type; absent means unknown."""
 
 
@@ -1150,18 +1329,21 @@ class ResourceLink(Struct, kw_only=True, frozen=True, tag_field="type", tag="res
     """Identifier of the resource; shown to people only when no title exists."""
     uri: str
     """Address of the resource."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the resource holds; may reach a model, so treat it as untrusted text."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type of the contents; absent means unknown."""
-    size: int | UnsetType = UNSET
+    size: int | None = None
     """Size in bytes before any encoding; absent means unknown."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `name` is shown."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        icons = None
 
 
 class ResourceListChangedNotification(
@@ -1180,8 +1362,11 @@ class ResourceListChangedNotification(
     method: ClassVar[Literal["notifications/resources/list_changed"]] = (
         "notifications/resources/list_changed"
     )
-    params: NotificationParams | UnsetType = UNSET
+    params: NotificationParams | None = None
     """Metadata only."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
 
 
 class ResourceTemplate(Struct, kw_only=True, frozen=True):
@@ -1194,16 +1379,19 @@ class ResourceTemplate(Struct, kw_only=True, frozen=True):
     """Identifier of the template; shown to people only when no title exists."""
     uri_template: str = field(name="uriTemplate")
     """RFC 6570 template; filling in its variables gives a URI."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the matching resources hold; may reach a model, so treat it as untrusted text."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type, if all matching resources share one."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `name` is shown."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        icons = None
 
 
 class ResourceTemplateReference(
@@ -1239,6 +1427,9 @@ class ResourceUpdatedNotification(
     params: ResourceUpdatedNotificationParams
     """Which resource."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
+
 
 class ResourceUpdatedNotificationParams(Struct, kw_only=True, frozen=True):
     """Params of `notifications/resources/updated`.
@@ -1248,6 +1439,9 @@ class ResourceUpdatedNotificationParams(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of what changed; possibly a part of the resource subscribed to."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 Result: TypeAlias = dict[str, Any]
@@ -1287,9 +1481,9 @@ class Root(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of the root; always a `file://` URI so far."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    name: str | UnsetType = UNSET
+    name: str | None = None
     """Name shown to people."""
 
 
@@ -1304,8 +1498,11 @@ class RootsListChangedNotification(
     method: ClassVar[Literal["notifications/roots/list_changed"]] = (
         "notifications/roots/list_changed"
     )
-    params: NotificationParams | UnsetType = UNSET
+    params: NotificationParams | None = None
     """Metadata only."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
 
 
 ClientNotification: TypeAlias = (
@@ -1331,6 +1528,9 @@ class SamplingMessage(Struct, kw_only=True, frozen=True):
     role: Role
     """Who speaks."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+
 
 class ServerCapabilities(Struct, kw_only=True, frozen=True):
     """What a server can do. An absent field means the feature is unavailable; unknown fields are
@@ -1339,18 +1539,22 @@ class ServerCapabilities(Struct, kw_only=True, frozen=True):
     Source: basic/lifecycle.
     """
 
-    completions: dict[str, Any] | UnsetType = UNSET
+    completions: dict[str, Any] | None = None
     """The server completes arguments; an empty object."""
-    experimental: dict[str, dict[str, Any]] | UnsetType = UNSET
+    experimental: dict[str, dict[str, Any]] | None = None
     """Non-standard features, by name, each with settings of its own."""
-    logging: dict[str, Any] | UnsetType = UNSET
+    logging: dict[str, Any] | None = None
     """The server emits log messages; an empty object."""
-    prompts: ServerCapabilitiesPrompts | UnsetType = UNSET
+    prompts: ServerCapabilitiesPrompts | None = None
     """The server has prompts."""
-    resources: ServerCapabilitiesResources | UnsetType = UNSET
+    resources: ServerCapabilitiesResources | None = None
     """The server has resources."""
-    tools: ServerCapabilitiesTools | UnsetType = UNSET
+    tools: ServerCapabilitiesTools | None = None
     """The server has tools."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        extensions = None
+        tasks = None
 
 
 class ServerCapabilitiesPrompts(Struct, kw_only=True, frozen=True):
@@ -1359,7 +1563,7 @@ class ServerCapabilitiesPrompts(Struct, kw_only=True, frozen=True):
     Source: server/prompts.
     """
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its prompts; absent means false."""
 
 
@@ -1369,9 +1573,9 @@ class ServerCapabilitiesResources(Struct, kw_only=True, frozen=True):
     Source: server/resources.
     """
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its resources; absent means false."""
-    subscribe: bool | UnsetType = UNSET
+    subscribe: bool | None = None
     """Clients may subscribe to single resources; absent means false."""
 
 
@@ -1381,7 +1585,7 @@ class ServerCapabilitiesTools(Struct, kw_only=True, frozen=True):
     Source: server/tools.
     """
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its tools; absent means false."""
 
 
@@ -1422,6 +1626,10 @@ class SetLevelRequest(
     params: SetLevelRequestParams
     """The severity."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
+
 
 class SetLevelRequestParams(Struct, kw_only=True, frozen=True):
     """Params of `logging/setLevel`.
@@ -1432,6 +1640,9 @@ class SetLevelRequestParams(Struct, kw_only=True, frozen=True):
     level: LoggingLevel
     """Lowest severity to send; everything graver is sent too."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+
 
 class StringSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="string"):
     """A form field for text.
@@ -1441,16 +1652,19 @@ class StringSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="str
 
     type: ClassVar[Literal["string"]] = "string"
     """Always `string`."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """Explanation of the form field."""
-    format: Literal["date", "date-time", "email", "uri"] | UnsetType = UNSET
+    format: Literal["date", "date-time", "email", "uri"] | None = None
     """Kind of text: `email`, `uri`, `date` or `date-time`; absent means any."""
-    max_length: int | UnsetType = field(name="maxLength", default=UNSET)
+    max_length: int | None = field(name="maxLength", default=None)
     """Most characters."""
-    min_length: int | UnsetType = field(name="minLength", default=UNSET)
+    min_length: int | None = field(name="minLength", default=None)
     """Fewest characters."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Label of the form field."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        default = None
 
 
 if TYPE_CHECKING:
@@ -1482,6 +1696,10 @@ class SubscribeRequest(
     params: SubscribeRequestParams
     """Which resource."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
+
 
 class SubscribeRequestParams(Struct, kw_only=True, frozen=True):
     """Params of `resources/subscribe`.
@@ -1491,6 +1709,9 @@ class SubscribeRequestParams(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of the resource to watch, of any scheme."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 class TextContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="text"):
@@ -1503,9 +1724,9 @@ class TextContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="text
     """Always `text`."""
     text: str
     """The text itself."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
 
 
@@ -1543,9 +1764,9 @@ class TextResourceContents(Struct, kw_only=True, frozen=True):
     """The text; never binary data in disguise."""
     uri: str
     """Address of the (sub-)resource that this is."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type; absent means unknown."""
 
 
@@ -1589,22 +1810,26 @@ class Tool(Struct, kw_only=True, frozen=True):
     """JSON Schema of the arguments; its root has type `object`."""
     name: str
     """Identifier by which the tool is called, unique within the server."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    annotations: ToolAnnotations | UnsetType = UNSET
+    annotations: ToolAnnotations | None = None
     """Hints about the tool's behaviour; not to be trusted unless the server is."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the tool does, for people and models; untrusted text."""
-    output_schema: dict[str, Any] | UnsetType = field(name="outputSchema", default=UNSET)
+    output_schema: dict[str, Any] | None = field(name="outputSchema", default=None)
     """JSON Schema of `structuredContent`, with root type `object`; absent means none is promised.
     """
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `annotations.title` is shown, then `name`."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        icons = None
+        execution = None
 
     def __post_init__(self) -> None:
         if self.input_schema.get("type") != "object":
             raise ValueError('inputSchema: expected a JSON Schema with "type": "object"')
-        if self.output_schema is not UNSET and self.output_schema.get("type") != "object":
+        if self.output_schema is not None and self.output_schema.get("type") != "object":
             raise ValueError('outputSchema: expected a JSON Schema with "type": "object"')
 
 
@@ -1615,16 +1840,16 @@ class ToolAnnotations(Struct, kw_only=True, frozen=True):
     Source: server/tools.
     """
 
-    destructive_hint: bool | UnsetType = field(name="destructiveHint", default=UNSET)
+    destructive_hint: bool | None = field(name="destructiveHint", default=None)
     """The tool may delete or overwrite rather than only add; default true; moot if read-only."""
-    idempotent_hint: bool | UnsetType = field(name="idempotentHint", default=UNSET)
+    idempotent_hint: bool | None = field(name="idempotentHint", default=None)
     """A repeated call with equal arguments changes nothing more; default false; moot if read-only.
     """
-    open_world_hint: bool | UnsetType = field(name="openWorldHint", default=UNSET)
+    open_world_hint: bool | None = field(name="openWorldHint", default=None)
     """The tool reaches out to an unbounded world, such as the web; default true."""
-    read_only_hint: bool | UnsetType = field(name="readOnlyHint", default=UNSET)
+    read_only_hint: bool | None = field(name="readOnlyHint", default=None)
     """The tool changes nothing; default false."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people."""
 
 
@@ -1640,8 +1865,11 @@ class ToolListChangedNotification(
     method: ClassVar[Literal["notifications/tools/list_changed"]] = (
         "notifications/tools/list_changed"
     )
-    params: NotificationParams | UnsetType = UNSET
+    params: NotificationParams | None = None
     """Metadata only."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        jsonrpc = None
 
 
 ServerNotification: TypeAlias = (
@@ -1670,6 +1898,10 @@ class UnsubscribeRequest(
     method: ClassVar[Literal["resources/unsubscribe"]] = "resources/unsubscribe"
     params: UnsubscribeRequestParams
     """Which resource."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 ClientRequest: TypeAlias = (
@@ -1701,3 +1933,6 @@ class UnsubscribeRequestParams(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of the resource that is watched."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None

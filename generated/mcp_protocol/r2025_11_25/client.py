@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._faces import HandlersBase, wire_params
-from .._wire import UNSET, UnsetType
 from ..client_side.base import ClientBase
 from ..errors import MethodNotFoundError
 
@@ -21,8 +20,8 @@ class Client(ClientBase):
 
     async def initialize(
         self,
-        capabilities: models.ClientCapabilities,
-        client_info: models.Implementation,
+        capabilities: models.ClientCapabilities | Mapping[str, Any],
+        client_info: models.Implementation | Mapping[str, Any],
         protocol_version: str,
         *,
         meta: Mapping[str, Any] | None = None,
@@ -80,7 +79,7 @@ class Client(ClientBase):
 
     async def list_resources_page(
         self,
-        cursor: str | UnsetType = UNSET,
+        cursor: str | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -119,7 +118,7 @@ class Client(ClientBase):
 
     async def list_resource_templates_page(
         self,
-        cursor: str | UnsetType = UNSET,
+        cursor: str | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -227,7 +226,7 @@ class Client(ClientBase):
 
     async def list_prompts_page(
         self,
-        cursor: str | UnsetType = UNSET,
+        cursor: str | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -252,7 +251,7 @@ class Client(ClientBase):
     async def get_prompt(
         self,
         name: str,
-        arguments: Mapping[str, str] | UnsetType = UNSET,
+        arguments: Mapping[str, str] | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -292,7 +291,7 @@ class Client(ClientBase):
 
     async def list_tools_page(
         self,
-        cursor: str | UnsetType = UNSET,
+        cursor: str | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -317,7 +316,7 @@ class Client(ClientBase):
     async def call_tool(
         self,
         name: str,
-        arguments: Mapping[str, Any] | UnsetType = UNSET,
+        arguments: Mapping[str, Any] | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -427,7 +426,7 @@ class Client(ClientBase):
 
     async def list_tasks_page(
         self,
-        cursor: str | UnsetType = UNSET,
+        cursor: str | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -474,9 +473,9 @@ class Client(ClientBase):
 
     async def complete(
         self,
-        argument: models.CompleteRequestParamsArgument,
-        ref: models.CompleteRequestParamsRef,
-        context: models.CompleteRequestParamsContext | UnsetType = UNSET,
+        argument: models.CompleteRequestParamsArgument | Mapping[str, Any],
+        ref: models.CompleteRequestParamsRef | Mapping[str, Any],
+        context: models.CompleteRequestParamsContext | Mapping[str, Any] | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -503,8 +502,8 @@ class Client(ClientBase):
 
     async def cancelled(
         self,
-        reason: str | UnsetType = UNSET,
-        request_id: models.RequestId | UnsetType = UNSET,
+        reason: str | None = None,
+        request_id: models.RequestId | None = None,
     ) -> None:
         """The sender gives up a request it made. The receiver stops work on it; `initialize` and
         tasks cannot be cancelled this way.
@@ -544,8 +543,8 @@ class Client(ClientBase):
         self,
         progress: int | float,
         progress_token: models.ProgressToken,
-        message: str | UnsetType = UNSET,
-        total: int | float | UnsetType = UNSET,
+        message: str | None = None,
+        total: int | float | None = None,
     ) -> None:
         """Reports how far a request has come whose sender supplied a progress token.
 
@@ -577,8 +576,8 @@ class Client(ClientBase):
         status: models.TaskStatus,
         task_id: str,
         ttl: int | None,
-        poll_interval: int | UnsetType = UNSET,
-        status_message: str | UnsetType = UNSET,
+        poll_interval: int | None = None,
+        status_message: str | None = None,
     ) -> None:
         """The status of a task has changed. It may never come, so keep polling.
 
@@ -633,7 +632,9 @@ class ClientHandlers(HandlersBase):
     revision: ClassVar[str] = "2025-11-25"
     mcp_stubs: ClassVar[bool] = True
 
-    async def ping(self, params: models.RequestParams | None, ctx: Exchange) -> models.EmptyResult:
+    async def ping(
+        self, params: models.RequestParams | None, ctx: Exchange
+    ) -> models.EmptyResult | Mapping[str, Any]:
         """Asks either peer for a sign of life; it is answered at once with an empty result.
 
         Source: basic/utilities/ping.
@@ -642,7 +643,7 @@ class ClientHandlers(HandlersBase):
 
     async def get_task(
         self, params: models.GetTaskRequestParams, ctx: Exchange
-    ) -> models.GetTaskResult:
+    ) -> models.GetTaskResult | Mapping[str, Any]:
         """Asks how a task stands.
 
         Source: basic/utilities/tasks.
@@ -651,7 +652,7 @@ class ClientHandlers(HandlersBase):
 
     async def get_task_payload(
         self, params: models.GetTaskPayloadRequestParams, ctx: Exchange
-    ) -> models.CreateMessageResult | models.ElicitResult:
+    ) -> models.CreateMessageResult | models.ElicitResult | Mapping[str, Any]:
         """Fetches the real result of a task; the answer waits until the task has ended.
 
         Source: basic/utilities/tasks.
@@ -660,7 +661,7 @@ class ClientHandlers(HandlersBase):
 
     async def cancel_task(
         self, params: models.CancelTaskRequestParams, ctx: Exchange
-    ) -> models.CancelTaskResult:
+    ) -> models.CancelTaskResult | Mapping[str, Any]:
         """Stops a task; one that has already ended is error -32602.
 
         Source: basic/utilities/tasks.
@@ -669,7 +670,7 @@ class ClientHandlers(HandlersBase):
 
     async def list_tasks(
         self, params: models.PaginatedRequestParams | None, ctx: Exchange
-    ) -> models.ListTasksResult:
+    ) -> models.ListTasksResult | Mapping[str, Any]:
         """Asks for a page of the peer's tasks.
 
         Source: basic/utilities/tasks.
@@ -678,7 +679,7 @@ class ClientHandlers(HandlersBase):
 
     async def create_message(
         self, params: models.CreateMessageRequestParams, ctx: Exchange
-    ) -> models.CreateMessageResult | models.CreateTaskResult:
+    ) -> models.CreateMessageResult | models.CreateTaskResult | Mapping[str, Any]:
         """Asks the client to run a model. The client picks the model, and its user should see and
         approve the exchange.
 
@@ -688,7 +689,7 @@ class ClientHandlers(HandlersBase):
 
     async def list_roots(
         self, params: models.RequestParams | None, ctx: Exchange
-    ) -> models.ListRootsResult:
+    ) -> models.ListRootsResult | Mapping[str, Any]:
         """Asks the client for its roots.
 
         Source: client/roots.
@@ -697,7 +698,7 @@ class ClientHandlers(HandlersBase):
 
     async def elicit(
         self, params: models.ElicitRequestParams, ctx: Exchange
-    ) -> models.ElicitResult | models.CreateTaskResult:
+    ) -> models.ElicitResult | models.CreateTaskResult | Mapping[str, Any]:
         """Asks the client's user for something: data in a form, or an act on a web page.
 
         Source: client/elicitation.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, UnsetType, field
 
-from .._wire import Untagged, Variant
+from .._struct import Struct
+from .._wire import Untagged, Variant, always_sent
 
 
 class Annotations(Struct, kw_only=True, frozen=True):
@@ -15,15 +16,15 @@ class Annotations(Struct, kw_only=True, frozen=True):
     Source: server/resources.
     """
 
-    audience: list[Role] | UnsetType = UNSET
+    audience: list[Role] | None = None
     """For whom the object is: `user`, `assistant` or both; absent means unspecified."""
-    last_modified: str | UnsetType = field(name="lastModified", default=UNSET)
+    last_modified: str | None = field(name="lastModified", default=None)
     """Time of the last change, in ISO 8601."""
-    priority: int | float | UnsetType = UNSET
+    priority: int | float | None = None
     """Importance from 0 (optional) to 1 (indispensable)."""
 
     def __post_init__(self) -> None:
-        if self.priority is not UNSET and not 0 <= self.priority <= 1:
+        if self.priority is not None and not 0 <= self.priority <= 1:
             raise ValueError("priority: expected 0 to 1, got " + str(self.priority))
 
 
@@ -39,9 +40,9 @@ class AudioContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="aud
     """The bytes of the sound in base64."""
     mime_type: str = field(name="mimeType")
     """Media type, e.g. `audio/wav`; not every model takes every type."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
 
 
@@ -53,7 +54,7 @@ class BaseMetadata(Struct, kw_only=True, frozen=True):
 
     name: str
     """Identifier used in code and requests; shown to people only when no title exists."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `name` is shown (a tool tries `annotations.title` first).
     """
 
@@ -68,9 +69,9 @@ class BlobResourceContents(Struct, kw_only=True, frozen=True):
     """The bytes in base64."""
     uri: str
     """Address of the (sub-)resource that this is."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type; absent means unknown."""
 
 
@@ -82,11 +83,11 @@ class BooleanSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="bo
 
     type: ClassVar[Literal["boolean"]] = "boolean"
     """Always `boolean`."""
-    default: bool | UnsetType = UNSET
+    default: bool | None = None
     """Value to start with."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """Explanation of the form field."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Label of the form field."""
 
 
@@ -101,7 +102,7 @@ class CallToolRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag
     id: RequestId
     params: CallToolRequestParams
     """Which tool, and its arguments."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class CallToolRequestParams(Struct, kw_only=True, frozen=True):
@@ -112,14 +113,18 @@ class CallToolRequestParams(Struct, kw_only=True, frozen=True):
 
     name: str
     """Name of the tool, as listed."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Request metadata: the progress token and any extra data."""
-    arguments: dict[str, Any] | UnsetType = UNSET
+    arguments: dict[str, Any] | None = None
     """Arguments as the tool's `inputSchema` wants them; absent means none."""
-    task: TaskMetadata | UnsetType = UNSET
+    task: TaskMetadata | None = None
     """Asks for execution as a task: the answer is then a `CreateTaskResult`; needs the receiver's
     tasks capability.
     """
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        input_responses = None
+        request_state = None
 
 
 class CallToolResult(Struct, kw_only=True, frozen=True):
@@ -130,13 +135,16 @@ class CallToolResult(Struct, kw_only=True, frozen=True):
 
     content: list[ContentBlock]
     """The output for a model, piece by piece."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    is_error: bool | UnsetType = field(name="isError", default=UNSET)
+    is_error: bool | None = field(name="isError", default=None)
     """The tool itself failed and `content` says how, so that a model can react; absent means false.
     """
-    structured_content: dict[str, Any] | UnsetType = field(name="structuredContent", default=UNSET)
+    structured_content: dict[str, Any] | None = field(name="structuredContent", default=None)
     """The output as a JSON object that fits the tool's `outputSchema`."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        result_type = None
 
 
 class CancelTaskRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="tasks/cancel"):
@@ -149,7 +157,7 @@ class CancelTaskRequest(Struct, kw_only=True, frozen=True, tag_field="method", t
     id: RequestId
     params: CancelTaskRequestParams
     """Which task."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class CancelTaskRequestParams(Struct, kw_only=True, frozen=True):
@@ -178,11 +186,11 @@ class CancelTaskResult(Struct, kw_only=True, frozen=True):
     """Identifier of the task, chosen by the receiver."""
     ttl: int | None
     """Milliseconds, counted from creation, for which the task is kept; null means without limit."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    poll_interval: int | UnsetType = field(name="pollInterval", default=UNSET)
+    poll_interval: int | None = field(name="pollInterval", default=None)
     """Milliseconds to wait between polls; absent leaves it to the requestor."""
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
+    status_message: str | None = field(name="statusMessage", default=None)
     """More about the status, for people, e.g. why it failed."""
 
 
@@ -198,7 +206,7 @@ class CancelledNotification(
     method: ClassVar[Literal["notifications/cancelled"]] = "notifications/cancelled"
     params: CancelledNotificationParams
     """Which request, and why."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class CancelledNotificationParams(Struct, kw_only=True, frozen=True):
@@ -207,11 +215,11 @@ class CancelledNotificationParams(Struct, kw_only=True, frozen=True):
     Source: basic/utilities/cancellation.
     """
 
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the notification."""
-    reason: str | UnsetType = UNSET
+    reason: str | None = None
     """Why, for logs or people."""
-    request_id: RequestId | UnsetType = field(name="requestId", default=UNSET)
+    request_id: RequestId | None = field(name="requestId", default=None)
     """Id of a request that the sender issued earlier; never that of a task, for which
     `tasks/cancel` exists.
     """
@@ -224,16 +232,19 @@ class ClientCapabilities(Struct, kw_only=True, frozen=True):
     Source: basic/lifecycle.
     """
 
-    elicitation: ClientCapabilitiesElicitation | UnsetType = UNSET
+    elicitation: ClientCapabilitiesElicitation | None = None
     """The client asks its user questions for the server; an empty object means form mode only."""
-    experimental: dict[str, dict[str, Any]] | UnsetType = UNSET
+    experimental: dict[str, dict[str, Any]] | None = None
     """Non-standard features, by name, each with settings of its own."""
-    roots: ClientCapabilitiesRoots | UnsetType = UNSET
+    roots: ClientCapabilitiesRoots | None = None
     """The client lists its roots on request."""
-    sampling: ClientCapabilitiesSampling | UnsetType = UNSET
+    sampling: ClientCapabilitiesSampling | None = None
     """The client runs a model for the server; sub-fields add tools and context."""
-    tasks: ClientCapabilitiesTasks | UnsetType = UNSET
+    tasks: ClientCapabilitiesTasks | None = None
     """The client runs some requests as tasks."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        extensions = None
 
 
 class ClientCapabilitiesElicitation(Struct, kw_only=True, frozen=True):
@@ -242,9 +253,9 @@ class ClientCapabilitiesElicitation(Struct, kw_only=True, frozen=True):
     Source: client/elicitation.
     """
 
-    form: dict[str, Any] | UnsetType = UNSET
+    form: dict[str, Any] | None = None
     """The client shows forms; an empty object."""
-    url: dict[str, Any] | UnsetType = UNSET
+    url: dict[str, Any] | None = None
     """The client can send its user to a web page; an empty object."""
 
 
@@ -254,7 +265,7 @@ class ClientCapabilitiesRoots(Struct, kw_only=True, frozen=True):
     Source: client/roots.
     """
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | None = field(name="listChanged", default=None)
     """The client announces changes of its roots; absent means false."""
 
 
@@ -264,9 +275,9 @@ class ClientCapabilitiesSampling(Struct, kw_only=True, frozen=True):
     Source: client/sampling.
     """
 
-    context: dict[str, Any] | UnsetType = UNSET
+    context: dict[str, Any] | None = None
     """The client accepts `includeContext` values other than `none`; an empty object."""
-    tools: dict[str, Any] | UnsetType = UNSET
+    tools: dict[str, Any] | None = None
     """The client accepts `tools` and `toolChoice`; an empty object."""
 
 
@@ -276,11 +287,11 @@ class ClientCapabilitiesTasks(Struct, kw_only=True, frozen=True):
     Source: basic/utilities/tasks.
     """
 
-    cancel: dict[str, Any] | UnsetType = UNSET
+    cancel: dict[str, Any] | None = None
     """The client answers `tasks/cancel`; an empty object."""
-    list_: dict[str, Any] | UnsetType = field(name="list", default=UNSET)
+    list_: dict[str, Any] | None = field(name="list", default=None)
     """The client answers `tasks/list`; an empty object."""
-    requests: ClientCapabilitiesTasksRequests | UnsetType = UNSET
+    requests: ClientCapabilitiesTasksRequests | None = None
     """Requests that the client runs as tasks; those not named are never tasks."""
 
 
@@ -290,9 +301,9 @@ class ClientCapabilitiesTasksRequests(Struct, kw_only=True, frozen=True):
     Source: basic/utilities/tasks.
     """
 
-    elicitation: ClientCapabilitiesTasksRequestsElicitation | UnsetType = UNSET
+    elicitation: ClientCapabilitiesTasksRequestsElicitation | None = None
     """Elicitation requests that may be tasks."""
-    sampling: ClientCapabilitiesTasksRequestsSampling | UnsetType = UNSET
+    sampling: ClientCapabilitiesTasksRequestsSampling | None = None
     """Sampling requests that may be tasks."""
 
 
@@ -302,7 +313,7 @@ class ClientCapabilitiesTasksRequestsElicitation(Struct, kw_only=True, frozen=Tr
     Source: basic/utilities/tasks.
     """
 
-    create: dict[str, Any] | UnsetType = UNSET
+    create: dict[str, Any] | None = None
     """`elicitation/create` may be a task; an empty object."""
 
 
@@ -312,7 +323,7 @@ class ClientCapabilitiesTasksRequestsSampling(Struct, kw_only=True, frozen=True)
     Source: basic/utilities/tasks.
     """
 
-    create_message: dict[str, Any] | UnsetType = field(name="createMessage", default=UNSET)
+    create_message: dict[str, Any] | None = field(name="createMessage", default=None)
     """`sampling/createMessage` may be a task; an empty object."""
 
 
@@ -328,7 +339,7 @@ class CompleteRequest(
     id: RequestId
     params: CompleteRequestParams
     """What is being completed."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class CompleteRequestParams(Struct, kw_only=True, frozen=True):
@@ -341,9 +352,9 @@ class CompleteRequestParams(Struct, kw_only=True, frozen=True):
     """The argument and what was typed so far."""
     ref: CompleteRequestParamsRef
     """The prompt or template to which the argument belongs."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Request metadata: the progress token and any extra data."""
-    context: CompleteRequestParamsContext | UnsetType = UNSET
+    context: CompleteRequestParamsContext | None = None
     """What is settled already; absent means nothing."""
 
 
@@ -365,7 +376,7 @@ class CompleteRequestParamsContext(Struct, kw_only=True, frozen=True):
     Source: server/utilities/completion.
     """
 
-    arguments: dict[str, str] | UnsetType = UNSET
+    arguments: dict[str, str] | None = None
     """Values of other arguments chosen earlier, by name."""
 
 
@@ -377,8 +388,11 @@ class CompleteResult(Struct, kw_only=True, frozen=True):
 
     completion: CompleteResultCompletion
     """The suggestions."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        result_type = None
 
 
 class CompleteResultCompletion(Struct, kw_only=True, frozen=True):
@@ -389,9 +403,9 @@ class CompleteResultCompletion(Struct, kw_only=True, frozen=True):
 
     values: list[str]
     """Suggestions, best first; at most 100."""
-    has_more: bool | UnsetType = field(name="hasMore", default=UNSET)
+    has_more: bool | None = field(name="hasMore", default=None)
     """More matches exist than were sent; absent means unspecified."""
-    total: int | UnsetType = UNSET
+    total: int | None = None
     """Count of all matches, sent or not; absent means unknown."""
 
 
@@ -408,7 +422,7 @@ class CreateMessageRequest(
     id: RequestId
     params: CreateMessageRequestParams
     """The conversation and how to continue it."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class CreateMessageRequestParams(Struct, kw_only=True, frozen=True):
@@ -421,33 +435,33 @@ class CreateMessageRequestParams(Struct, kw_only=True, frozen=True):
     """Most tokens to generate; the client may stop sooner."""
     messages: list[SamplingMessage]
     """The conversation so far, oldest first."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Request metadata: the progress token and any extra data."""
-    include_context: Literal["allServers", "none", "thisServer"] | UnsetType = field(
-        name="includeContext", default=UNSET
+    include_context: Literal["allServers", "none", "thisServer"] | None = field(
+        name="includeContext", default=None
     )
     """Whose context to add; default `none`. The other values are being phased out and need the
     `sampling.context` capability.
     """
-    metadata: dict[str, Any] | UnsetType = UNSET
+    metadata: dict[str, Any] | None = None
     """Parameters for the model's provider, in its own format."""
-    model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
+    model_preferences: ModelPreferences | None = field(name="modelPreferences", default=None)
     """Which model would suit; advice only."""
-    stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
+    stop_sequences: list[str] | None = field(name="stopSequences", default=None)
     """Texts at which generation ends."""
-    system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
+    system_prompt: str | None = field(name="systemPrompt", default=None)
     """Instructions for the model; the client may change or drop them."""
-    task: TaskMetadata | UnsetType = UNSET
+    task: TaskMetadata | None = None
     """Asks for execution as a task: the answer is then a `CreateTaskResult`; needs the receiver's
     tasks capability.
     """
-    temperature: int | float | UnsetType = UNSET
+    temperature: int | float | None = None
     """Randomness of the model, on the scale of its provider; absent leaves it to the client."""
-    tool_choice: ToolChoice | UnsetType = field(name="toolChoice", default=UNSET)
+    tool_choice: ToolChoice | None = field(name="toolChoice", default=None)
     """Whether the model may or must use tools (default `auto`); an error unless the client declared
     `sampling.tools`.
     """
-    tools: list[Tool] | UnsetType = UNSET
+    tools: list[Tool] | None = None
     """Tools the model may use; an error unless the client declared `sampling.tools`."""
 
 
@@ -463,9 +477,9 @@ class CreateMessageResult(Struct, kw_only=True, frozen=True):
     """Name of the model that was run."""
     role: Role
     """Who speaks, as a rule `assistant`."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    stop_reason: str | UnsetType = field(name="stopReason", default=UNSET)
+    stop_reason: str | None = field(name="stopReason", default=None)
     """Why generation ended: `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or a word of the
     provider; absent means unknown.
     """
@@ -480,7 +494,7 @@ class CreateTaskResult(Struct, kw_only=True, frozen=True):
 
     task: Task
     """The new task."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data; `io.modelcontextprotocol/model-immediate-response` may hold text for the model to
     go on with.
     """
@@ -535,7 +549,7 @@ class ElicitRequest(
     id: RequestId
     params: ElicitRequestParams
     """What to ask, and how."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class ElicitRequestFormParams(Struct, kw_only=True, frozen=True):
@@ -548,11 +562,11 @@ class ElicitRequestFormParams(Struct, kw_only=True, frozen=True):
     """What is asked and why, for the user."""
     requested_schema: ElicitRequestFormParamsRequestedSchema = field(name="requestedSchema")
     """The form: a flat JSON Schema object."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Request metadata: the progress token and any extra data."""
-    mode: Literal["form"] | UnsetType = UNSET
+    mode: Literal["form"] | None = None
     """Always `form`, or absent."""
-    task: TaskMetadata | UnsetType = UNSET
+    task: TaskMetadata | None = None
     """Asks for execution as a task: the answer is then a `CreateTaskResult`; needs the receiver's
     tasks capability.
     """
@@ -570,9 +584,9 @@ class ElicitRequestFormParamsRequestedSchema(
     """Always `object`."""
     properties: dict[str, PrimitiveSchemaDefinition]
     """The fields of the form, by name; no nesting."""
-    schema: str | UnsetType = field(name="$schema", default=UNSET)
+    schema: str | None = field(name="$schema", default=None)
     """Dialect of JSON Schema; absent means 2020-12."""
-    required: list[str] | UnsetType = UNSET
+    required: list[str] | None = None
     """Names of fields that must be filled in; absent means none."""
 
 
@@ -590,9 +604,9 @@ class ElicitRequestURLParams(Struct, kw_only=True, frozen=True, tag_field="mode"
     """Why the user should go there."""
     url: str
     """Page to open, only after the user has seen the address and agreed; holds no secrets."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Request metadata: the progress token and any extra data."""
-    task: TaskMetadata | UnsetType = UNSET
+    task: TaskMetadata | None = None
     """Asks for execution as a task: the answer is then a `CreateTaskResult`; needs the receiver's
     tasks capability.
     """
@@ -623,9 +637,9 @@ class ElicitResult(Struct, kw_only=True, frozen=True):
     """`accept`: agreed (in URL mode, only to open the page); `decline`: refused; `cancel`: closed
     without a choice.
     """
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    content: dict[str, ElicitResultContent] | UnsetType = UNSET
+    content: dict[str, ElicitResultContent] | None = None
     """Values of the form, by field; only with `accept` in form mode."""
 
 
@@ -664,7 +678,7 @@ class ElicitationCompleteNotification(
     )
     params: ElicitationCompleteNotificationParams
     """Which elicitation."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class ElicitationCompleteNotificationParams(Struct, kw_only=True, frozen=True):
@@ -687,9 +701,9 @@ class EmbeddedResource(Struct, kw_only=True, frozen=True, tag_field="type", tag=
     """Always `resource`."""
     resource: EmbeddedResourceResource
     """The contents, as text or as bytes."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
 
 
@@ -718,7 +732,7 @@ class GetPromptRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
     id: RequestId
     params: GetPromptRequestParams
     """Which prompt, and its arguments."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class GetPromptRequestParams(Struct, kw_only=True, frozen=True):
@@ -729,10 +743,14 @@ class GetPromptRequestParams(Struct, kw_only=True, frozen=True):
 
     name: str
     """Name of the prompt, as listed."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Request metadata: the progress token and any extra data."""
-    arguments: dict[str, str] | UnsetType = UNSET
+    arguments: dict[str, str] | None = None
     """Values for the arguments, all strings; absent means none."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        input_responses = None
+        request_state = None
 
 
 class GetPromptResult(Struct, kw_only=True, frozen=True):
@@ -743,10 +761,13 @@ class GetPromptResult(Struct, kw_only=True, frozen=True):
 
     messages: list[PromptMessage]
     """The messages, in order; untrusted input to a model."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the prompt is for."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        result_type = None
 
 
 class GetTaskPayloadRequest(
@@ -761,7 +782,7 @@ class GetTaskPayloadRequest(
     id: RequestId
     params: GetTaskPayloadRequestParams
     """Which task."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class GetTaskPayloadRequestParams(Struct, kw_only=True, frozen=True):
@@ -806,7 +827,7 @@ class GetTaskRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag=
     id: RequestId
     params: GetTaskRequestParams
     """Which task."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class GetTaskRequestParams(Struct, kw_only=True, frozen=True):
@@ -835,11 +856,11 @@ class GetTaskResult(Struct, kw_only=True, frozen=True):
     """Identifier of the task, chosen by the receiver."""
     ttl: int | None
     """Milliseconds, counted from creation, for which the task is kept; null means without limit."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    poll_interval: int | UnsetType = field(name="pollInterval", default=UNSET)
+    poll_interval: int | None = field(name="pollInterval", default=None)
     """Milliseconds to wait between polls; absent leaves it to the requestor."""
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
+    status_message: str | None = field(name="statusMessage", default=None)
     """More about the status, for people, e.g. why it failed."""
 
 
@@ -853,11 +874,11 @@ class Icon(Struct, kw_only=True, frozen=True):
     """`https:`, `http:` or `data:` URI of the image; the host should be trusted, and an SVG may
     contain scripts.
     """
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type, for when the source states none or a vague one."""
-    sizes: list[str] | UnsetType = UNSET
+    sizes: list[str] | None = None
     """Fitting sizes, each `WxH` in pixels or `any`; absent means any size."""
-    theme: Literal["dark", "light"] | UnsetType = UNSET
+    theme: Literal["dark", "light"] | None = None
     """Background it suits: `light` or `dark`; absent means both."""
 
 
@@ -867,7 +888,7 @@ class Icons(Struct, kw_only=True, frozen=True):
     Source: basic/index.
     """
 
-    icons: list[Icon] | UnsetType = UNSET
+    icons: list[Icon] | None = None
     """Icons to choose from, in several sizes or formats; fetch and render them with care."""
 
 
@@ -883,9 +904,9 @@ class ImageContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="ima
     """The bytes of the picture in base64."""
     mime_type: str = field(name="mimeType")
     """Media type, e.g. `image/png`; not every model takes every type."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
 
 
@@ -899,13 +920,13 @@ class Implementation(Struct, kw_only=True, frozen=True):
     """Identifier of the software."""
     version: str
     """Version of the software, in no prescribed format."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the software does, for people."""
-    icons: list[Icon] | UnsetType = UNSET
+    icons: list[Icon] | None = None
     """Icons to choose from, in several sizes or formats; fetch and render them with care."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `name` is shown."""
-    website_url: str | UnsetType = field(name="websiteUrl", default=UNSET)
+    website_url: str | None = field(name="websiteUrl", default=None)
     """Home page of the software."""
 
 
@@ -919,7 +940,7 @@ class InitializeRequest(Struct, kw_only=True, frozen=True, tag_field="method", t
     id: RequestId
     params: InitializeRequestParams
     """Proposed revision, capabilities and identity of the client."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class InitializeRequestParams(Struct, kw_only=True, frozen=True):
@@ -934,7 +955,7 @@ class InitializeRequestParams(Struct, kw_only=True, frozen=True):
     """What software the client runs."""
     protocol_version: str = field(name="protocolVersion")
     """Newest revision that the client speaks; it may speak others."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Request metadata: the progress token and any extra data."""
 
 
@@ -950,9 +971,9 @@ class InitializeResult(Struct, kw_only=True, frozen=True):
     """Revision the server chose; a client that cannot speak it disconnects."""
     server_info: Implementation = field(name="serverInfo")
     """What software the server runs."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    instructions: str | UnsetType = UNSET
+    instructions: str | None = None
     """Advice on using this server, meant for a model's prompt; untrusted text."""
 
 
@@ -965,8 +986,8 @@ class InitializedNotification(
     """
 
     method: ClassVar[Literal["notifications/initialized"]] = "notifications/initialized"
-    jsonrpc: Literal["2.0"] = "2.0"
-    params: NotificationParams | UnsetType = UNSET
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
+    params: NotificationParams | None = None
     """Metadata only."""
 
 
@@ -979,7 +1000,7 @@ class JSONRPCErrorResponse(Struct, kw_only=True, frozen=True, tag_field="jsonrpc
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     error: Error
     """What went wrong."""
-    id: RequestId | UnsetType = UNSET
+    id: RequestId | None = None
     """Id of the failed request; absent only if it could not be read."""
 
 
@@ -991,7 +1012,7 @@ class JSONRPCNotification(Struct, kw_only=True, frozen=True, tag_field="jsonrpc"
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     method: str
-    params: dict[str, Any] | UnsetType = UNSET
+    params: dict[str, Any] | None = None
     """Arguments of the notification, by name; absent means none."""
 
 
@@ -1004,7 +1025,7 @@ class JSONRPCRequest(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
     method: str
-    params: dict[str, Any] | UnsetType = UNSET
+    params: dict[str, Any] | None = None
     """Arguments of the method, always by name; absent means none."""
 
 
@@ -1065,13 +1086,13 @@ class LegacyTitledEnumSchema(Struct, kw_only=True, frozen=True, tag_field="type"
     """Always `string`."""
     enum: list[str]
     """Values to choose from."""
-    default: str | UnsetType = UNSET
+    default: str | None = None
     """Value to start with."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """Explanation of the form field."""
-    enum_names: list[str] | UnsetType = field(name="enumNames", default=UNSET)
+    enum_names: list[str] | None = field(name="enumNames", default=None)
     """Labels of the values, in the same order; not part of JSON Schema."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Label of the form field."""
 
 
@@ -1083,8 +1104,8 @@ class ListPromptsRequest(Struct, kw_only=True, frozen=True, tag_field="method", 
 
     method: ClassVar[Literal["prompts/list"]] = "prompts/list"
     id: RequestId
-    jsonrpc: Literal["2.0"] = "2.0"
-    params: PaginatedRequestParams | UnsetType = UNSET
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
+    params: PaginatedRequestParams | None = None
     """Where the page starts."""
 
 
@@ -1096,10 +1117,15 @@ class ListPromptsResult(Struct, kw_only=True, frozen=True):
 
     prompts: list[Prompt]
     """The prompts on this page."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        cache_scope = None
+        result_type = None
+        ttl_ms = None
 
 
 class ListResourceTemplatesRequest(
@@ -1112,8 +1138,8 @@ class ListResourceTemplatesRequest(
 
     method: ClassVar[Literal["resources/templates/list"]] = "resources/templates/list"
     id: RequestId
-    jsonrpc: Literal["2.0"] = "2.0"
-    params: PaginatedRequestParams | UnsetType = UNSET
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
+    params: PaginatedRequestParams | None = None
     """Where the page starts."""
 
 
@@ -1125,10 +1151,15 @@ class ListResourceTemplatesResult(Struct, kw_only=True, frozen=True):
 
     resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
     """The templates on this page."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        cache_scope = None
+        result_type = None
+        ttl_ms = None
 
 
 class ListResourcesRequest(
@@ -1141,8 +1172,8 @@ class ListResourcesRequest(
 
     method: ClassVar[Literal["resources/list"]] = "resources/list"
     id: RequestId
-    jsonrpc: Literal["2.0"] = "2.0"
-    params: PaginatedRequestParams | UnsetType = UNSET
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
+    params: PaginatedRequestParams | None = None
     """Where the page starts."""
 
 
@@ -1154,10 +1185,15 @@ class ListResourcesResult(Struct, kw_only=True, frozen=True):
 
     resources: list[Resource]
     """The resources on this page."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        cache_scope = None
+        result_type = None
+        ttl_ms = None
 
 
 class ListRootsRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="roots/list"):
@@ -1168,8 +1204,8 @@ class ListRootsRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
 
     method: ClassVar[Literal["roots/list"]] = "roots/list"
     id: RequestId
-    jsonrpc: Literal["2.0"] = "2.0"
-    params: RequestParams | UnsetType = UNSET
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
+    params: RequestParams | None = None
     """Metadata only."""
 
 
@@ -1181,7 +1217,7 @@ class ListRootsResult(Struct, kw_only=True, frozen=True):
 
     roots: list[Root]
     """The roots; there are no pages."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
 
 
@@ -1193,8 +1229,8 @@ class ListTasksRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
 
     method: ClassVar[Literal["tasks/list"]] = "tasks/list"
     id: RequestId
-    jsonrpc: Literal["2.0"] = "2.0"
-    params: PaginatedRequestParams | UnsetType = UNSET
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
+    params: PaginatedRequestParams | None = None
     """Where the page starts."""
 
 
@@ -1206,9 +1242,9 @@ class ListTasksResult(Struct, kw_only=True, frozen=True):
 
     tasks: list[Task]
     """The tasks on this page."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
 
 
@@ -1220,8 +1256,8 @@ class ListToolsRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
 
     method: ClassVar[Literal["tools/list"]] = "tools/list"
     id: RequestId
-    jsonrpc: Literal["2.0"] = "2.0"
-    params: PaginatedRequestParams | UnsetType = UNSET
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
+    params: PaginatedRequestParams | None = None
     """Where the page starts."""
 
 
@@ -1233,10 +1269,15 @@ class ListToolsResult(Struct, kw_only=True, frozen=True):
 
     tools: list[Tool]
     """The tools on this page."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        cache_scope = None
+        result_type = None
+        ttl_ms = None
 
 
 LoggingLevel: TypeAlias = Literal[
@@ -1260,7 +1301,7 @@ class LoggingMessageNotification(
     method: ClassVar[Literal["notifications/message"]] = "notifications/message"
     params: LoggingMessageNotificationParams
     """The log message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class LoggingMessageNotificationParams(Struct, kw_only=True, frozen=True):
@@ -1273,9 +1314,9 @@ class LoggingMessageNotificationParams(Struct, kw_only=True, frozen=True):
     """What is logged: any JSON value; it must hold no secrets."""
     level: LoggingLevel
     """Severity of the message."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the notification."""
-    logger: str | UnsetType = UNSET
+    logger: str | None = None
     """Name of the part of the server that speaks."""
 
 
@@ -1285,7 +1326,7 @@ class ModelHint(Struct, kw_only=True, frozen=True):
     Source: client/sampling.
     """
 
-    name: str | UnsetType = UNSET
+    name: str | None = None
     """Part of a model's name, such as `sonnet`; a client may substitute an equivalent of another
     provider.
     """
@@ -1297,25 +1338,23 @@ class ModelPreferences(Struct, kw_only=True, frozen=True):
     Source: client/sampling.
     """
 
-    cost_priority: int | float | UnsetType = field(name="costPriority", default=UNSET)
+    cost_priority: int | float | None = field(name="costPriority", default=None)
     """Weight of low cost, from 0 (irrelevant) to 1 (decisive)."""
-    hints: list[ModelHint] | UnsetType = UNSET
+    hints: list[ModelHint] | None = None
     """Names of suitable models, most wanted first; they outrank the numbers."""
-    intelligence_priority: int | float | UnsetType = field(
-        name="intelligencePriority", default=UNSET
-    )
+    intelligence_priority: int | float | None = field(name="intelligencePriority", default=None)
     """Weight of capability, from 0 (irrelevant) to 1 (decisive)."""
-    speed_priority: int | float | UnsetType = field(name="speedPriority", default=UNSET)
+    speed_priority: int | float | None = field(name="speedPriority", default=None)
     """Weight of low latency, from 0 (irrelevant) to 1 (decisive)."""
 
     def __post_init__(self) -> None:
-        if self.cost_priority is not UNSET and not 0 <= self.cost_priority <= 1:
+        if self.cost_priority is not None and not 0 <= self.cost_priority <= 1:
             raise ValueError("costPriority: expected 0 to 1, got " + str(self.cost_priority))
-        if self.intelligence_priority is not UNSET and not 0 <= self.intelligence_priority <= 1:
+        if self.intelligence_priority is not None and not 0 <= self.intelligence_priority <= 1:
             raise ValueError(
                 "intelligencePriority: expected 0 to 1, got " + str(self.intelligence_priority)
             )
-        if self.speed_priority is not UNSET and not 0 <= self.speed_priority <= 1:
+        if self.speed_priority is not None and not 0 <= self.speed_priority <= 1:
             raise ValueError("speedPriority: expected 0 to 1, got " + str(self.speed_priority))
 
 
@@ -1326,7 +1365,7 @@ class Notification(Struct, kw_only=True, frozen=True):
     """
 
     method: str
-    params: dict[str, Any] | UnsetType = UNSET
+    params: dict[str, Any] | None = None
     """Arguments of the notification, by name; absent means none."""
 
 
@@ -1336,7 +1375,7 @@ class NotificationParams(Struct, kw_only=True, frozen=True):
     Source: basic/index.
     """
 
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the notification."""
 
 
@@ -1348,15 +1387,15 @@ class NumberSchema(Struct, kw_only=True, frozen=True):
 
     type: Literal["integer", "number"]
     """`integer` or `number`."""
-    default: int | float | UnsetType = UNSET
+    default: int | float | None = None
     """Value to start with."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """Explanation of the form field."""
-    maximum: int | float | UnsetType = UNSET
+    maximum: int | float | None = None
     """Largest value allowed."""
-    minimum: int | float | UnsetType = UNSET
+    minimum: int | float | None = None
     """Smallest value allowed."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Label of the form field."""
 
 
@@ -1369,7 +1408,7 @@ class PaginatedRequest(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", t
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
     method: str
-    params: PaginatedRequestParams | UnsetType = UNSET
+    params: PaginatedRequestParams | None = None
     """Where the page starts."""
 
 
@@ -1379,9 +1418,9 @@ class PaginatedRequestParams(Struct, kw_only=True, frozen=True):
     Source: server/utilities/pagination.
     """
 
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Request metadata: the progress token and any extra data."""
-    cursor: str | UnsetType = UNSET
+    cursor: str | None = None
     """The `nextCursor` of the preceding page; absent asks for the first page. A bad one gives error
     -32602.
     """
@@ -1393,10 +1432,13 @@ class PaginatedResult(Struct, kw_only=True, frozen=True):
     Source: server/utilities/pagination.
     """
 
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        result_type = None
 
 
 class PingRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="ping"):
@@ -1407,8 +1449,8 @@ class PingRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="pi
 
     method: ClassVar[Literal["ping"]] = "ping"
     id: RequestId
-    jsonrpc: Literal["2.0"] = "2.0"
-    params: RequestParams | UnsetType = UNSET
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
+    params: RequestParams | None = None
     """Metadata only."""
 
 
@@ -1423,7 +1465,7 @@ class ProgressNotification(
     method: ClassVar[Literal["notifications/progress"]] = "notifications/progress"
     params: ProgressNotificationParams
     """Which request, and how far."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class ProgressNotificationParams(Struct, kw_only=True, frozen=True):
@@ -1437,11 +1479,11 @@ class ProgressNotificationParams(Struct, kw_only=True, frozen=True):
     """
     progress_token: ProgressToken = field(name="progressToken")
     """Token from the metadata of the request that this is about."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the notification."""
-    message: str | UnsetType = UNSET
+    message: str | None = None
     """What is happening right now, for people."""
-    total: int | float | UnsetType = UNSET
+    total: int | float | None = None
     """Amount at completion, in the unit of `progress`; absent means unknown."""
 
 
@@ -1461,15 +1503,15 @@ class Prompt(Struct, kw_only=True, frozen=True):
 
     name: str
     """Identifier by which the prompt is fetched, unique within the server."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    arguments: list[PromptArgument] | UnsetType = UNSET
+    arguments: list[PromptArgument] | None = None
     """Arguments of the template; absent means none."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the prompt is for; untrusted text."""
-    icons: list[Icon] | UnsetType = UNSET
+    icons: list[Icon] | None = None
     """Icons to choose from, in several sizes or formats; fetch and render them with care."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `name` is shown."""
 
 
@@ -1481,11 +1523,11 @@ class PromptArgument(Struct, kw_only=True, frozen=True):
 
     name: str
     """Identifier of the argument."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the argument means, for people."""
-    required: bool | UnsetType = UNSET
+    required: bool | None = None
     """The prompt cannot be fetched without it; absent means false."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `name` is shown."""
 
 
@@ -1501,8 +1543,8 @@ class PromptListChangedNotification(
     method: ClassVar[Literal["notifications/prompts/list_changed"]] = (
         "notifications/prompts/list_changed"
     )
-    jsonrpc: Literal["2.0"] = "2.0"
-    params: NotificationParams | UnsetType = UNSET
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
+    params: NotificationParams | None = None
     """Metadata only."""
 
 
@@ -1528,7 +1570,7 @@ class PromptReference(Struct, kw_only=True, frozen=True, tag_field="type", tag="
     """Always `ref/prompt`."""
     name: str
     """Name of the prompt, as listed."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `name` is shown."""
 
 
@@ -1544,7 +1586,7 @@ class ReadResourceRequest(
     id: RequestId
     params: ReadResourceRequestParams
     """Which resource."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class ReadResourceRequestParams(Struct, kw_only=True, frozen=True):
@@ -1555,8 +1597,12 @@ class ReadResourceRequestParams(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of the resource, of any scheme; the server decides what it means."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Request metadata: the progress token and any extra data."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        input_responses = None
+        request_state = None
 
 
 class ReadResourceResult(Struct, kw_only=True, frozen=True):
@@ -1567,8 +1613,13 @@ class ReadResourceResult(Struct, kw_only=True, frozen=True):
 
     contents: list[ReadResourceResultContents]
     """The contents; several when the URI names a collection."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        cache_scope = None
+        result_type = None
+        ttl_ms = None
 
 
 class RelatedTaskMetadata(Struct, kw_only=True, frozen=True):
@@ -1589,7 +1640,7 @@ class Request(Struct, kw_only=True, frozen=True):
     """
 
     method: str
-    params: dict[str, Any] | UnsetType = UNSET
+    params: dict[str, Any] | None = None
     """Arguments of the method, by name; absent means none."""
 
 
@@ -1607,8 +1658,14 @@ class RequestMetaObject(Struct, kw_only=True, frozen=True):
     Source: basic/index.
     """
 
-    progress_token: ProgressToken | UnsetType = field(name="progressToken", default=UNSET)
+    progress_token: ProgressToken | None = field(name="progressToken", default=None)
     """Asks for progress notifications, which will repeat this token; the receiver may send none."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        client_capabilities = None
+        client_info = None
+        log_level = None
+        protocol_version = None
 
 
 class RequestParams(Struct, kw_only=True, frozen=True):
@@ -1617,7 +1674,7 @@ class RequestParams(Struct, kw_only=True, frozen=True):
     Source: basic/index.
     """
 
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Request metadata: the progress token and any extra data."""
 
 
@@ -1631,19 +1688,19 @@ class Resource(Struct, kw_only=True, frozen=True):
     """Identifier of the resource; shown to people only when no title exists."""
     uri: str
     """Address of the resource."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the resource holds; may reach a model, so treat it as untrusted text."""
-    icons: list[Icon] | UnsetType = UNSET
+    icons: list[Icon] | None = None
     """Icons to choose from, in several sizes or formats; fetch and render them with care."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type of the contents; absent means unknown."""
-    size: int | UnsetType = UNSET
+    size: int | None = None
     """Size in bytes before any encoding; absent means unknown."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `name` is shown."""
 
 
@@ -1655,9 +1712,9 @@ class ResourceContents(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of the (sub-)resource that this is."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type; absent means unknown."""
 
 
@@ -1673,19 +1730,19 @@ class ResourceLink(Struct, kw_only=True, frozen=True, tag_field="type", tag="res
     """Identifier of the resource; shown to people only when no title exists."""
     uri: str
     """Address of the resource."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the resource holds; may reach a model, so treat it as untrusted text."""
-    icons: list[Icon] | UnsetType = UNSET
+    icons: list[Icon] | None = None
     """Icons to choose from, in several sizes or formats; fetch and render them with care."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type of the contents; absent means unknown."""
-    size: int | UnsetType = UNSET
+    size: int | None = None
     """Size in bytes before any encoding; absent means unknown."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `name` is shown."""
 
 
@@ -1705,8 +1762,8 @@ class ResourceListChangedNotification(
     method: ClassVar[Literal["notifications/resources/list_changed"]] = (
         "notifications/resources/list_changed"
     )
-    jsonrpc: Literal["2.0"] = "2.0"
-    params: NotificationParams | UnsetType = UNSET
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
+    params: NotificationParams | None = None
     """Metadata only."""
 
 
@@ -1718,7 +1775,7 @@ class ResourceRequestParams(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of the resource, of any scheme; the server decides what it means."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Request metadata: the progress token and any extra data."""
 
 
@@ -1732,17 +1789,17 @@ class ResourceTemplate(Struct, kw_only=True, frozen=True):
     """Identifier of the template; shown to people only when no title exists."""
     uri_template: str = field(name="uriTemplate")
     """RFC 6570 template; filling in its variables gives a URI."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the matching resources hold; may reach a model, so treat it as untrusted text."""
-    icons: list[Icon] | UnsetType = UNSET
+    icons: list[Icon] | None = None
     """Icons to choose from, in several sizes or formats; fetch and render them with care."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type, if all matching resources share one."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `name` is shown."""
 
 
@@ -1778,7 +1835,7 @@ class ResourceUpdatedNotification(
     method: ClassVar[Literal["notifications/resources/updated"]] = "notifications/resources/updated"
     params: ResourceUpdatedNotificationParams
     """Which resource."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class ResourceUpdatedNotificationParams(Struct, kw_only=True, frozen=True):
@@ -1789,7 +1846,7 @@ class ResourceUpdatedNotificationParams(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of what changed; possibly a part of the resource subscribed to."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the notification."""
 
 
@@ -1839,9 +1896,9 @@ class Root(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of the root; always a `file://` URI so far."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    name: str | UnsetType = UNSET
+    name: str | None = None
     """Name shown to people."""
 
 
@@ -1856,8 +1913,8 @@ class RootsListChangedNotification(
     method: ClassVar[Literal["notifications/roots/list_changed"]] = (
         "notifications/roots/list_changed"
     )
-    jsonrpc: Literal["2.0"] = "2.0"
-    params: NotificationParams | UnsetType = UNSET
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
+    params: NotificationParams | None = None
     """Metadata only."""
 
 
@@ -1871,7 +1928,7 @@ class SamplingMessage(Struct, kw_only=True, frozen=True):
     """What is said: one piece or a list; tool results stand alone in a user message."""
     role: Role
     """Who speaks."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
 
 
@@ -1882,20 +1939,23 @@ class ServerCapabilities(Struct, kw_only=True, frozen=True):
     Source: basic/lifecycle.
     """
 
-    completions: dict[str, Any] | UnsetType = UNSET
+    completions: dict[str, Any] | None = None
     """The server completes arguments; an empty object."""
-    experimental: dict[str, dict[str, Any]] | UnsetType = UNSET
+    experimental: dict[str, dict[str, Any]] | None = None
     """Non-standard features, by name, each with settings of its own."""
-    logging: dict[str, Any] | UnsetType = UNSET
+    logging: dict[str, Any] | None = None
     """The server emits log messages; an empty object."""
-    prompts: ServerCapabilitiesPrompts | UnsetType = UNSET
+    prompts: ServerCapabilitiesPrompts | None = None
     """The server has prompts."""
-    resources: ServerCapabilitiesResources | UnsetType = UNSET
+    resources: ServerCapabilitiesResources | None = None
     """The server has resources."""
-    tasks: ServerCapabilitiesTasks | UnsetType = UNSET
+    tasks: ServerCapabilitiesTasks | None = None
     """The server runs some requests as tasks."""
-    tools: ServerCapabilitiesTools | UnsetType = UNSET
+    tools: ServerCapabilitiesTools | None = None
     """The server has tools."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        extensions = None
 
 
 class ServerCapabilitiesPrompts(Struct, kw_only=True, frozen=True):
@@ -1904,7 +1964,7 @@ class ServerCapabilitiesPrompts(Struct, kw_only=True, frozen=True):
     Source: server/prompts.
     """
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its prompts; absent means false."""
 
 
@@ -1914,9 +1974,9 @@ class ServerCapabilitiesResources(Struct, kw_only=True, frozen=True):
     Source: server/resources.
     """
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its resources; absent means false."""
-    subscribe: bool | UnsetType = UNSET
+    subscribe: bool | None = None
     """Clients may subscribe to single resources; absent means false."""
 
 
@@ -1926,11 +1986,11 @@ class ServerCapabilitiesTasks(Struct, kw_only=True, frozen=True):
     Source: basic/utilities/tasks.
     """
 
-    cancel: dict[str, Any] | UnsetType = UNSET
+    cancel: dict[str, Any] | None = None
     """The server answers `tasks/cancel`; an empty object."""
-    list_: dict[str, Any] | UnsetType = field(name="list", default=UNSET)
+    list_: dict[str, Any] | None = field(name="list", default=None)
     """The server answers `tasks/list`; an empty object."""
-    requests: ServerCapabilitiesTasksRequests | UnsetType = UNSET
+    requests: ServerCapabilitiesTasksRequests | None = None
     """Requests that the server runs as tasks; those not named are never tasks."""
 
 
@@ -1940,7 +2000,7 @@ class ServerCapabilitiesTasksRequests(Struct, kw_only=True, frozen=True):
     Source: basic/utilities/tasks.
     """
 
-    tools: ServerCapabilitiesTasksRequestsTools | UnsetType = UNSET
+    tools: ServerCapabilitiesTasksRequestsTools | None = None
     """Tool requests that may be tasks."""
 
 
@@ -1950,7 +2010,7 @@ class ServerCapabilitiesTasksRequestsTools(Struct, kw_only=True, frozen=True):
     Source: basic/utilities/tasks.
     """
 
-    call: dict[str, Any] | UnsetType = UNSET
+    call: dict[str, Any] | None = None
     """`tools/call` may be a task, subject to each tool's `taskSupport`; an empty object."""
 
 
@@ -1960,7 +2020,7 @@ class ServerCapabilitiesTools(Struct, kw_only=True, frozen=True):
     Source: server/tools.
     """
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its tools; absent means false."""
 
 
@@ -2014,7 +2074,7 @@ class SetLevelRequest(
     id: RequestId
     params: SetLevelRequestParams
     """The severity."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class SetLevelRequestParams(Struct, kw_only=True, frozen=True):
@@ -2025,7 +2085,7 @@ class SetLevelRequestParams(Struct, kw_only=True, frozen=True):
 
     level: LoggingLevel
     """Lowest severity to send; everything graver is sent too."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Request metadata: the progress token and any extra data."""
 
 
@@ -2037,17 +2097,17 @@ class StringSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="str
 
     type: ClassVar[Literal["string"]] = "string"
     """Always `string`."""
-    default: str | UnsetType = UNSET
+    default: str | None = None
     """Value to start with."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """Explanation of the form field."""
-    format: Literal["date", "date-time", "email", "uri"] | UnsetType = UNSET
+    format: Literal["date", "date-time", "email", "uri"] | None = None
     """Kind of text: `email`, `uri`, `date` or `date-time`; absent means any."""
-    max_length: int | UnsetType = field(name="maxLength", default=UNSET)
+    max_length: int | None = field(name="maxLength", default=None)
     """Most characters."""
-    min_length: int | UnsetType = field(name="minLength", default=UNSET)
+    min_length: int | None = field(name="minLength", default=None)
     """Fewest characters."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Label of the form field."""
 
 
@@ -2063,7 +2123,7 @@ class SubscribeRequest(
     id: RequestId
     params: SubscribeRequestParams
     """Which resource."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class SubscribeRequestParams(Struct, kw_only=True, frozen=True):
@@ -2074,7 +2134,7 @@ class SubscribeRequestParams(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of the resource to watch, of any scheme."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Request metadata: the progress token and any extra data."""
 
 
@@ -2094,9 +2154,9 @@ class Task(Struct, kw_only=True, frozen=True):
     """Identifier of the task, chosen by the receiver."""
     ttl: int | None
     """Milliseconds, counted from creation, for which the task is kept; null means without limit."""
-    poll_interval: int | UnsetType = field(name="pollInterval", default=UNSET)
+    poll_interval: int | None = field(name="pollInterval", default=None)
     """Milliseconds to wait between polls; absent leaves it to the requestor."""
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
+    status_message: str | None = field(name="statusMessage", default=None)
     """More about the status, for people, e.g. why it failed."""
 
 
@@ -2106,9 +2166,9 @@ class TaskAugmentedRequestParams(Struct, kw_only=True, frozen=True):
     Source: basic/utilities/tasks.
     """
 
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Request metadata: the progress token and any extra data."""
-    task: TaskMetadata | UnsetType = UNSET
+    task: TaskMetadata | None = None
     """Asks for execution as a task: the answer is then a `CreateTaskResult`; needs the receiver's
     tasks capability.
     """
@@ -2120,7 +2180,7 @@ class TaskMetadata(Struct, kw_only=True, frozen=True):
     Source: basic/utilities/tasks.
     """
 
-    ttl: int | UnsetType = UNSET
+    ttl: int | None = None
     """Milliseconds, counted from creation, for which the task should be kept; the receiver may
     decide otherwise.
     """
@@ -2145,7 +2205,7 @@ class TaskStatusNotification(
     method: ClassVar[Literal["notifications/tasks/status"]] = "notifications/tasks/status"
     params: TaskStatusNotificationParams
     """The task as it now stands."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 ClientNotification: TypeAlias = (
@@ -2177,11 +2237,11 @@ class TaskStatusNotificationParams(Struct, kw_only=True, frozen=True):
     """Identifier of the task, chosen by the receiver."""
     ttl: int | None
     """Milliseconds, counted from creation, for which the task is kept; null means without limit."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the notification."""
-    poll_interval: int | UnsetType = field(name="pollInterval", default=UNSET)
+    poll_interval: int | None = field(name="pollInterval", default=None)
     """Milliseconds to wait between polls; absent leaves it to the requestor."""
-    status_message: str | UnsetType = field(name="statusMessage", default=UNSET)
+    status_message: str | None = field(name="statusMessage", default=None)
     """More about the status, for people, e.g. why it failed."""
 
 
@@ -2195,9 +2255,9 @@ class TextContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="text
     """Always `text`."""
     text: str
     """The text itself."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
 
 
@@ -2221,9 +2281,9 @@ class TextResourceContents(Struct, kw_only=True, frozen=True):
     """The text; never binary data in disguise."""
     uri: str
     """Address of the (sub-)resource that this is."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type; absent means unknown."""
 
 
@@ -2267,15 +2327,15 @@ class TitledMultiSelectEnumSchema(Struct, kw_only=True, frozen=True, tag_field="
     """Always `array`."""
     items: TitledMultiSelectEnumSchemaItems
     """The options."""
-    default: list[str] | UnsetType = UNSET
+    default: list[str] | None = None
     """Values to start with."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """Explanation of the form field."""
-    max_items: int | UnsetType = field(name="maxItems", default=UNSET)
+    max_items: int | None = field(name="maxItems", default=None)
     """Most options to choose; absent means no upper bound."""
-    min_items: int | UnsetType = field(name="minItems", default=UNSET)
+    min_items: int | None = field(name="minItems", default=None)
     """Fewest options to choose; absent means no lower bound."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Label of the form field."""
 
 
@@ -2313,11 +2373,11 @@ class TitledSingleSelectEnumSchema(
     """Always `string`."""
     one_of: list[TitledSingleSelectEnumSchemaOneOf] = field(name="oneOf")
     """The options, each with a label."""
-    default: str | UnsetType = UNSET
+    default: str | None = None
     """Value to start with."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """Explanation of the form field."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Label of the form field."""
 
 
@@ -2346,26 +2406,26 @@ class Tool(Struct, kw_only=True, frozen=True):
     """Identifier by which the tool is called, unique within the server; should be 1 to 128
     characters of `A-Za-z0-9_-.`.
     """
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    annotations: ToolAnnotations | UnsetType = UNSET
+    annotations: ToolAnnotations | None = None
     """Hints about the tool's behaviour; not to be trusted unless the server is."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the tool does, for people and models; untrusted text."""
-    execution: ToolExecution | UnsetType = UNSET
+    execution: ToolExecution | None = None
     """Whether the tool runs as a task."""
-    icons: list[Icon] | UnsetType = UNSET
+    icons: list[Icon] | None = None
     """Icons to choose from, in several sizes or formats; fetch and render them with care."""
-    output_schema: dict[str, Any] | UnsetType = field(name="outputSchema", default=UNSET)
+    output_schema: dict[str, Any] | None = field(name="outputSchema", default=None)
     """JSON Schema of `structuredContent`, with root type `object`; absent means none is promised.
     """
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `annotations.title` is shown, then `name`."""
 
     def __post_init__(self) -> None:
         if self.input_schema.get("type") != "object":
             raise ValueError('inputSchema: expected a JSON Schema with "type": "object"')
-        if self.output_schema is not UNSET and self.output_schema.get("type") != "object":
+        if self.output_schema is not None and self.output_schema.get("type") != "object":
             raise ValueError('outputSchema: expected a JSON Schema with "type": "object"')
 
 
@@ -2376,16 +2436,16 @@ class ToolAnnotations(Struct, kw_only=True, frozen=True):
     Source: server/tools.
     """
 
-    destructive_hint: bool | UnsetType = field(name="destructiveHint", default=UNSET)
+    destructive_hint: bool | None = field(name="destructiveHint", default=None)
     """The tool may delete or overwrite rather than only add; default true; moot if read-only."""
-    idempotent_hint: bool | UnsetType = field(name="idempotentHint", default=UNSET)
+    idempotent_hint: bool | None = field(name="idempotentHint", default=None)
     """A repeated call with equal arguments changes nothing more; default false; moot if read-only.
     """
-    open_world_hint: bool | UnsetType = field(name="openWorldHint", default=UNSET)
+    open_world_hint: bool | None = field(name="openWorldHint", default=None)
     """The tool reaches out to an unbounded world, such as the web; default true."""
-    read_only_hint: bool | UnsetType = field(name="readOnlyHint", default=UNSET)
+    read_only_hint: bool | None = field(name="readOnlyHint", default=None)
     """The tool changes nothing; default false."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people."""
 
 
@@ -2395,7 +2455,7 @@ class ToolChoice(Struct, kw_only=True, frozen=True):
     Source: client/sampling.
     """
 
-    mode: Literal["auto", "none", "required"] | UnsetType = UNSET
+    mode: Literal["auto", "none", "required"] | None = None
     """`auto`: as the model sees fit (default); `required`: at least one; `none`: no tool."""
 
 
@@ -2405,8 +2465,8 @@ class ToolExecution(Struct, kw_only=True, frozen=True):
     Source: server/tools.
     """
 
-    task_support: Literal["forbidden", "optional", "required"] | UnsetType = field(
-        name="taskSupport", default=UNSET
+    task_support: Literal["forbidden", "optional", "required"] | None = field(
+        name="taskSupport", default=None
     )
     """Calls as tasks are `forbidden` (default), `optional` or `required`; only binding if the
     server declares task support.
@@ -2425,8 +2485,8 @@ class ToolListChangedNotification(
     method: ClassVar[Literal["notifications/tools/list_changed"]] = (
         "notifications/tools/list_changed"
     )
-    jsonrpc: Literal["2.0"] = "2.0"
-    params: NotificationParams | UnsetType = UNSET
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
+    params: NotificationParams | None = None
     """Metadata only."""
 
 
@@ -2459,11 +2519,11 @@ class ToolResultContent(Struct, kw_only=True, frozen=True, tag_field="type", tag
     """The output, piece by piece."""
     tool_use_id: str = field(name="toolUseId")
     """The `id` of the `ToolUseContent` that this answers."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data; clients should keep it in later requests, so that caches work."""
-    is_error: bool | UnsetType = field(name="isError", default=UNSET)
+    is_error: bool | None = field(name="isError", default=None)
     """The tool failed; absent means false."""
-    structured_content: dict[str, Any] | UnsetType = field(name="structuredContent", default=UNSET)
+    structured_content: dict[str, Any] | None = field(name="structuredContent", default=None)
     """The output as a JSON object that fits the tool's `outputSchema`."""
 
 
@@ -2481,7 +2541,7 @@ class ToolUseContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="t
     """Arguments that fit the tool's `inputSchema`."""
     name: str
     """Name of the tool."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data; clients should keep it in later requests, so that caches work."""
 
 
@@ -2533,7 +2593,7 @@ class URLElicitationRequiredError(
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     error: URLElicitationRequiredErrorError
     """The error, with the elicitations."""
-    id: RequestId | UnsetType = UNSET
+    id: RequestId | None = None
     """Id of the failed request; absent only if it could not be read."""
 
 
@@ -2547,7 +2607,7 @@ class URLElicitationRequiredErrorError(Struct, kw_only=True, frozen=True):
     """The elicitations to complete first."""
     message: str
     """One short sentence for people."""
-    code: Literal[-32042] = -32042
+    code: Literal[-32042] = always_sent(-32042)
     """Always -32042."""
 
 
@@ -2573,7 +2633,7 @@ class UnsubscribeRequest(
     id: RequestId
     params: UnsubscribeRequestParams
     """Which resource."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 ClientRequest: TypeAlias = (
@@ -2609,7 +2669,7 @@ class UnsubscribeRequestParams(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of the resource that is watched."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Request metadata: the progress token and any extra data."""
 
 
@@ -2625,15 +2685,15 @@ class UntitledMultiSelectEnumSchema(
     """Always `array`."""
     items: UntitledMultiSelectEnumSchemaItems
     """The options."""
-    default: list[str] | UnsetType = UNSET
+    default: list[str] | None = None
     """Values to start with."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """Explanation of the form field."""
-    max_items: int | UnsetType = field(name="maxItems", default=UNSET)
+    max_items: int | None = field(name="maxItems", default=None)
     """Most options to choose; absent means no upper bound."""
-    min_items: int | UnsetType = field(name="minItems", default=UNSET)
+    min_items: int | None = field(name="minItems", default=None)
     """Fewest options to choose; absent means no lower bound."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Label of the form field."""
 
 
@@ -2678,11 +2738,11 @@ class UntitledSingleSelectEnumSchema(
     """Always `string`."""
     enum: list[str]
     """Values to choose from."""
-    default: str | UnsetType = UNSET
+    default: str | None = None
     """Value to start with."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """Explanation of the form field."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Label of the form field."""
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._faces import HandlersBase, wire_params
-from .._wire import UNSET, UnsetType
 from ..client_side.base import ClientBase
 from ..errors import MethodNotFoundError
 
@@ -54,7 +53,7 @@ class Client(ClientBase):
 
     async def list_resources_page(
         self,
-        cursor: str | UnsetType = UNSET,
+        cursor: str | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -93,7 +92,7 @@ class Client(ClientBase):
 
     async def list_resource_templates_page(
         self,
-        cursor: str | UnsetType = UNSET,
+        cursor: str | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -141,7 +140,7 @@ class Client(ClientBase):
 
     async def subscriptions_listen(
         self,
-        notifications: models.SubscriptionFilter,
+        notifications: models.SubscriptionFilter | Mapping[str, Any],
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -179,7 +178,7 @@ class Client(ClientBase):
 
     async def list_prompts_page(
         self,
-        cursor: str | UnsetType = UNSET,
+        cursor: str | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -204,7 +203,7 @@ class Client(ClientBase):
     async def get_prompt(
         self,
         name: str,
-        arguments: Mapping[str, str] | UnsetType = UNSET,
+        arguments: Mapping[str, str] | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -244,7 +243,7 @@ class Client(ClientBase):
 
     async def list_tools_page(
         self,
-        cursor: str | UnsetType = UNSET,
+        cursor: str | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -269,7 +268,7 @@ class Client(ClientBase):
     async def call_tool(
         self,
         name: str,
-        arguments: Mapping[str, Any] | UnsetType = UNSET,
+        arguments: Mapping[str, Any] | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -295,9 +294,9 @@ class Client(ClientBase):
 
     async def complete(
         self,
-        argument: models.CompleteRequestParamsArgument,
-        ref: models.CompleteRequestParamsRef,
-        context: models.CompleteRequestParamsContext | UnsetType = UNSET,
+        argument: models.CompleteRequestParamsArgument | Mapping[str, Any],
+        ref: models.CompleteRequestParamsRef | Mapping[str, Any],
+        context: models.CompleteRequestParamsContext | Mapping[str, Any] | None = None,
         *,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
@@ -325,7 +324,7 @@ class Client(ClientBase):
     async def cancelled(
         self,
         request_id: models.RequestId,
-        reason: str | UnsetType = UNSET,
+        reason: str | None = None,
     ) -> None:
         """The client gives up a request it made, or (stdio) the server ends a
         `subscriptions/listen` stream. Over HTTP, closing the stream says the same.
@@ -359,7 +358,7 @@ class ClientHandlers(HandlersBase):
 
     async def create_message(
         self, params: models.CreateMessageRequestParams, ctx: Exchange
-    ) -> models.CreateMessageResult:
+    ) -> models.CreateMessageResult | Mapping[str, Any]:
         """Deprecated in this revision. Asks the client to run a model, with its user's approval;
         travels inside an `InputRequiredResult`, without an id.
 
@@ -369,7 +368,7 @@ class ClientHandlers(HandlersBase):
 
     async def list_roots(
         self, params: models.ListRootsRequestParams | None, ctx: Exchange
-    ) -> models.ListRootsResult:
+    ) -> models.ListRootsResult | Mapping[str, Any]:
         """Deprecated in this revision. Asks the client for its roots; travels inside an
         `InputRequiredResult`, without an id.
 
@@ -379,7 +378,7 @@ class ClientHandlers(HandlersBase):
 
     async def elicit(
         self, params: models.ElicitRequestParams, ctx: Exchange
-    ) -> models.ElicitResult:
+    ) -> models.ElicitResult | Mapping[str, Any]:
         """Asks the client's user for data in a form or an act on a web page; travels inside an
         `InputRequiredResult`, without an id.
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
-from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec import UNSET, Meta, UnsetType, field
 
-from .._wire import Untagged, Variant
+from .._struct import Struct
+from .._wire import Untagged, Variant, always_sent
 
 
 class Annotations(Struct, kw_only=True, frozen=True):
@@ -15,15 +16,15 @@ class Annotations(Struct, kw_only=True, frozen=True):
     Source: server/resources.
     """
 
-    audience: list[Role] | UnsetType = UNSET
+    audience: list[Role] | None = None
     """For whom the object is: `user`, `assistant` or both; absent means unspecified."""
-    last_modified: str | UnsetType = field(name="lastModified", default=UNSET)
+    last_modified: str | None = field(name="lastModified", default=None)
     """Time of the last change, in ISO 8601."""
-    priority: int | float | UnsetType = UNSET
+    priority: int | float | None = None
     """Importance from 0 (optional) to 1 (indispensable)."""
 
     def __post_init__(self) -> None:
-        if self.priority is not UNSET and not 0 <= self.priority <= 1:
+        if self.priority is not None and not 0 <= self.priority <= 1:
             raise ValueError("priority: expected 0 to 1, got " + str(self.priority))
 
 
@@ -39,9 +40,9 @@ class AudioContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="aud
     """The bytes of the sound in base64."""
     mime_type: str = field(name="mimeType")
     """Media type, e.g. `audio/wav`; not every model takes every type."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
 
 
@@ -53,7 +54,7 @@ class BaseMetadata(Struct, kw_only=True, frozen=True):
 
     name: str
     """Identifier used in code and requests; shown to people only when no title exists."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `name` is shown (a tool tries `annotations.title` first).
     """
 
@@ -68,9 +69,9 @@ class BlobResourceContents(Struct, kw_only=True, frozen=True):
     """The bytes in base64."""
     uri: str
     """Address of the (sub-)resource that this is."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type; absent means unknown."""
 
 
@@ -82,11 +83,11 @@ class BooleanSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="bo
 
     type: ClassVar[Literal["boolean"]] = "boolean"
     """Always `boolean`."""
-    default: bool | UnsetType = UNSET
+    default: bool | None = None
     """Value to start with."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """Explanation of the form field."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Label of the form field."""
 
 
@@ -96,17 +97,17 @@ class CacheableResult(Struct, kw_only=True, frozen=True):
     Source: server/utilities/caching.
     """
 
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result; servers should name their software here."""
-    cache_scope: Literal["private", "public"] = field(name="cacheScope", default="private")
+    cache_scope: Literal["private", "public"] = always_sent("private", name="cacheScope")
     """`public`: shared caches may serve it to everyone; `private`: reuse stays within one
     authorization context.
     """
-    result_type: str = field(name="resultType", default="complete")
+    result_type: str = always_sent("complete", name="resultType")
     """Tells how to read the result: `complete`, `input_required` or a value of an extension; absent
     (older servers) means `complete`.
     """
-    ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs", default=0)
+    ttl_ms: Annotated[int, Meta(ge=0)] = always_sent(0, name="ttlMs")
     """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at once.
     """
 
@@ -122,7 +123,7 @@ class CallToolRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag
     id: RequestId
     params: CallToolRequestParams
     """Which tool, and its arguments."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class CallToolRequestParams(Struct, kw_only=True, frozen=True):
@@ -137,14 +138,17 @@ class CallToolRequestParams(Struct, kw_only=True, frozen=True):
     """
     name: str
     """Name of the tool, as listed."""
-    arguments: dict[str, Any] | UnsetType = UNSET
+    arguments: dict[str, Any] | None = None
     """Arguments as the tool's `inputSchema` wants them; absent means none."""
-    input_responses: InputResponses | UnsetType = field(name="inputResponses", default=UNSET)
+    input_responses: InputResponses | None = field(name="inputResponses", default=None)
     """Answers to the input requests of the preceding `InputRequiredResult`, under the same keys."""
-    request_state: str | UnsetType = field(name="requestState", default=UNSET)
+    request_state: str | None = field(name="requestState", default=None)
     """Opaque state from the preceding `InputRequiredResult`, echoed unchanged; absent if that had
     none. The server must not trust it.
     """
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        task = None
 
 
 class CallToolResult(Struct, kw_only=True, frozen=True):
@@ -155,12 +159,12 @@ class CallToolResult(Struct, kw_only=True, frozen=True):
 
     content: list[ContentBlock]
     """The output for a model, piece by piece."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result; servers should name their software here."""
-    is_error: bool | UnsetType = field(name="isError", default=UNSET)
+    is_error: bool | None = field(name="isError", default=None)
     """The tool itself failed and `content` says how, so that a model can react; absent means false.
     """
-    result_type: str = field(name="resultType", default="complete")
+    result_type: str = always_sent("complete", name="resultType")
     """`complete`; absent (older servers) means the same."""
     structured_content: Any | UnsetType = field(name="structuredContent", default=UNSET)
     """The output as any JSON value, null included, that fits the tool's `outputSchema`."""
@@ -190,7 +194,7 @@ class CancelledNotification(
     method: ClassVar[Literal["notifications/cancelled"]] = "notifications/cancelled"
     params: CancelledNotificationParams
     """Which request, and why."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class CancelledNotificationParams(Struct, kw_only=True, frozen=True):
@@ -202,9 +206,9 @@ class CancelledNotificationParams(Struct, kw_only=True, frozen=True):
     request_id: RequestId = field(name="requestId")
     """Id of an open request of the client; from a server, always that of a `subscriptions/listen`.
     """
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data; on a subscription stream it names the subscription."""
-    reason: str | UnsetType = UNSET
+    reason: str | None = None
     """Why, for logs or people."""
 
 
@@ -215,18 +219,21 @@ class ClientCapabilities(Struct, kw_only=True, frozen=True):
     Source: basic/index.
     """
 
-    elicitation: ClientCapabilitiesElicitation | UnsetType = UNSET
+    elicitation: ClientCapabilitiesElicitation | None = None
     """The client asks its user questions for the server; an empty object means form mode only."""
-    experimental: dict[str, JSONObject] | UnsetType = UNSET
+    experimental: dict[str, JSONObject] | None = None
     """Non-standard features, by name, each with settings of its own."""
-    extensions: dict[str, JSONObject] | UnsetType = UNSET
+    extensions: dict[str, JSONObject] | None = None
     """Protocol extensions the client supports, by prefixed identifier; an empty object means no
     settings.
     """
-    roots: dict[str, Any] | UnsetType = UNSET
+    roots: dict[str, Any] | None = None
     """The client lists its roots on request. Deprecated."""
-    sampling: ClientCapabilitiesSampling | UnsetType = UNSET
+    sampling: ClientCapabilitiesSampling | None = None
     """The client runs a model for the server; sub-fields add tools and context. Deprecated."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        tasks = None
 
 
 class ClientCapabilitiesElicitation(Struct, kw_only=True, frozen=True):
@@ -235,9 +242,9 @@ class ClientCapabilitiesElicitation(Struct, kw_only=True, frozen=True):
     Source: client/elicitation.
     """
 
-    form: JSONObject | UnsetType = UNSET
+    form: JSONObject | None = None
     """The client shows forms; an empty object."""
-    url: JSONObject | UnsetType = UNSET
+    url: JSONObject | None = None
     """The client can send its user to a web page; an empty object."""
 
 
@@ -247,9 +254,9 @@ class ClientCapabilitiesSampling(Struct, kw_only=True, frozen=True):
     Source: client/sampling.
     """
 
-    context: JSONObject | UnsetType = UNSET
+    context: JSONObject | None = None
     """The client accepts `includeContext` values other than `none`; an empty object. Deprecated."""
-    tools: JSONObject | UnsetType = UNSET
+    tools: JSONObject | None = None
     """The client accepts `tools` and `toolChoice`; an empty object."""
 
 
@@ -272,7 +279,7 @@ class CompleteRequest(
     id: RequestId
     params: CompleteRequestParams
     """What is being completed."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class CompleteRequestParams(Struct, kw_only=True, frozen=True):
@@ -289,7 +296,7 @@ class CompleteRequestParams(Struct, kw_only=True, frozen=True):
     """The argument and what was typed so far."""
     ref: CompleteRequestParamsRef
     """The prompt or template to which the argument belongs."""
-    context: CompleteRequestParamsContext | UnsetType = UNSET
+    context: CompleteRequestParamsContext | None = None
     """What is settled already; absent means nothing."""
 
 
@@ -311,7 +318,7 @@ class CompleteRequestParamsContext(Struct, kw_only=True, frozen=True):
     Source: server/utilities/completion.
     """
 
-    arguments: dict[str, str] | UnsetType = UNSET
+    arguments: dict[str, str] | None = None
     """Values of other arguments chosen earlier, by name."""
 
 
@@ -323,9 +330,9 @@ class CompleteResult(Struct, kw_only=True, frozen=True):
 
     completion: CompleteResultCompletion
     """The suggestions."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result; servers should name their software here."""
-    result_type: str = field(name="resultType", default="complete")
+    result_type: str = always_sent("complete", name="resultType")
     """`complete`; absent (older servers) means the same."""
 
 
@@ -337,9 +344,9 @@ class CompleteResultCompletion(Struct, kw_only=True, frozen=True):
 
     values: Annotated[list[str], Meta(max_length=100)]
     """Suggestions, best first; at most 100."""
-    has_more: bool | UnsetType = field(name="hasMore", default=UNSET)
+    has_more: bool | None = field(name="hasMore", default=None)
     """More matches exist than were sent; absent means unspecified."""
-    total: int | UnsetType = UNSET
+    total: int | None = None
     """Count of all matches, sent or not; absent means unknown."""
 
 
@@ -368,6 +375,10 @@ class CreateMessageRequest(
     params: CreateMessageRequestParams
     """The conversation and how to continue it."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
+
 
 class CreateMessageRequestParams(Struct, kw_only=True, frozen=True):
     """Deprecated in this revision. Params of `sampling/createMessage`.
@@ -379,28 +390,32 @@ class CreateMessageRequestParams(Struct, kw_only=True, frozen=True):
     """Most tokens to generate; the client may stop sooner."""
     messages: list[SamplingMessage]
     """The conversation so far, oldest first."""
-    include_context: Literal["allServers", "none", "thisServer"] | UnsetType = field(
-        name="includeContext", default=UNSET
+    include_context: Literal["allServers", "none", "thisServer"] | None = field(
+        name="includeContext", default=None
     )
     """Whose context to add; default `none`. The other values are deprecated and need the
     `sampling.context` capability.
     """
-    metadata: JSONObject | UnsetType = UNSET
+    metadata: JSONObject | None = None
     """Parameters for the model's provider, in its own format."""
-    model_preferences: ModelPreferences | UnsetType = field(name="modelPreferences", default=UNSET)
+    model_preferences: ModelPreferences | None = field(name="modelPreferences", default=None)
     """Which model would suit; advice only."""
-    stop_sequences: list[str] | UnsetType = field(name="stopSequences", default=UNSET)
+    stop_sequences: list[str] | None = field(name="stopSequences", default=None)
     """Texts at which generation ends."""
-    system_prompt: str | UnsetType = field(name="systemPrompt", default=UNSET)
+    system_prompt: str | None = field(name="systemPrompt", default=None)
     """Instructions for the model; the client may change or drop them."""
-    temperature: int | float | UnsetType = UNSET
+    temperature: int | float | None = None
     """Randomness of the model, on the scale of its provider; absent leaves it to the client."""
-    tool_choice: ToolChoice | UnsetType = field(name="toolChoice", default=UNSET)
+    tool_choice: ToolChoice | None = field(name="toolChoice", default=None)
     """Whether the model may or must use tools (default `auto`); an error unless the client declared
     `sampling.tools`.
     """
-    tools: list[Tool] | UnsetType = UNSET
+    tools: list[Tool] | None = None
     """Tools the model may use; an error unless the client declared `sampling.tools`."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+        task = None
 
 
 class CreateMessageResult(Struct, kw_only=True, frozen=True):
@@ -416,9 +431,9 @@ class CreateMessageResult(Struct, kw_only=True, frozen=True):
     """Name of the model that was run."""
     role: Role
     """Who speaks, as a rule `assistant`."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    stop_reason: str | UnsetType = field(name="stopReason", default=UNSET)
+    stop_reason: str | None = field(name="stopReason", default=None)
     """Why generation ended: `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or a word of the
     provider; absent means unknown.
     """
@@ -443,7 +458,7 @@ class DiscoverRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag
     id: RequestId
     params: RequestParams
     """Metadata only."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class DiscoverResult(Struct, kw_only=True, frozen=True):
@@ -456,17 +471,17 @@ class DiscoverResult(Struct, kw_only=True, frozen=True):
     """What the server can do."""
     supported_versions: list[str] = field(name="supportedVersions")
     """Revisions that the server speaks; later requests pick one of them."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result; servers should name their software here."""
-    cache_scope: Literal["private", "public"] = field(name="cacheScope", default="private")
+    cache_scope: Literal["private", "public"] = always_sent("private", name="cacheScope")
     """`public`: shared caches may serve it to everyone; `private`: reuse stays within one
     authorization context.
     """
-    instructions: str | UnsetType = UNSET
+    instructions: str | None = None
     """Advice on using this server, meant for a model's prompt; untrusted text."""
-    result_type: str = field(name="resultType", default="complete")
+    result_type: str = always_sent("complete", name="resultType")
     """`complete`; absent (older servers) means the same."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs", default=0)
+    ttl_ms: Annotated[int, Meta(ge=0)] = always_sent(0, name="ttlMs")
     """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at once.
     """
 
@@ -496,6 +511,10 @@ class ElicitRequest(
     params: ElicitRequestParams
     """What to ask, and how."""
 
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
+
 
 class ElicitRequestFormParams(Struct, kw_only=True, frozen=True):
     """Params of `elicitation/create` in form mode; never for secrets, which need URL mode.
@@ -507,8 +526,12 @@ class ElicitRequestFormParams(Struct, kw_only=True, frozen=True):
     """What is asked and why, for the user."""
     requested_schema: ElicitRequestFormParamsRequestedSchema = field(name="requestedSchema")
     """The form: a flat JSON Schema object."""
-    mode: Literal["form"] | UnsetType = UNSET
+    mode: Literal["form"] | None = None
     """Always `form`, or absent."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+        task = None
 
 
 class ElicitRequestFormParamsRequestedSchema(
@@ -523,9 +546,9 @@ class ElicitRequestFormParamsRequestedSchema(
     """Always `object`."""
     properties: dict[str, PrimitiveSchemaDefinition]
     """The fields of the form, by name; no nesting."""
-    schema: str | UnsetType = field(name="$schema", default=UNSET)
+    schema: str | None = field(name="$schema", default=None)
     """Dialect of JSON Schema; absent means 2020-12."""
-    required: list[str] | UnsetType = UNSET
+    required: list[str] | None = None
     """Names of fields that must be filled in; absent means none."""
 
 
@@ -541,6 +564,11 @@ class ElicitRequestURLParams(Struct, kw_only=True, frozen=True, tag_field="mode"
     """Why the user should go there."""
     url: str
     """Page to open, only after the user has seen the address and agreed; holds no secrets."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
+        elicitation_id = None
+        task = None
 
 
 if TYPE_CHECKING:
@@ -569,8 +597,11 @@ class ElicitResult(Struct, kw_only=True, frozen=True):
     """`accept`: agreed (in URL mode, only to open the page); `decline`: refused; `cancel`: closed
     without a choice.
     """
-    content: dict[str, ElicitResultContent] | UnsetType = UNSET
+    content: dict[str, ElicitResultContent] | None = None
     """Values of the form, by field; only with `accept` in form mode."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 ElicitResultContent: TypeAlias = list[str] | str | int | float | bool
@@ -590,9 +621,9 @@ class EmbeddedResource(Struct, kw_only=True, frozen=True, tag_field="type", tag=
     """Always `resource`."""
     resource: EmbeddedResourceResource
     """The contents, as text or as bytes."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
 
 
@@ -622,7 +653,7 @@ class GetPromptRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
     id: RequestId
     params: GetPromptRequestParams
     """Which prompt, and its arguments."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class GetPromptRequestParams(Struct, kw_only=True, frozen=True):
@@ -637,11 +668,11 @@ class GetPromptRequestParams(Struct, kw_only=True, frozen=True):
     """
     name: str
     """Name of the prompt, as listed."""
-    arguments: dict[str, str] | UnsetType = UNSET
+    arguments: dict[str, str] | None = None
     """Values for the arguments, all strings; absent means none."""
-    input_responses: InputResponses | UnsetType = field(name="inputResponses", default=UNSET)
+    input_responses: InputResponses | None = field(name="inputResponses", default=None)
     """Answers to the input requests of the preceding `InputRequiredResult`, under the same keys."""
-    request_state: str | UnsetType = field(name="requestState", default=UNSET)
+    request_state: str | None = field(name="requestState", default=None)
     """Opaque state from the preceding `InputRequiredResult`, echoed unchanged; absent if that had
     none. The server must not trust it.
     """
@@ -655,11 +686,11 @@ class GetPromptResult(Struct, kw_only=True, frozen=True):
 
     messages: list[PromptMessage]
     """The messages, in order; untrusted input to a model."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result; servers should name their software here."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the prompt is for."""
-    result_type: str = field(name="resultType", default="complete")
+    result_type: str = always_sent("complete", name="resultType")
     """`complete`; absent (older servers) means the same."""
 
 
@@ -685,7 +716,7 @@ class HeaderMismatchError(Struct, kw_only=True, frozen=True, tag_field="jsonrpc"
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     error: HeaderMismatchErrorError
     """The error."""
-    id: RequestId | UnsetType = UNSET
+    id: RequestId | None = None
     """Id of the failed request; absent only if it could not be read."""
 
 
@@ -697,7 +728,7 @@ class HeaderMismatchErrorError(Struct, kw_only=True, frozen=True):
 
     message: str
     """One short sentence for people."""
-    code: Literal[-32020] = -32020
+    code: Literal[-32020] = always_sent(-32020)
     """Always -32020."""
     data: Any | UnsetType = UNSET
     """Details in any shape the server likes; untrusted."""
@@ -713,11 +744,11 @@ class Icon(Struct, kw_only=True, frozen=True):
     """`https:`, `http:` or `data:` URI of the image; the host should be trusted, and an SVG may
     contain scripts.
     """
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type, for when the source states none or a vague one."""
-    sizes: list[str] | UnsetType = UNSET
+    sizes: list[str] | None = None
     """Fitting sizes, each `WxH` in pixels or `any`; absent means any size."""
-    theme: Literal["dark", "light"] | UnsetType = UNSET
+    theme: Literal["dark", "light"] | None = None
     """Background it suits: `light` or `dark`; absent means both."""
 
 
@@ -727,7 +758,7 @@ class Icons(Struct, kw_only=True, frozen=True):
     Source: basic/index.
     """
 
-    icons: list[Icon] | UnsetType = UNSET
+    icons: list[Icon] | None = None
     """Icons to choose from, in several sizes or formats; fetch and render them with care."""
 
 
@@ -743,9 +774,9 @@ class ImageContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="ima
     """The bytes of the picture in base64."""
     mime_type: str = field(name="mimeType")
     """Media type, e.g. `image/png`; not every model takes every type."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
 
 
@@ -759,13 +790,13 @@ class Implementation(Struct, kw_only=True, frozen=True):
     """Identifier of the software."""
     version: str
     """Version of the software, in no prescribed format."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the software does, for people."""
-    icons: list[Icon] | UnsetType = UNSET
+    icons: list[Icon] | None = None
     """Icons to choose from, in several sizes or formats; fetch and render them with care."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `name` is shown."""
-    website_url: str | UnsetType = field(name="websiteUrl", default=UNSET)
+    website_url: str | None = field(name="websiteUrl", default=None)
     """Home page of the software."""
 
 
@@ -776,13 +807,13 @@ class InputRequiredResult(Struct, kw_only=True, frozen=True):
     Source: basic/patterns/mrtr.
     """
 
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result; servers should name their software here."""
-    input_requests: InputRequests | UnsetType = field(name="inputRequests", default=UNSET)
+    input_requests: InputRequests | None = field(name="inputRequests", default=None)
     """Questions to answer before the retry; only kinds that the client declared."""
-    request_state: str | UnsetType = field(name="requestState", default=UNSET)
+    request_state: str | None = field(name="requestState", default=None)
     """Opaque state to send back unchanged with the retry; the server must verify it on return."""
-    result_type: str = field(name="resultType", default="input_required")
+    result_type: str = always_sent("input_required", name="resultType")
     """Always `input_required` here."""
 
 
@@ -826,9 +857,9 @@ class InputResponseRequestParams(Struct, kw_only=True, frozen=True):
     """Required metadata of every request: revision and client capabilities, and what else the
     client tells about itself.
     """
-    input_responses: InputResponses | UnsetType = field(name="inputResponses", default=UNSET)
+    input_responses: InputResponses | None = field(name="inputResponses", default=None)
     """Answers to the input requests of the preceding `InputRequiredResult`, under the same keys."""
-    request_state: str | UnsetType = field(name="requestState", default=UNSET)
+    request_state: str | None = field(name="requestState", default=None)
     """Opaque state from the preceding `InputRequiredResult`, echoed unchanged; absent if that had
     none. The server must not trust it.
     """
@@ -842,7 +873,7 @@ class InternalError(Struct, kw_only=True, frozen=True):
 
     message: str
     """One short sentence for people."""
-    code: Literal[-32603] = -32603
+    code: Literal[-32603] = always_sent(-32603)
     """Always -32603."""
     data: Any | UnsetType = UNSET
     """Details in any shape the sender likes; untrusted."""
@@ -857,7 +888,7 @@ class InvalidParamsError(Struct, kw_only=True, frozen=True):
 
     message: str
     """One short sentence for people."""
-    code: Literal[-32602] = -32602
+    code: Literal[-32602] = always_sent(-32602)
     """Always -32602."""
     data: Any | UnsetType = UNSET
     """Details in any shape the sender likes; untrusted."""
@@ -871,7 +902,7 @@ class InvalidRequestError(Struct, kw_only=True, frozen=True):
 
     message: str
     """One short sentence for people."""
-    code: Literal[-32600] = -32600
+    code: Literal[-32600] = always_sent(-32600)
     """Always -32600."""
     data: Any | UnsetType = UNSET
     """Details in any shape the sender likes; untrusted."""
@@ -900,7 +931,7 @@ class JSONRPCErrorResponse(Struct, kw_only=True, frozen=True, tag_field="jsonrpc
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     error: Error
     """What went wrong."""
-    id: RequestId | UnsetType = UNSET
+    id: RequestId | None = None
     """Id of the failed request; absent only if it could not be read."""
 
 
@@ -912,7 +943,7 @@ class JSONRPCNotification(Struct, kw_only=True, frozen=True, tag_field="jsonrpc"
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     method: str
-    params: dict[str, Any] | UnsetType = UNSET
+    params: dict[str, Any] | None = None
     """Arguments of the notification, by name; absent means none."""
 
 
@@ -925,7 +956,7 @@ class JSONRPCRequest(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
     method: str
-    params: dict[str, Any] | UnsetType = UNSET
+    params: dict[str, Any] | None = None
     """Arguments of the method, always by name; absent means none."""
 
 
@@ -993,13 +1024,13 @@ class LegacyTitledEnumSchema(Struct, kw_only=True, frozen=True, tag_field="type"
     """Always `string`."""
     enum: list[str]
     """Values to choose from."""
-    default: str | UnsetType = UNSET
+    default: str | None = None
     """Value to start with."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """Explanation of the form field."""
-    enum_names: list[str] | UnsetType = field(name="enumNames", default=UNSET)
+    enum_names: list[str] | None = field(name="enumNames", default=None)
     """Labels of the values, in the same order; not part of JSON Schema."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Label of the form field."""
 
 
@@ -1013,7 +1044,7 @@ class ListPromptsRequest(Struct, kw_only=True, frozen=True, tag_field="method", 
     id: RequestId
     params: PaginatedRequestParams
     """Where the page starts."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class ListPromptsResult(Struct, kw_only=True, frozen=True):
@@ -1024,17 +1055,17 @@ class ListPromptsResult(Struct, kw_only=True, frozen=True):
 
     prompts: list[Prompt]
     """The prompts on this page."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result; servers should name their software here."""
-    cache_scope: Literal["private", "public"] = field(name="cacheScope", default="private")
+    cache_scope: Literal["private", "public"] = always_sent("private", name="cacheScope")
     """`public`: shared caches may serve it to everyone; `private`: reuse stays within one
     authorization context.
     """
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
-    result_type: str = field(name="resultType", default="complete")
+    result_type: str = always_sent("complete", name="resultType")
     """`complete`; absent (older servers) means the same."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs", default=0)
+    ttl_ms: Annotated[int, Meta(ge=0)] = always_sent(0, name="ttlMs")
     """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at once.
     """
 
@@ -1063,7 +1094,7 @@ class ListResourceTemplatesRequest(
     id: RequestId
     params: PaginatedRequestParams
     """Where the page starts."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class ListResourceTemplatesResult(Struct, kw_only=True, frozen=True):
@@ -1074,17 +1105,17 @@ class ListResourceTemplatesResult(Struct, kw_only=True, frozen=True):
 
     resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
     """The templates on this page."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result; servers should name their software here."""
-    cache_scope: Literal["private", "public"] = field(name="cacheScope", default="private")
+    cache_scope: Literal["private", "public"] = always_sent("private", name="cacheScope")
     """`public`: shared caches may serve it to everyone; `private`: reuse stays within one
     authorization context.
     """
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
-    result_type: str = field(name="resultType", default="complete")
+    result_type: str = always_sent("complete", name="resultType")
     """`complete`; absent (older servers) means the same."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs", default=0)
+    ttl_ms: Annotated[int, Meta(ge=0)] = always_sent(0, name="ttlMs")
     """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at once.
     """
 
@@ -1115,7 +1146,7 @@ class ListResourcesRequest(
     id: RequestId
     params: PaginatedRequestParams
     """Where the page starts."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class ListResourcesResult(Struct, kw_only=True, frozen=True):
@@ -1126,17 +1157,17 @@ class ListResourcesResult(Struct, kw_only=True, frozen=True):
 
     resources: list[Resource]
     """The resources on this page."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result; servers should name their software here."""
-    cache_scope: Literal["private", "public"] = field(name="cacheScope", default="private")
+    cache_scope: Literal["private", "public"] = always_sent("private", name="cacheScope")
     """`public`: shared caches may serve it to everyone; `private`: reuse stays within one
     authorization context.
     """
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
-    result_type: str = field(name="resultType", default="complete")
+    result_type: str = always_sent("complete", name="resultType")
     """`complete`; absent (older servers) means the same."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs", default=0)
+    ttl_ms: Annotated[int, Meta(ge=0)] = always_sent(0, name="ttlMs")
     """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at once.
     """
 
@@ -1163,8 +1194,12 @@ class ListRootsRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
     """
 
     method: ClassVar[Literal["roots/list"]] = "roots/list"
-    params: ListRootsRequestParams | UnsetType = UNSET
+    params: ListRootsRequestParams | None = None
     """Metadata only."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        id = None
+        jsonrpc = None
 
 
 InputRequest: TypeAlias = CreateMessageRequest | ListRootsRequest | ElicitRequest
@@ -1187,7 +1222,7 @@ class ListRootsRequestParams(Struct, kw_only=True, frozen=True):
     Source: client/roots.
     """
 
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
 
 
@@ -1200,6 +1235,9 @@ class ListRootsResult(Struct, kw_only=True, frozen=True):
 
     roots: list[Root]
     """The roots; there are no pages."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        meta = None
 
 
 if TYPE_CHECKING:
@@ -1235,7 +1273,7 @@ class ListToolsRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
     id: RequestId
     params: PaginatedRequestParams
     """Where the page starts."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class ListToolsResult(Struct, kw_only=True, frozen=True):
@@ -1246,17 +1284,17 @@ class ListToolsResult(Struct, kw_only=True, frozen=True):
 
     tools: list[Tool]
     """The tools on this page."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result; servers should name their software here."""
-    cache_scope: Literal["private", "public"] = field(name="cacheScope", default="private")
+    cache_scope: Literal["private", "public"] = always_sent("private", name="cacheScope")
     """`public`: shared caches may serve it to everyone; `private`: reuse stays within one
     authorization context.
     """
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
-    result_type: str = field(name="resultType", default="complete")
+    result_type: str = always_sent("complete", name="resultType")
     """`complete`; absent (older servers) means the same."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs", default=0)
+    ttl_ms: Annotated[int, Meta(ge=0)] = always_sent(0, name="ttlMs")
     """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at once.
     """
 
@@ -1295,7 +1333,7 @@ class LoggingMessageNotification(
     method: ClassVar[Literal["notifications/message"]] = "notifications/message"
     params: LoggingMessageNotificationParams
     """The log message."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class LoggingMessageNotificationParams(Struct, kw_only=True, frozen=True):
@@ -1308,9 +1346,9 @@ class LoggingMessageNotificationParams(Struct, kw_only=True, frozen=True):
     """What is logged: any JSON value; it must hold no secrets."""
     level: LoggingLevel
     """Severity of the message."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data; on a subscription stream it names the subscription."""
-    logger: str | UnsetType = UNSET
+    logger: str | None = None
     """Name of the part of the server that speaks."""
 
 
@@ -1331,7 +1369,7 @@ class MethodNotFoundError(Struct, kw_only=True, frozen=True):
 
     message: str
     """One short sentence for people."""
-    code: Literal[-32601] = -32601
+    code: Literal[-32601] = always_sent(-32601)
     """Always -32601."""
     data: Any | UnsetType = UNSET
     """Details in any shape the sender likes; untrusted."""
@@ -1349,7 +1387,7 @@ class MissingRequiredClientCapabilityError(
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     error: MissingRequiredClientCapabilityErrorError
     """The error, with the missing capabilities."""
-    id: RequestId | UnsetType = UNSET
+    id: RequestId | None = None
     """Id of the failed request; absent only if it could not be read."""
 
 
@@ -1363,7 +1401,7 @@ class MissingRequiredClientCapabilityErrorError(Struct, kw_only=True, frozen=Tru
     """The missing capabilities."""
     message: str
     """One short sentence for people."""
-    code: Literal[-32021] = -32021
+    code: Literal[-32021] = always_sent(-32021)
     """Always -32021."""
 
 
@@ -1383,7 +1421,7 @@ class ModelHint(Struct, kw_only=True, frozen=True):
     Source: client/sampling.
     """
 
-    name: str | UnsetType = UNSET
+    name: str | None = None
     """Part of a model's name, such as `sonnet`; a client may substitute an equivalent of another
     provider.
     """
@@ -1395,25 +1433,23 @@ class ModelPreferences(Struct, kw_only=True, frozen=True):
     Source: client/sampling.
     """
 
-    cost_priority: int | float | UnsetType = field(name="costPriority", default=UNSET)
+    cost_priority: int | float | None = field(name="costPriority", default=None)
     """Weight of low cost, from 0 (irrelevant) to 1 (decisive)."""
-    hints: list[ModelHint] | UnsetType = UNSET
+    hints: list[ModelHint] | None = None
     """Names of suitable models, most wanted first; they outrank the numbers."""
-    intelligence_priority: int | float | UnsetType = field(
-        name="intelligencePriority", default=UNSET
-    )
+    intelligence_priority: int | float | None = field(name="intelligencePriority", default=None)
     """Weight of capability, from 0 (irrelevant) to 1 (decisive)."""
-    speed_priority: int | float | UnsetType = field(name="speedPriority", default=UNSET)
+    speed_priority: int | float | None = field(name="speedPriority", default=None)
     """Weight of low latency, from 0 (irrelevant) to 1 (decisive)."""
 
     def __post_init__(self) -> None:
-        if self.cost_priority is not UNSET and not 0 <= self.cost_priority <= 1:
+        if self.cost_priority is not None and not 0 <= self.cost_priority <= 1:
             raise ValueError("costPriority: expected 0 to 1, got " + str(self.cost_priority))
-        if self.intelligence_priority is not UNSET and not 0 <= self.intelligence_priority <= 1:
+        if self.intelligence_priority is not None and not 0 <= self.intelligence_priority <= 1:
             raise ValueError(
                 "intelligencePriority: expected 0 to 1, got " + str(self.intelligence_priority)
             )
-        if self.speed_priority is not UNSET and not 0 <= self.speed_priority <= 1:
+        if self.speed_priority is not None and not 0 <= self.speed_priority <= 1:
             raise ValueError("speedPriority: expected 0 to 1, got " + str(self.speed_priority))
 
 
@@ -1424,7 +1460,7 @@ class Notification(Struct, kw_only=True, frozen=True):
     """
 
     method: str
-    params: dict[str, Any] | UnsetType = UNSET
+    params: dict[str, Any] | None = None
     """Arguments of the notification, by name; absent means none."""
 
 
@@ -1434,8 +1470,8 @@ class NotificationMetaObject(Struct, kw_only=True, frozen=True):
     Source: basic/index.
     """
 
-    subscription_id: RequestId | UnsetType = field(
-        name="io.modelcontextprotocol/subscriptionId", default=UNSET
+    subscription_id: RequestId | None = field(
+        name="io.modelcontextprotocol/subscriptionId", default=None
     )
     """Subscription whose stream delivers this, by the id of its `subscriptions/listen`; absent
     outside such a stream.
@@ -1448,7 +1484,7 @@ class NotificationParams(Struct, kw_only=True, frozen=True):
     Source: basic/index.
     """
 
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data; on a subscription stream it names the subscription."""
 
 
@@ -1460,15 +1496,15 @@ class NumberSchema(Struct, kw_only=True, frozen=True):
 
     type: Literal["integer", "number"]
     """`integer` or `number`."""
-    default: int | float | UnsetType = UNSET
+    default: int | float | None = None
     """Value to start with."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """Explanation of the form field."""
-    maximum: int | float | UnsetType = UNSET
+    maximum: int | float | None = None
     """Largest value allowed."""
-    minimum: int | float | UnsetType = UNSET
+    minimum: int | float | None = None
     """Smallest value allowed."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Label of the form field."""
 
 
@@ -1495,7 +1531,7 @@ class PaginatedRequestParams(Struct, kw_only=True, frozen=True):
     """Required metadata of every request: revision and client capabilities, and what else the
     client tells about itself.
     """
-    cursor: str | UnsetType = UNSET
+    cursor: str | None = None
     """The `nextCursor` of the preceding page; absent asks for the first page. A bad one gives error
     -32602.
     """
@@ -1507,11 +1543,11 @@ class PaginatedResult(Struct, kw_only=True, frozen=True):
     Source: server/utilities/pagination.
     """
 
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result; servers should name their software here."""
-    next_cursor: str | UnsetType = field(name="nextCursor", default=UNSET)
+    next_cursor: str | None = field(name="nextCursor", default=None)
     """Cursor of the next page; absent on the last page."""
-    result_type: str = field(name="resultType", default="complete")
+    result_type: str = always_sent("complete", name="resultType")
     """Tells how to read the result: `complete`, `input_required` or a value of an extension; absent
     (older servers) means `complete`.
     """
@@ -1525,7 +1561,7 @@ class ParseError(Struct, kw_only=True, frozen=True):
 
     message: str
     """One short sentence for people."""
-    code: Literal[-32700] = -32700
+    code: Literal[-32700] = always_sent(-32700)
     """Always -32700."""
     data: Any | UnsetType = UNSET
     """Details in any shape the sender likes; untrusted."""
@@ -1542,7 +1578,7 @@ class ProgressNotification(
     method: ClassVar[Literal["notifications/progress"]] = "notifications/progress"
     params: ProgressNotificationParams
     """Which request, and how far."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class ProgressNotificationParams(Struct, kw_only=True, frozen=True):
@@ -1556,11 +1592,11 @@ class ProgressNotificationParams(Struct, kw_only=True, frozen=True):
     """
     progress_token: ProgressToken = field(name="progressToken")
     """Token from the metadata of the request that this is about."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data; on a subscription stream it names the subscription."""
-    message: str | UnsetType = UNSET
+    message: str | None = None
     """What is happening right now, for people."""
-    total: int | float | UnsetType = UNSET
+    total: int | float | None = None
     """Amount at completion, in the unit of `progress`; absent means unknown."""
 
 
@@ -1580,15 +1616,15 @@ class Prompt(Struct, kw_only=True, frozen=True):
 
     name: str
     """Identifier by which the prompt is fetched, unique within the server."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    arguments: list[PromptArgument] | UnsetType = UNSET
+    arguments: list[PromptArgument] | None = None
     """Arguments of the template; absent means none."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the prompt is for; untrusted text."""
-    icons: list[Icon] | UnsetType = UNSET
+    icons: list[Icon] | None = None
     """Icons to choose from, in several sizes or formats; fetch and render them with care."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `name` is shown."""
 
 
@@ -1600,11 +1636,11 @@ class PromptArgument(Struct, kw_only=True, frozen=True):
 
     name: str
     """Identifier of the argument."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the argument means, for people."""
-    required: bool | UnsetType = UNSET
+    required: bool | None = None
     """The prompt cannot be fetched without it; absent means false."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `name` is shown."""
 
 
@@ -1620,8 +1656,8 @@ class PromptListChangedNotification(
     method: ClassVar[Literal["notifications/prompts/list_changed"]] = (
         "notifications/prompts/list_changed"
     )
-    jsonrpc: Literal["2.0"] = "2.0"
-    params: NotificationParams | UnsetType = UNSET
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
+    params: NotificationParams | None = None
     """Metadata only."""
 
 
@@ -1647,7 +1683,7 @@ class PromptReference(Struct, kw_only=True, frozen=True, tag_field="type", tag="
     """Always `ref/prompt`."""
     name: str
     """Name of the prompt, as listed."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `name` is shown."""
 
 
@@ -1664,7 +1700,7 @@ class ReadResourceRequest(
     id: RequestId
     params: ReadResourceRequestParams
     """Which resource."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class ReadResourceRequestParams(Struct, kw_only=True, frozen=True):
@@ -1679,9 +1715,9 @@ class ReadResourceRequestParams(Struct, kw_only=True, frozen=True):
     """
     uri: str
     """Address of the resource, of any scheme; the server decides what it means."""
-    input_responses: InputResponses | UnsetType = field(name="inputResponses", default=UNSET)
+    input_responses: InputResponses | None = field(name="inputResponses", default=None)
     """Answers to the input requests of the preceding `InputRequiredResult`, under the same keys."""
-    request_state: str | UnsetType = field(name="requestState", default=UNSET)
+    request_state: str | None = field(name="requestState", default=None)
     """Opaque state from the preceding `InputRequiredResult`, echoed unchanged; absent if that had
     none. The server must not trust it.
     """
@@ -1695,15 +1731,15 @@ class ReadResourceResult(Struct, kw_only=True, frozen=True):
 
     contents: list[ReadResourceResultContents]
     """The contents; several when the URI names a collection."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result; servers should name their software here."""
-    cache_scope: Literal["private", "public"] = field(name="cacheScope", default="private")
+    cache_scope: Literal["private", "public"] = always_sent("private", name="cacheScope")
     """`public`: shared caches may serve it to everyone; `private`: reuse stays within one
     authorization context.
     """
-    result_type: str = field(name="resultType", default="complete")
+    result_type: str = always_sent("complete", name="resultType")
     """`complete`; absent (older servers) means the same."""
-    ttl_ms: Annotated[int, Meta(ge=0)] = field(name="ttlMs", default=0)
+    ttl_ms: Annotated[int, Meta(ge=0)] = always_sent(0, name="ttlMs")
     """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at once.
     """
 
@@ -1742,7 +1778,7 @@ class Request(Struct, kw_only=True, frozen=True):
     """
 
     method: str
-    params: dict[str, Any] | UnsetType = UNSET
+    params: dict[str, Any] | None = None
     """Arguments of the method, by name; absent means none."""
 
 
@@ -1770,17 +1806,15 @@ class RequestMetaObject(Struct, kw_only=True, frozen=True):
     """Required: revision the request follows; over HTTP it must equal the `MCP-Protocol-Version`
     header.
     """
-    client_info: Implementation | UnsetType = field(
-        name="io.modelcontextprotocol/clientInfo", default=UNSET
+    client_info: Implementation | None = field(
+        name="io.modelcontextprotocol/clientInfo", default=None
     )
     """What software the client runs; its own claim, for display and logs only."""
-    log_level: LoggingLevel | UnsetType = field(
-        name="io.modelcontextprotocol/logLevel", default=UNSET
-    )
+    log_level: LoggingLevel | None = field(name="io.modelcontextprotocol/logLevel", default=None)
     """Lowest severity of log messages wanted for this request; absent forbids them. Deprecated with
     logging.
     """
-    progress_token: ProgressToken | UnsetType = field(name="progressToken", default=UNSET)
+    progress_token: ProgressToken | None = field(name="progressToken", default=None)
     """Asks for progress notifications, which will repeat this token; the receiver may send none."""
 
 
@@ -1806,19 +1840,19 @@ class Resource(Struct, kw_only=True, frozen=True):
     """Identifier of the resource; shown to people only when no title exists."""
     uri: str
     """Address of the resource."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the resource holds; may reach a model, so treat it as untrusted text."""
-    icons: list[Icon] | UnsetType = UNSET
+    icons: list[Icon] | None = None
     """Icons to choose from, in several sizes or formats; fetch and render them with care."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type of the contents; absent means unknown."""
-    size: int | UnsetType = UNSET
+    size: int | None = None
     """Size in bytes before any encoding; absent means unknown."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `name` is shown."""
 
 
@@ -1830,9 +1864,9 @@ class ResourceContents(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of the (sub-)resource that this is."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type; absent means unknown."""
 
 
@@ -1848,19 +1882,19 @@ class ResourceLink(Struct, kw_only=True, frozen=True, tag_field="type", tag="res
     """Identifier of the resource; shown to people only when no title exists."""
     uri: str
     """Address of the resource."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the resource holds; may reach a model, so treat it as untrusted text."""
-    icons: list[Icon] | UnsetType = UNSET
+    icons: list[Icon] | None = None
     """Icons to choose from, in several sizes or formats; fetch and render them with care."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type of the contents; absent means unknown."""
-    size: int | UnsetType = UNSET
+    size: int | None = None
     """Size in bytes before any encoding; absent means unknown."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `name` is shown."""
 
 
@@ -1880,8 +1914,8 @@ class ResourceListChangedNotification(
     method: ClassVar[Literal["notifications/resources/list_changed"]] = (
         "notifications/resources/list_changed"
     )
-    jsonrpc: Literal["2.0"] = "2.0"
-    params: NotificationParams | UnsetType = UNSET
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
+    params: NotificationParams | None = None
     """Metadata only."""
 
 
@@ -1909,17 +1943,17 @@ class ResourceTemplate(Struct, kw_only=True, frozen=True):
     """Identifier of the template; shown to people only when no title exists."""
     uri_template: str = field(name="uriTemplate")
     """RFC 6570 template; filling in its variables gives a URI."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the matching resources hold; may reach a model, so treat it as untrusted text."""
-    icons: list[Icon] | UnsetType = UNSET
+    icons: list[Icon] | None = None
     """Icons to choose from, in several sizes or formats; fetch and render them with care."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type, if all matching resources share one."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `name` is shown."""
 
 
@@ -1955,7 +1989,7 @@ class ResourceUpdatedNotification(
     method: ClassVar[Literal["notifications/resources/updated"]] = "notifications/resources/updated"
     params: ResourceUpdatedNotificationParams
     """Which resource."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class ResourceUpdatedNotificationParams(Struct, kw_only=True, frozen=True):
@@ -1966,7 +2000,7 @@ class ResourceUpdatedNotificationParams(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of what changed; possibly a part of the resource subscribed to."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data; on a subscription stream it names the subscription."""
 
 
@@ -1976,9 +2010,9 @@ class Result(Struct, kw_only=True, frozen=True):
     Source: basic/index.
     """
 
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result; servers should name their software here."""
-    result_type: str = field(name="resultType", default="complete")
+    result_type: str = always_sent("complete", name="resultType")
     """Tells how to read the result: `complete`, `input_required` or a value of an extension; absent
     (older servers) means `complete`.
     """
@@ -2004,8 +2038,8 @@ class ResultMetaObject(Struct, kw_only=True, frozen=True):
     Source: basic/index.
     """
 
-    server_info: Implementation | UnsetType = field(
-        name="io.modelcontextprotocol/serverInfo", default=UNSET
+    server_info: Implementation | None = field(
+        name="io.modelcontextprotocol/serverInfo", default=None
     )
     """What software the server runs; its own claim, for display and logs only."""
 
@@ -2034,9 +2068,9 @@ class Root(Struct, kw_only=True, frozen=True):
 
     uri: str
     """Address of the root; always a `file://` URI so far."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    name: str | UnsetType = UNSET
+    name: str | None = None
     """Name shown to people."""
 
 
@@ -2050,7 +2084,7 @@ class SamplingMessage(Struct, kw_only=True, frozen=True):
     """What is said: one piece or a list; tool results stand alone in a user message."""
     role: Role
     """Who speaks."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
 
 
@@ -2061,22 +2095,25 @@ class ServerCapabilities(Struct, kw_only=True, frozen=True):
     Source: server/discover.
     """
 
-    completions: JSONObject | UnsetType = UNSET
+    completions: JSONObject | None = None
     """The server completes arguments; an empty object."""
-    experimental: dict[str, JSONObject] | UnsetType = UNSET
+    experimental: dict[str, JSONObject] | None = None
     """Non-standard features, by name, each with settings of its own."""
-    extensions: dict[str, JSONObject] | UnsetType = UNSET
+    extensions: dict[str, JSONObject] | None = None
     """Protocol extensions the server supports, by prefixed identifier; an empty object means no
     settings.
     """
-    logging: JSONObject | UnsetType = UNSET
+    logging: JSONObject | None = None
     """The server emits log messages; an empty object. Deprecated."""
-    prompts: ServerCapabilitiesPrompts | UnsetType = UNSET
+    prompts: ServerCapabilitiesPrompts | None = None
     """The server has prompts."""
-    resources: ServerCapabilitiesResources | UnsetType = UNSET
+    resources: ServerCapabilitiesResources | None = None
     """The server has resources."""
-    tools: ServerCapabilitiesTools | UnsetType = UNSET
+    tools: ServerCapabilitiesTools | None = None
     """The server has tools."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        tasks = None
 
 
 class ServerCapabilitiesPrompts(Struct, kw_only=True, frozen=True):
@@ -2085,7 +2122,7 @@ class ServerCapabilitiesPrompts(Struct, kw_only=True, frozen=True):
     Source: server/prompts.
     """
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its prompts; absent means false."""
 
 
@@ -2095,9 +2132,9 @@ class ServerCapabilitiesResources(Struct, kw_only=True, frozen=True):
     Source: server/resources.
     """
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its resources; absent means false."""
-    subscribe: bool | UnsetType = UNSET
+    subscribe: bool | None = None
     """Clients may name single resources in `subscriptions/listen`; absent means false."""
 
 
@@ -2107,7 +2144,7 @@ class ServerCapabilitiesTools(Struct, kw_only=True, frozen=True):
     Source: server/tools.
     """
 
-    list_changed: bool | UnsetType = field(name="listChanged", default=UNSET)
+    list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its tools; absent means false."""
 
 
@@ -2119,17 +2156,17 @@ class StringSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="str
 
     type: ClassVar[Literal["string"]] = "string"
     """Always `string`."""
-    default: str | UnsetType = UNSET
+    default: str | None = None
     """Value to start with."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """Explanation of the form field."""
-    format: Literal["date", "date-time", "email", "uri"] | UnsetType = UNSET
+    format: Literal["date", "date-time", "email", "uri"] | None = None
     """Kind of text: `email`, `uri`, `date` or `date-time`; absent means any."""
-    max_length: int | UnsetType = field(name="maxLength", default=UNSET)
+    max_length: int | None = field(name="maxLength", default=None)
     """Most characters."""
-    min_length: int | UnsetType = field(name="minLength", default=UNSET)
+    min_length: int | None = field(name="minLength", default=None)
     """Fewest characters."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Label of the form field."""
 
 
@@ -2139,15 +2176,13 @@ class SubscriptionFilter(Struct, kw_only=True, frozen=True):
     Source: basic/patterns/subscriptions.
     """
 
-    prompts_list_changed: bool | UnsetType = field(name="promptsListChanged", default=UNSET)
+    prompts_list_changed: bool | None = field(name="promptsListChanged", default=None)
     """Announce changes of the prompts."""
-    resource_subscriptions: list[str] | UnsetType = field(
-        name="resourceSubscriptions", default=UNSET
-    )
+    resource_subscriptions: list[str] | None = field(name="resourceSubscriptions", default=None)
     """URIs of resources whose updates are announced; replaces `resources/subscribe`."""
-    resources_list_changed: bool | UnsetType = field(name="resourcesListChanged", default=UNSET)
+    resources_list_changed: bool | None = field(name="resourcesListChanged", default=None)
     """Announce changes of the resources."""
-    tools_list_changed: bool | UnsetType = field(name="toolsListChanged", default=UNSET)
+    tools_list_changed: bool | None = field(name="toolsListChanged", default=None)
     """Announce changes of the tools."""
 
 
@@ -2168,7 +2203,7 @@ class SubscriptionsAcknowledgedNotification(
     )
     params: SubscriptionsAcknowledgedNotificationParams
     """What will be delivered."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 class SubscriptionsAcknowledgedNotificationParams(Struct, kw_only=True, frozen=True):
@@ -2179,7 +2214,7 @@ class SubscriptionsAcknowledgedNotificationParams(Struct, kw_only=True, frozen=T
 
     notifications: SubscriptionFilter
     """The kinds of notification granted; those the server lacks are left out."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Names the subscription."""
 
 
@@ -2195,7 +2230,7 @@ class SubscriptionsListenRequest(
     id: RequestId
     params: SubscriptionsListenRequestParams
     """What to be told about."""
-    jsonrpc: Literal["2.0"] = "2.0"
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
 
 
 ClientRequest: TypeAlias = (
@@ -2238,7 +2273,7 @@ class SubscriptionsListenResult(Struct, kw_only=True, frozen=True):
 
     meta: dict[str, Any] = field(name="_meta")
     """Names the subscription that ended."""
-    result_type: str = field(name="resultType", default="complete")
+    result_type: str = always_sent("complete", name="resultType")
     """`complete`; absent (older servers) means the same."""
 
 
@@ -2272,8 +2307,8 @@ class SubscriptionsListenResultMetaObject(Struct, kw_only=True, frozen=True):
     """Subscription that has ended, by the id of its `subscriptions/listen`; equal to the id of this
     response.
     """
-    server_info: Implementation | UnsetType = field(
-        name="io.modelcontextprotocol/serverInfo", default=UNSET
+    server_info: Implementation | None = field(
+        name="io.modelcontextprotocol/serverInfo", default=None
     )
     """What software the server runs; its own claim, for display and logs only."""
 
@@ -2302,9 +2337,9 @@ class TextContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="text
     """Always `text`."""
     text: str
     """The text itself."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    annotations: Annotations | UnsetType = UNSET
+    annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
 
 
@@ -2328,9 +2363,9 @@ class TextResourceContents(Struct, kw_only=True, frozen=True):
     """The text; never binary data in disguise."""
     uri: str
     """Address of the (sub-)resource that this is."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    mime_type: str | UnsetType = field(name="mimeType", default=UNSET)
+    mime_type: str | None = field(name="mimeType", default=None)
     """Media type; absent means unknown."""
 
 
@@ -2374,15 +2409,15 @@ class TitledMultiSelectEnumSchema(Struct, kw_only=True, frozen=True, tag_field="
     """Always `array`."""
     items: TitledMultiSelectEnumSchemaItems
     """The options."""
-    default: list[str] | UnsetType = UNSET
+    default: list[str] | None = None
     """Values to start with."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """Explanation of the form field."""
-    max_items: int | UnsetType = field(name="maxItems", default=UNSET)
+    max_items: int | None = field(name="maxItems", default=None)
     """Most options to choose; absent means no upper bound."""
-    min_items: int | UnsetType = field(name="minItems", default=UNSET)
+    min_items: int | None = field(name="minItems", default=None)
     """Fewest options to choose; absent means no lower bound."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Label of the form field."""
 
 
@@ -2420,11 +2455,11 @@ class TitledSingleSelectEnumSchema(
     """Always `string`."""
     one_of: list[TitledSingleSelectEnumSchemaOneOf] = field(name="oneOf")
     """The options, each with a label."""
-    default: str | UnsetType = UNSET
+    default: str | None = None
     """Value to start with."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """Explanation of the form field."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Label of the form field."""
 
 
@@ -2454,20 +2489,23 @@ class Tool(Struct, kw_only=True, frozen=True):
     """Identifier by which the tool is called, unique within the server; should be 1 to 128
     characters of `A-Za-z0-9_-.`.
     """
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
-    annotations: ToolAnnotations | UnsetType = UNSET
+    annotations: ToolAnnotations | None = None
     """Hints about the tool's behaviour; not to be trusted unless the server is."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """What the tool does, for people and models; untrusted text."""
-    icons: list[Icon] | UnsetType = UNSET
+    icons: list[Icon] | None = None
     """Icons to choose from, in several sizes or formats; fetch and render them with care."""
-    output_schema: dict[str, Any] | UnsetType = field(name="outputSchema", default=UNSET)
+    output_schema: dict[str, Any] | None = field(name="outputSchema", default=None)
     """JSON Schema (2020-12 unless it says otherwise) of `structuredContent`, of any type; absent
     means none is promised.
     """
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people; when absent, `annotations.title` is shown, then `name`."""
+
+    if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
+        execution = None
 
     def __post_init__(self) -> None:
         if self.input_schema.get("type") != "object":
@@ -2481,16 +2519,16 @@ class ToolAnnotations(Struct, kw_only=True, frozen=True):
     Source: server/tools.
     """
 
-    destructive_hint: bool | UnsetType = field(name="destructiveHint", default=UNSET)
+    destructive_hint: bool | None = field(name="destructiveHint", default=None)
     """The tool may delete or overwrite rather than only add; default true; moot if read-only."""
-    idempotent_hint: bool | UnsetType = field(name="idempotentHint", default=UNSET)
+    idempotent_hint: bool | None = field(name="idempotentHint", default=None)
     """A repeated call with equal arguments changes nothing more; default false; moot if read-only.
     """
-    open_world_hint: bool | UnsetType = field(name="openWorldHint", default=UNSET)
+    open_world_hint: bool | None = field(name="openWorldHint", default=None)
     """The tool reaches out to an unbounded world, such as the web; default true."""
-    read_only_hint: bool | UnsetType = field(name="readOnlyHint", default=UNSET)
+    read_only_hint: bool | None = field(name="readOnlyHint", default=None)
     """The tool changes nothing; default false."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Name shown to people."""
 
 
@@ -2500,7 +2538,7 @@ class ToolChoice(Struct, kw_only=True, frozen=True):
     Source: client/sampling.
     """
 
-    mode: Literal["auto", "none", "required"] | UnsetType = UNSET
+    mode: Literal["auto", "none", "required"] | None = None
     """`auto`: as the model sees fit (default); `required`: at least one; `none`: no tool."""
 
 
@@ -2516,8 +2554,8 @@ class ToolListChangedNotification(
     method: ClassVar[Literal["notifications/tools/list_changed"]] = (
         "notifications/tools/list_changed"
     )
-    jsonrpc: Literal["2.0"] = "2.0"
-    params: NotificationParams | UnsetType = UNSET
+    jsonrpc: Literal["2.0"] = always_sent("2.0")
+    params: NotificationParams | None = None
     """Metadata only."""
 
 
@@ -2549,9 +2587,9 @@ class ToolResultContent(Struct, kw_only=True, frozen=True, tag_field="type", tag
     """The output, piece by piece."""
     tool_use_id: str = field(name="toolUseId")
     """The `id` of the `ToolUseContent` that this answers."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data; clients should keep it in later requests, so that caches work."""
-    is_error: bool | UnsetType = field(name="isError", default=UNSET)
+    is_error: bool | None = field(name="isError", default=None)
     """The tool failed; absent means false."""
     structured_content: Any | UnsetType = field(name="structuredContent", default=UNSET)
     """The output as any JSON value, null included, that fits the tool's `outputSchema`."""
@@ -2571,7 +2609,7 @@ class ToolUseContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="t
     """Arguments that fit the tool's `inputSchema`."""
     name: str
     """Name of the tool."""
-    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data; clients should keep it in later requests, so that caches work."""
 
 
@@ -2624,7 +2662,7 @@ class UnsupportedProtocolVersionError(
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     error: UnsupportedProtocolVersionErrorError
     """The error, with the revisions on offer."""
-    id: RequestId | UnsetType = UNSET
+    id: RequestId | None = None
     """Id of the failed request; absent only if it could not be read."""
 
 
@@ -2638,7 +2676,7 @@ class UnsupportedProtocolVersionErrorError(Struct, kw_only=True, frozen=True):
     """The revision asked for and those on offer."""
     message: str
     """One short sentence for people."""
-    code: Literal[-32022] = -32022
+    code: Literal[-32022] = always_sent(-32022)
     """Always -32022."""
 
 
@@ -2666,15 +2704,15 @@ class UntitledMultiSelectEnumSchema(
     """Always `array`."""
     items: UntitledMultiSelectEnumSchemaItems
     """The options."""
-    default: list[str] | UnsetType = UNSET
+    default: list[str] | None = None
     """Values to start with."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """Explanation of the form field."""
-    max_items: int | UnsetType = field(name="maxItems", default=UNSET)
+    max_items: int | None = field(name="maxItems", default=None)
     """Most options to choose; absent means no upper bound."""
-    min_items: int | UnsetType = field(name="minItems", default=UNSET)
+    min_items: int | None = field(name="minItems", default=None)
     """Fewest options to choose; absent means no lower bound."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Label of the form field."""
 
 
@@ -2719,11 +2757,11 @@ class UntitledSingleSelectEnumSchema(
     """Always `string`."""
     enum: list[str]
     """Values to choose from."""
-    default: str | UnsetType = UNSET
+    default: str | None = None
     """Value to start with."""
-    description: str | UnsetType = UNSET
+    description: str | None = None
     """Explanation of the form field."""
-    title: str | UnsetType = UNSET
+    title: str | None = None
     """Label of the form field."""
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._faces import HandlersBase, SessionBase
-from .._wire import UNSET, UnsetType
 from ..errors import MethodNotFoundError
 
 if TYPE_CHECKING:
@@ -22,7 +22,9 @@ class ServerHandlers(HandlersBase):
     revision: ClassVar[str] = "2026-07-28"
     mcp_stubs: ClassVar[bool] = True
 
-    async def discover(self, params: models.RequestParams, ctx: Exchange) -> models.DiscoverResult:
+    async def discover(
+        self, params: models.RequestParams, ctx: Exchange
+    ) -> models.DiscoverResult | Mapping[str, Any]:
         """Asks which revisions and features a server has. Every server answers it; no client must
         send it.
 
@@ -32,7 +34,7 @@ class ServerHandlers(HandlersBase):
 
     async def list_resources(
         self, params: models.PaginatedRequestParams, ctx: Exchange
-    ) -> models.ListResourcesResult:
+    ) -> models.ListResourcesResult | Mapping[str, Any]:
         """Asks for a page of the server's resources.
 
         Source: server/resources.
@@ -41,7 +43,7 @@ class ServerHandlers(HandlersBase):
 
     async def list_resource_templates(
         self, params: models.PaginatedRequestParams, ctx: Exchange
-    ) -> models.ListResourceTemplatesResult:
+    ) -> models.ListResourceTemplatesResult | Mapping[str, Any]:
         """Asks for a page of the server's resource templates.
 
         Source: server/resources.
@@ -50,7 +52,7 @@ class ServerHandlers(HandlersBase):
 
     async def read_resource(
         self, params: models.ReadResourceRequestParams, ctx: Exchange
-    ) -> models.InputRequiredResult | models.ReadResourceResult:
+    ) -> models.InputRequiredResult | models.ReadResourceResult | Mapping[str, Any]:
         """Reads one resource. An unknown URI is error -32602 (servers of earlier revisions answer
         -32002).
 
@@ -60,7 +62,7 @@ class ServerHandlers(HandlersBase):
 
     async def subscriptions_listen(
         self, params: models.SubscriptionsListenRequestParams, ctx: Exchange
-    ) -> models.SubscriptionsListenResult:
+    ) -> models.SubscriptionsListenResult | Mapping[str, Any]:
         """Opens a stream of notifications that lasts until either side ends it.
 
         Source: basic/patterns/subscriptions.
@@ -69,7 +71,7 @@ class ServerHandlers(HandlersBase):
 
     async def list_prompts(
         self, params: models.PaginatedRequestParams, ctx: Exchange
-    ) -> models.ListPromptsResult:
+    ) -> models.ListPromptsResult | Mapping[str, Any]:
         """Asks for a page of the server's prompts.
 
         Source: server/prompts.
@@ -78,7 +80,7 @@ class ServerHandlers(HandlersBase):
 
     async def get_prompt(
         self, params: models.GetPromptRequestParams, ctx: Exchange
-    ) -> models.InputRequiredResult | models.GetPromptResult:
+    ) -> models.InputRequiredResult | models.GetPromptResult | Mapping[str, Any]:
         """Fetches a prompt, filled in. An unknown prompt or a missing argument is error -32602.
 
         Source: server/prompts.
@@ -87,7 +89,7 @@ class ServerHandlers(HandlersBase):
 
     async def list_tools(
         self, params: models.PaginatedRequestParams, ctx: Exchange
-    ) -> models.ListToolsResult:
+    ) -> models.ListToolsResult | Mapping[str, Any]:
         """Asks for a page of the server's tools.
 
         Source: server/tools.
@@ -96,7 +98,7 @@ class ServerHandlers(HandlersBase):
 
     async def call_tool(
         self, params: models.CallToolRequestParams, ctx: Exchange
-    ) -> models.InputRequiredResult | models.CallToolResult:
+    ) -> models.InputRequiredResult | models.CallToolResult | Mapping[str, Any]:
         """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
         `isError`.
 
@@ -106,7 +108,7 @@ class ServerHandlers(HandlersBase):
 
     async def complete(
         self, params: models.CompleteRequestParams, ctx: Exchange
-    ) -> models.CompleteResult:
+    ) -> models.CompleteResult | Mapping[str, Any]:
         """Asks for values that could complete what a user has typed so far.
 
         Source: server/utilities/completion.
@@ -127,7 +129,7 @@ class ServerSession(SessionBase):
     async def cancelled(
         self,
         request_id: models.RequestId,
-        reason: str | UnsetType = UNSET,
+        reason: str | None = None,
     ) -> None:
         """The client gives up a request it made, or (stdio) the server ends a
         `subscriptions/listen` stream. Over HTTP, closing the stream says the same.
@@ -149,8 +151,8 @@ class ServerSession(SessionBase):
         self,
         progress: int | float,
         progress_token: models.ProgressToken,
-        message: str | UnsetType = UNSET,
-        total: int | float | UnsetType = UNSET,
+        message: str | None = None,
+        total: int | float | None = None,
     ) -> None:
         """Reports how far a request has come whose sender supplied a progress token.
 
@@ -184,7 +186,7 @@ class ServerSession(SessionBase):
 
     async def subscriptions_acknowledged(
         self,
-        notifications: models.SubscriptionFilter,
+        notifications: models.SubscriptionFilter | Mapping[str, Any],
     ) -> None:
         """First message of a subscription: the server says what it will deliver.
 
@@ -240,7 +242,7 @@ class ServerSession(SessionBase):
         self,
         data: Any,
         level: models.LoggingLevel,
-        logger: str | UnsetType = UNSET,
+        logger: str | None = None,
     ) -> None:
         """Deprecated in this revision. A log message about one request, sent only if the metadata
         of that request sets a log level.

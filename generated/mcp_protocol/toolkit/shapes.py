@@ -20,6 +20,7 @@ import msgspec
 from .._wire import UNSET, Untagged, convert, error_text, is_many, is_object, to_builtins
 from ..errors import InternalError
 from ..foreign_text import safe_repr
+from ..merged_models import MergedType
 from .content import Audio, EmbeddedResource, Image, ResourceLink, Text
 
 _VALUE = "toolResult"
@@ -100,6 +101,8 @@ def is_content(value: object) -> bool:
 
 def is_content_type(kind: Any) -> bool:
     """The same of a class."""
+    if isinstance(kind, MergedType):
+        kind = next(kind.structs(), None)
     if not isinstance(kind, type) or not issubclass(kind, msgspec.Struct):
         return False
     if kind in _OURS:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from .. import conversations, forms
-from .._wire import UNSET, convert, error_text, is_many, is_object, to_builtins
+from .._wire import convert, error_text, is_many, is_object, to_builtins
 from ..addresses import root_complaint, url_complaint
 from ..core.needs import missing
 from ..errors import INVALID_PARAMS, LocalProtocolError, RemoteProtocolError
@@ -59,7 +59,7 @@ class Elicitations:
 
     def completed(self, identifier: Any) -> bool:
         """Whether one was under way that now is over."""
-        return self._open.pop(identifier, UNSET) is None
+        return self._open.pop(identifier, False) is None
 
 
 async def answer(
@@ -142,7 +142,7 @@ def _is_without_form(asked: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
 
 
 def _without_content(given: Any) -> Any:
-    return msgspec.structs.replace(given, content=UNSET)
+    return msgspec.structs.replace(given, content=None)
 
 
 def _conversation(asked: Mapping[str, Any]) -> str | None:

@@ -15,8 +15,7 @@ def choose_model(preferences: Any, models: Sequence[str]) -> str | None:
     """The first model that a hint means; hints are tried in order, each as a part of a name.
 
     Args:
-        preferences: `modelPreferences` of a request, typed or as wire object; UNSET or `None` for
-            none.
+        preferences: `modelPreferences` of a request, typed or as wire object; `None` for none.
         models: Names of the models there are, best first.
 
     Returns:

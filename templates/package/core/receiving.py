@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from msgspec import UNSET
-
 from .._wire import UNREADABLE, error_text, members_of, to_builtins
 from ..channel import RequestId
 from ..errors import (
@@ -382,7 +380,6 @@ class Receiver:
 
     def _cancelled(self, event: NotificationReceived) -> list[Event]:
         identifier = event.params.request_id
-        reason = None if event.params.reason is UNSET else event.params.reason
         if self._state.role == "client" and self._listens(identifier):
             self._state.calls.pop(identifier)
             error = RequestCancelledError("the server ended the subscription")
@@ -391,7 +388,7 @@ class Receiver:
         if serving is None:
             return [Ignored(f"cancelled: {safe_repr(identifier)} is no open request")]
         self._drop(identifier)
-        return [CancelReceived(identifier, reason)]
+        return [CancelReceived(identifier, event.params.reason)]
 
     def _listens(self, identifier: Any) -> bool:
         """Whether an id is that of a subscription of ours; `True` and `1.0` are not `1`."""
@@ -412,10 +409,8 @@ class Receiver:
             token = safe_repr(params.progress_token)
             return [Ignored(f"progress for {token}, which nobody asked for")]
         call.extend(now)
-        total = None if params.total is UNSET else params.total
-        text = getattr(params, "message", UNSET)
-        message = None if text is UNSET else text
-        return [ProgressReceived(params.progress_token, params.progress, total, message)]
+        message = getattr(params, "message", None)
+        return [ProgressReceived(params.progress_token, params.progress, params.total, message)]
 
     def _own_request(self, name: str, revision: Revision) -> _Own[RequestReceived] | None:
         """What handles a request that no user has to; nothing if a user has."""

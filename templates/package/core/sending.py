@@ -292,18 +292,18 @@ class Sender:
             raise InternalError(
                 f"{method.name}: expected an object as result, got {safe_repr(built)}"
             )
-        if isinstance(built, Mapping) and method.result is not None:
+        if method.result is not None and not _is_own_result(method, result):
             try:
-                built = convert(built, method.result)
-            except msgspec.ValidationError as error:
+                built = convert(_wire_object(built), method.result)
+            except UNWRITABLE as error:
                 raise InternalError(f"{method.name}: result: {error_text(error)}") from None
         return self._stamped(built, revision)
 
     def _stamped(self, built: Any, revision: Revision) -> Any:
         """A result with what every result of a server says in `_meta`."""
         stamp = self._stamp(revision) if self._state.role == "server" else None
-        given = getattr(built, "meta", None)
-        if stamp and isinstance(built, msgspec.Struct) and given is not None:
+        if stamp and isinstance(built, msgspec.Struct) and "meta" in built.__struct_fields__:
+            given: Any = getattr(built, "meta", None)
             meta = {**stamp, **given} if given else self._encoded(revision, stamp)
             return msgspec.structs.replace(built, meta=meta)
         return built
@@ -313,8 +313,8 @@ class Sender:
 
         Source: basic/patterns/mrtr (2026-07-28).
         """
-        wanted = getattr(built, "input_requests", UNSET)
-        if wanted is UNSET:
+        wanted = getattr(built, "input_requests", None)
+        if wanted is None:
             return
         for asked in wanted.values():
             wire = to_builtins(asked)
@@ -331,6 +331,16 @@ class Sender:
             session.subscriptions.add(serving.params.uri)
         elif serving.method.name == UNSUBSCRIBE:
             session.subscriptions.discard(serving.params.uri)
+
+
+def _is_own_result(method: Method, value: object) -> bool:
+    """Whether a result is one of the revision's own Structs, or encoded already."""
+    return type(value) in method.result_structs or isinstance(value, Raw)
+
+
+def _wire_object(value: Any) -> Any:
+    """A wire object, also from a Struct of another revision."""
+    return to_builtins(value) if isinstance(value, msgspec.Struct) else value
 
 
 def refusal(identifier: RequestId | None, error: ProtocolError, revision: Revision) -> bytes:
@@ -355,9 +365,9 @@ def _with_meta(params: Any, added: Mapping[str, Any], encoded: Any) -> Any:
     if params is None:
         return {"_meta": encoded}
     if isinstance(params, msgspec.Struct):
-        given = getattr(params, "meta", None)
-        if given is None:
+        if "meta" not in params.__struct_fields__:
             return {**to_builtins(params), "_meta": encoded}
+        given: Any = getattr(params, "meta", None)
         return msgspec.structs.replace(params, meta={**given, **added} if given else encoded)
     wire = msgspec.json.decode(params) if isinstance(params, Raw) else params
     given = wire.get("_meta")

@@ -15,7 +15,6 @@ from mcp_protocol import (
     ResourcesChanged,
     ResourceUpdated,
     ToolsChanged,
-    UnsetType,
     connect,
     safe_icons,
 )
@@ -45,7 +44,7 @@ async def one_revision() -> None:
         assert_type(await client.list_tools(), list[models.Tool])
         result = await client.call_tool("forecast", {"city": "Oslo"})
         assert_type(result, models.CallToolResult)
-        assert_type(result.is_error, bool | UnsetType)
+        assert_type(result.is_error, bool | None)
         read = await client.read_resource("weather://Oslo/now")
         for content in read.contents:
             if isinstance(content, models.TextResourceContents):

@@ -17,19 +17,18 @@ from mcp_protocol import (
     connect_sync,
     models,
 )
-from mcp_protocol.r2026_07_28 import models as newest
 
 
 class Handlers(SyncClientHandlers):
     def list_roots(
         self, params: models.RequestParams | models.ListRootsRequestParams | None, ctx: Exchange
     ) -> models.ListRootsResult:
-        return newest.ListRootsResult(roots=[newest.Root(uri="file:///home")])
+        return models.ListRootsResult(roots=[models.Root(uri="file:///home")])
 
     async def elicit(
         self, params: models.ElicitRequestParams, ctx: Exchange
     ) -> models.ElicitResult:
-        return newest.ElicitResult(action="decline")
+        return models.ElicitResult(action="decline")
 
     def tool_list_changed(
         self, params: models.NotificationParams | None, ctx: Exchange

@@ -26,7 +26,7 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
-from ..._wire import UNSET, encode, to_builtins
+from ..._wire import encode, to_builtins
 from ...core.needs import missing
 from ...errors import (
     INVALID_PARAMS,
@@ -106,16 +106,16 @@ class Dialogue:
     def __init__(self, exchange: Exchange, sealer: Sealer) -> None:
         self._exchange = exchange
         self._sealer = sealer
-        sealed: Any = getattr(exchange.params, "request_state", UNSET)
-        given: Any = getattr(exchange.params, "input_responses", UNSET)
-        self.responses: Mapping[str, Any] = {} if given is UNSET else to_builtins(given)
-        state = _State() if sealed is UNSET else self._opened(sealed)
+        sealed: str | None = getattr(exchange.params, "request_state", None)
+        given: Any = getattr(exchange.params, "input_responses", None)
+        self.responses: Mapping[str, Any] = to_builtins(given or {})
+        state = _State() if sealed is None else self._opened(sealed)
         self.state = state.own
         self._asked = state.asked
         self._kept = state.kept
         self._answers = state.answers
         for key, answer in self.responses.items():
-            if sealed is UNSET:
+            if sealed is None:
                 self._answers[key] = ("", answer)
             elif key in state.asked:
                 self._answers[key] = (state.asked[key], answer)
@@ -155,7 +155,7 @@ class Dialogue:
             asker = self._exchange.method.name
             raise LocalProtocolError(f"{asker} can't ask for input in {revision.name}")
         answer = self._answer(name, question.digest())
-        if answer is UNSET:
+        if answer is None:
             self._open[name] = question
             raise Left
         wrong = shapes.refusal(answer, row.result)
@@ -227,13 +227,13 @@ class Dialogue:
         return key
 
     def _answer(self, key: str, digest: str) -> Any:
-        """The answer under a key, if it was given to this very question; UNSET if there is none."""
-        asked, answer = self._answers.get(key, (digest, UNSET))
+        """The answer under a key to this very question; `None` if there is none."""
+        asked, answer = self._answers.get(key, (digest, None))
         if asked not in ("", digest):
             _logger.warning("the question under the key %r has changed; it is asked again", key)
             del self._answers[key]
-            return UNSET
-        if answer is not UNSET:
+            return None
+        if answer is not None:
             self._answers[key] = (digest, answer)
         return answer
 

@@ -270,7 +270,7 @@ def _has_ids(row: Method) -> bool:
 def _fitted(field: FormField, row: Method, revision: Revision) -> Mapping[str, Any]:
     """The best form of a field that a revision can carry."""
     for wire in field.wires:
-        if field.default is not UNSET and _carries({**wire, "default": field.default}, row):
+        if field.default is not None and _carries({**wire, "default": field.default}, row):
             return {**wire, "default": field.default}
         if _carries(wire, row):
             return wire

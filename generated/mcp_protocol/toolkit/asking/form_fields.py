@@ -45,7 +45,7 @@ class FormField(msgspec.Struct, frozen=True):
     Attributes:
         name: Its name on the wire.
         wires: Its schema without default, in every form there is, best first.
-        default: What it starts with, as wire value; UNSET for nothing.
+        default: What it starts with, as wire value; `None` for nothing.
         required: Whether a value has to be given.
         fills_none: Whether a value that is not given is `None`.
     """
@@ -119,15 +119,15 @@ def _field(field: inspect.Field, written: Sequence[Any]) -> FormField:
 
 
 def _default(field: inspect.Field) -> Any:
-    """A default as wire value, always in the same order; UNSET if the form need not show it."""
+    """A default as wire value, always in the same order; `None` if the form need not show it."""
     default: Any = field.default
     if field.default_factory is not msgspec.NODEFAULT:
         default = field.default_factory()
     if default is msgspec.NODEFAULT or default is None or default is UNSET:
-        return UNSET
+        return None
     wire = to_builtins(default)
     if wire == []:
-        return UNSET
+        return None
     return sorted(wire) if isinstance(default, set | frozenset) else wire
 
 

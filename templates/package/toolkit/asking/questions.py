@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from ..._wire import UNSET
 from ...addresses import WEB_SCHEMES
 from ...exchange import Exchange
 from .means import Means
@@ -45,7 +44,7 @@ class Questions:
         self.exchange = exchange
         self._means = means
         self._dialogue: Dialogue | None = None
-        if getattr(exchange.params, "request_state", UNSET) is not UNSET:
+        if getattr(exchange.params, "request_state", None) is not None:
             self._dialogue = means.dialogue(exchange)  # refused whatever the handler does
 
     @property
@@ -83,8 +82,8 @@ class Questions:
     def is_retry(self) -> bool:
         """Whether the client sent the request before, and now with answers or a state."""
         params = self.exchange.params
-        given = getattr(params, "input_responses", UNSET), getattr(params, "request_state", UNSET)
-        return given != (UNSET, UNSET)
+        given = getattr(params, "input_responses", None), getattr(params, "request_state", None)
+        return given != (None, None)
 
     @overload
     async def elicit(

@@ -1,0 +1,94 @@
+"""Base of the classes of `models` in a package of several revisions.
+
+Such a class stands for the Structs that the revisions have under its name. A message is decoded
+into the Struct of its own revision; a merged class has no objects of its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET
+
+from .revisions import FOLDERS
+
+_MODULES = {f"{__package__}.{folder}.models": folder for folder in FOLDERS.values()}
+"""The modules of the Structs, oldest revision first."""
+
+
+class MergedType(type):
+    """The type of merged classes.
+
+    Attributes:
+        struct_names: Names of the Structs that the class stands for.
+    """
+
+    struct_names: frozenset[str]
+
+    def __new__(
+        mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: bool
+    ) -> MergedType:
+        """A class; its options are those of a Struct, and only type checkers look at them."""
+        made = super().__new__(mcs, name, bases, namespace)
+        made.struct_names = frozenset({name, *namespace.get("_other_names", ())})
+        return made
+
+    def __init__(
+        cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: bool
+    ) -> None:
+        super().__init__(name, bases, namespace)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        """Whether a value is an object of one of the Structs."""
+        return cls.__subclasscheck__(type(instance))
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        """Whether a class is one of the Structs."""
+        if subclass.__module__ in _MODULES:
+            return subclass.__name__ in cls.struct_names
+        return super().__subclasscheck__(subclass)
+
+    def __call__(cls, **members: Any) -> Any:
+        """An object of the newest revision that has all members given.
+
+        A member that is `None` counts as absent, except where null is a value of its own.
+
+        Raises:
+            TypeError: No revision has these members, or all of them require more.
+        """
+        present = {name for name, value in members.items() if _is_present(value)}
+        for struct in cls.structs():
+            fields = {field.name: field for field in msgspec.structs.fields(struct)}
+            required = {name for name, field in fields.items() if field.required}
+            if required <= members.keys() and present <= fields.keys():
+                nullable = {name for name, field in fields.items() if field.default is UNSET}
+                passed = (present | required | nullable) & members.keys()
+                return struct(**{name: members[name] for name in passed})
+        raise TypeError(
+            f"{cls.__name__}: expected members that one revision has, with all that it requires, "
+            f"got {', '.join(sorted(present)) or 'none'}"
+        )
+
+    def structs(cls) -> Iterator[type[msgspec.Struct]]:
+        """The Structs that the class stands for, newest revision first; loads them one by one."""
+        for module in reversed(_MODULES):
+            members = vars(importlib.import_module(module))
+            for name in sorted(cls.struct_names):
+                struct = members.get(name)
+                if isinstance(struct, type) and issubclass(struct, msgspec.Struct):
+                    yield struct
+
+
+def _is_present(value: object) -> bool:
+    return value is not None and value is not UNSET
+
+
+if TYPE_CHECKING:
+    Merged = msgspec.Struct
+else:
+
+    class Merged(metaclass=MergedType):
+        """Base of the merged classes, which for type checkers are Structs themselves."""

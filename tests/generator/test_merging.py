@@ -1,0 +1,210 @@
+"""Merged types: what several revisions have under one name, as one class or alias."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from generator.schemas import COUNT, OPEN, TEXT, any_of, const, facts_of, normal_of, obj, ref
+from mcpgen import imports, merging
+from mcpgen.docs import Docs
+from mcpgen.merging import Class, Merged
+from mcpgen.texts import Texts
+
+LIST = {"type": "array", "items": TEXT}
+OLD, NEW = "2030-01-01", "2031-01-01"
+
+
+def merged(defaults: Any = None, **revisions: dict[str, Any]) -> Merged:
+    """The merged types of `old`, `middle` and `new` definitions, as far as they are given."""
+    names = {"old": OLD, "middle": "2030-06-01", "new": NEW}
+    sources = []
+    for key, definitions in revisions.items():
+        normal = normal_of(facts=facts_of(defaults=defaults), **definitions)
+        sources.append(merging.Source(names[key], normal, Texts(normal.schema, Docs())))
+    return merging.merge(sources)
+
+
+def thing(old: Any, new: Any) -> Class:
+    """The class of `Thing`, which has these forms."""
+    found = merged(old={"Thing": old}, new={"Thing": new})
+    return next(each for each in found.classes if each.name == "Thing")
+
+
+def shown(found: Class) -> dict[str, str]:
+    """The members of a class, as they are written."""
+    return {
+        member.name: f"{member.type} = {member.default}" if member.default else member.type
+        for member in found.members
+    }
+
+
+def aliases(found: Merged) -> dict[str, str]:
+    return {alias.name: alias.type for alias in found.aliases}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (obj("x", x=TEXT), obj("x", x=TEXT), {"x": "str"}),
+        (obj("x", x=TEXT), obj("x", x=COUNT), {"x": "int | str"}),
+        (obj("x", x=TEXT), obj(x=TEXT), {"x": "str | None = None"}),
+        (obj(y=TEXT), obj("x", x=TEXT), {"x": "str | None = None"}),
+        (obj("x", x=TEXT), obj(y=TEXT), {"x": "str | None = None"}),
+        (obj("x", x=OPEN), obj(x={}), {"x": "Any | UnsetType | None = UNSET"}),
+        (obj("x", x=OPEN), obj("x", x={}), {"x": "Any"}),
+        (obj(y=TEXT), obj("x", x={}), {"x": "Any = None"}),
+        (obj("x", x=LIST), obj("x", x={"type": "array", "items": COUNT}), {"x": "list[int | str]"}),
+        (
+            obj("x", x=OPEN),
+            obj("x", x={"type": "object", "additionalProperties": TEXT}),
+            {"x": "dict[str, Any]"},
+        ),
+        (
+            obj("x", x={"enum": ["a", "b"], "type": "string"}),
+            obj("x", x={"enum": ["b", "c"], "type": "string"}),
+            {"x": "Literal['b', 'c', 'a']"},
+        ),
+        (
+            obj("x", x={"type": ["integer", "null"]}),
+            obj("x", x=COUNT),
+            {"x": "int | None"},
+        ),
+        (
+            obj("x", x={"type": "array", "items": {"type": ["string", "null"]}}),
+            obj(x={"type": "array", "items": {"type": ["string", "null"]}}),
+            {"x": "list[str | None] | None = None"},
+        ),
+        (
+            obj("version", version=const(2)),
+            obj("version", version=const(2)),
+            {"version": "Literal[2] = 2"},
+        ),
+        (obj("a", a=TEXT, b=TEXT), obj("b", a=TEXT, b=TEXT), {"a": "str | None = None"}),
+        (obj(mimeType=TEXT), obj(mimeType=TEXT), {"mime_type": "str | None = None"}),
+    ],
+)
+def test_a_member_has_what_any_revision_allows(old: Any, new: Any, expected: Any) -> None:
+    found = shown(thing(old, new))
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_members_that_must_be_given_come_first() -> None:
+    found = thing(obj("z", a=TEXT, z=TEXT), obj("z", a=TEXT, b=TEXT, z=TEXT))
+    assert list(shown(found)) == ["z", "a", "b"]
+
+
+def test_a_default_is_what_a_member_has_unless_it_is_given() -> None:
+    mode, other = obj("mode", mode=TEXT), obj(x=TEXT)
+    found = merged(
+        defaults={"*": {"mode": "plain"}},
+        old={"Both": mode, "Newer": other},
+        new={"Both": mode, "Newer": mode},
+    )
+    both, newer = found.classes
+    assert shown(both) == {"mode": "str = 'plain'"}
+    assert shown(newer) == {"mode": "str | None = None", "x": "str | None = None"}
+
+
+def test_a_tag_of_all_revisions_is_a_class_variable() -> None:
+    block = {"anyOf": [ref("Text"), ref("Image")]}
+    kinds = {
+        "Text": obj("type", type=const("text")),
+        "Image": obj("type", type=const("image")),
+        "Block": block,
+        "Message": obj("block", block=ref("Block")),
+    }
+    found = merged(old=kinds, new=kinds)
+    text = next(each for each in found.classes if each.name == "Text")
+    assert shown(text) == {"type": "ClassVar[Literal['text']] = 'text'"}
+    assert aliases(found) == {"Block": "Text | Image"}
+    assert imports.of_merged(found).typing == "ClassVar, Literal, TypeAlias"
+
+
+def test_a_revision_is_told_which_members_it_lacks() -> None:
+    found = merged(
+        old={"A": obj(x=TEXT), "Same": obj(x=TEXT)},
+        middle={"A": obj(y=TEXT), "Same": obj(x=TEXT)},
+        new={"A": obj(y=TEXT, z=TEXT), "Same": obj(x=TEXT)},
+    )
+    assert found.lacking == {
+        OLD: {"A": ("y", "z")},
+        "2030-06-01": {"A": ("z", "x")},
+        NEW: {"A": ("x",)},
+    }
+
+
+def test_docstrings_say_which_revisions_have_a_type_or_a_member() -> None:
+    old = {"A": obj(x=TEXT)}
+    new = {
+        "A": obj(x=TEXT, y={**TEXT, "description": "More."}),
+        "B": {**obj(x=TEXT), "description": "A new type."},
+    }
+    found = {each.name: each for each in merged(old=old, new=new).classes}
+    assert f"Only in {NEW}." in found["B"].doc
+    assert "Only in" not in found["A"].doc
+
+
+def test_unions_have_the_members_of_all_revisions() -> None:
+    parts = {name: obj("kind", kind=const(name), x=TEXT) for name in ("A", "B", "C")}
+    found = merged(
+        old={**parts, "Either": any_of("A", "B"), "Id": {"type": ["string", "integer"]}},
+        new={**parts, "Either": any_of("B", "C"), "Id": TEXT},
+    )
+    assert aliases(found) == {"Either": "B | C | A", "Id": "str | int"}
+
+
+def test_an_alias_follows_those_that_it_refers_to() -> None:
+    parts = {name: obj("kind", kind=const(name), x=TEXT) for name in ("A", "B")}
+    definitions = {"All": {"type": "array", "items": ref("Each")}, "Each": any_of("A", "B")}
+    found = merged(old={**parts, **definitions}, new={**parts, **definitions})
+    assert list(aliases(found)) == ["Each", "All"]
+
+
+FORM = obj("message form", message=TEXT, form=OPEN)
+URL = obj("message url", message=TEXT, url=TEXT)
+
+
+def test_an_object_that_became_a_union_counts_as_the_member_of_its_shape() -> None:
+    newer = {**FORM, "properties": {**FORM["properties"], "mode": TEXT}}
+    found = merged(
+        old={"Ask": FORM},
+        new={"Ask": any_of("AskForm", "AskUrl"), "AskForm": newer, "AskUrl": URL},
+    )
+    assert aliases(found) == {"Ask": "AskForm | AskUrl"}
+    form = next(each for each in found.classes if each.name == "AskForm")
+    assert form.other_names == ("Ask",)
+    assert shown(form) == {
+        "message": "str",
+        "form": "dict[str, Any]",
+        "mode": "str | None = None",
+    }
+    assert found.lacking == {OLD: {"Ask": ("mode",)}}
+    assert imports.of_merged(found).typing == "Any, ClassVar, TypeAlias"
+
+
+@pytest.mark.parametrize(
+    "union",
+    [
+        {"Ask": any_of("AskUrl", "AskMore"), "AskUrl": URL, "AskMore": obj("more", more=TEXT)},
+        {"Ask": OPEN},
+    ],
+)
+def test_an_object_of_no_members_shape_has_a_class_of_its_own(union: Any) -> None:
+    found = merged(old={"Ask": FORM, "AskObject": obj(x=TEXT)}, new=union)
+    own = next(each for each in found.classes if each.other_names)
+    assert (own.name, own.other_names) == ("AskObjectObject", ("Ask",))
+    assert "AskObjectObject" in aliases(found)["Ask"].split(" | ")
+
+
+def test_aliases_in_a_circle_are_opened() -> None:
+    old = {"A": {"type": "array", "items": ref("B")}, "B": TEXT}
+    new = {"A": TEXT, "B": {"type": "array", "items": ref("A")}}
+    found = aliases(merged(old=old, new=new))
+    assert sorted(found) == ["A", "B"]
+    assert "Any" in found.values()
+
+
+def test_a_single_revision_has_no_merged_types() -> None:
+    assert merged(new={"A": obj(x=TEXT)}) == Merged()

@@ -1,0 +1,86 @@
+"""Members that are absent: `None` in Python, nothing on the wire."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any
+
+import msgspec
+import pytest
+
+from mcp_protocol import Server
+from mcp_protocol._wire import UNSET, to_builtins
+from mcp_protocol.errors import InvalidParamsError
+from mcp_protocol.facts import Revision
+from mcp_protocol.revisions import REVISIONS
+from package.live import live
+from package.scripted import scripted
+from package.wire import ALL
+
+every = pytest.mark.parametrize("revision", ALL)
+
+TOOL: dict[str, Any] = {"name": "a", "inputSchema": {"type": "object"}}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def defaults_of(revision: Revision) -> dict[str, Any]:
+    """The default of each optional member of a revision's models, by type and member."""
+    module = importlib.import_module(revision.implementation.__module__)
+    kinds: dict[str, Any] = dict(inspect.getmembers(module, inspect.isclass))
+    return {
+        f"{kind.__name__}.{field.name}": field.default
+        for kind in kinds.values()
+        if kind.__module__ == module.__name__ and issubclass(kind, msgspec.Struct)
+        for field in msgspec.structs.fields(kind)
+        if field.default is not msgspec.NODEFAULT
+    }
+
+
+@every
+def test_only_a_member_that_may_be_any_json_value_tells_absence_from_null(revision: str) -> None:
+    defaults = defaults_of(REVISIONS[revision])
+    others = {name for name, default in defaults.items() if default is not None}
+    assert {defaults[name] for name in others} == {UNSET}
+    assert {name.partition(".")[2] for name in others} <= {"data", "structured_content"}
+
+
+@every
+async def test_null_for_an_optional_member_of_a_result_is_taken_as_absent(revision: str) -> None:
+    tool = {**TOOL, "description": None, "annotations": None, "_meta": None}
+    page = {"tools": [tool], "nextCursor": None, "_meta": None}
+    async with scripted(revision, page, page) as (client, _):
+        [listed] = await client.list_tools()
+        assert listed.description is None
+        assert listed == type(listed)(name="a", input_schema={"type": "object"})
+        assert to_builtins(await client.list_tools_page())["tools"] == [TOOL]
+
+
+@every
+async def test_null_for_optional_params_is_taken_as_absent(revision: str) -> None:
+    server = Server("x")
+    server.tool("ping")(lambda: "pong")
+    async with live(server, revision) as (client, record):
+        called = await client.request("tools/call", {"name": "ping", "arguments": None})
+        assert called.content[0].text == "pong"
+        listed = await client.request("tools/list", {"cursor": None})
+        assert [tool.name for tool in listed.tools] == ["ping"]
+    assert [seen["arguments"] for seen in record.sent_as("tools/call")] == [None]
+
+
+@every
+async def test_none_for_an_optional_argument_sends_nothing(revision: str) -> None:
+    async with scripted(revision, {"tools": []}, {"content": []}) as (client, server):
+        await client.list_tools_page(None)
+        await client.call_tool("a", None)
+        assert server.asked()[-2:] == [{}, {"name": "a"}]
+
+
+async def test_none_for_a_required_argument_is_refused() -> None:
+    async with scripted("2025-06-18") as (client, _):
+        with pytest.raises(InvalidParamsError, match="Expected `str`, got `null`"):
+            await client.call_tool(None)
