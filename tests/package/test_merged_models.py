@@ -285,7 +285,7 @@ async def test_a_client_of_a_hundred_lines_runs_in_each_revision(revision: str) 
     async with connect(whole_server(), revision=revision, handlers=handlers) as pinned:
         client = pinned.seen_as(written.Client)
         lines = await written.use(client)
-    structured = REVISIONS[revision].facts.structured_content != "none"
+    structured = REVISIONS[revision].facts.behaviour.structured_content != "none"
     assert ("degrees 4.0" in lines or "degrees 4" in lines) is structured
     forms = revision in (*FORMS, ALL[-1])
     assert any("Oslo" in line and "Accepted" in line for line in lines) is forms
