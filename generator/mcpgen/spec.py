@@ -350,9 +350,12 @@ def _method_fact_rows(facts: Facts, found: Methods) -> tuple[FactRow, ...]:
 
 def _fact_row(name: str, stated: Any) -> FactRow:
     """The facts in an instance of one of the classes of `revision_facts`."""
-    values = {item.name: getattr(stated, item.name) for item in fields(stated)}
-    differing = {key: value for key, value in values.items() if value != getattr(type(stated), key)}
-    return FactRow(name, type(stated).__name__, differing)
+    values = {
+        item.name: value
+        for item in fields(stated)
+        if (value := getattr(stated, item.name)) != item.default
+    }
+    return FactRow(name, stated.__class__.__name__, values)
 
 
 def _result_types(facts: Facts) -> tuple[str, ...]:

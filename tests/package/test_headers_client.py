@@ -14,6 +14,7 @@ import pytest
 from mcp_protocol.errors import InvalidParamsError
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.transports.http.channel import HttpChannel
+from mcp_protocol.transports.http.outgoing import OutgoingReader, request_fields
 from mcp_protocol.transports.http.requests import HttpSettings
 from package.http_script import Script, error, result, scripted, tool
 from package.http_server import Asked, HttpServer, Reply
@@ -269,3 +270,13 @@ async def test_requests_about_a_task_name_it(revision: str, method: str) -> None
     (asked,) = server.of(method)
     assert asked.fields["mcp-method"] == method
     assert asked.fields["mcp-name"] == "=?base64?dCDDpA==?="
+
+
+@pytest.mark.parametrize(("method", "repeated"), [("tools/call", True), ("prompts/get", False)])
+def test_parameter_headers_repeat_arguments_of_tools_alone(
+    revision: str, method: str, repeated: bool
+) -> None:
+    params = {"name": "both", "arguments": {"region": "us"}}
+    outgoing = OutgoingReader(REVISIONS).read(encoded(request(revision, method, params)))
+    fields = request_fields(outgoing, facts(revision), lambda name, arguments: {"X-Region": "us"})
+    assert ("X-Region" in fields) is repeated
