@@ -108,8 +108,9 @@ def test_params_of_several_kinds_stay_whole() -> None:
 def test_an_object_may_be_given_as_a_wire_object_and_nothing_else_may() -> None:
     many = {"type": "array", "items": ref("A")}
     params = obj("a b c d", a=ref("A"), b=ref("Either"), c=many, d=ref("Word"))
-    parts = {"A": obj("a", a=TEXT), "B": obj("b", b=TEXT), "Word": {"enum": ["x", "y"]}}
-    call = only(asking(params, **parts, Either=any_of("A", "B")))
+    parts: dict[str, Any] = {"A": obj("a", a=TEXT), "B": obj("b", b=TEXT)}
+    word = {"enum": ["x", "y"]}
+    call = only(asking(params, **parts, Either=any_of("A", "B"), Word=word))
     assert shown(call) == [
         ("a", "models.A | Mapping[str, Any]", True),
         ("b", "models.Either | Mapping[str, Any]", True),
