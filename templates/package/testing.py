@@ -22,7 +22,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from .channel import Channel, RequestId
+from .channel import Channel, RequestId, transport_of
 from .client import Client, ClientHandlers, connect
 from .client_side.connecting import Servable
 
@@ -63,6 +63,10 @@ class _RecordingChannel:
     channel: Channel
     incoming: list[Any]
     outgoing: list[Any]
+
+    @property
+    def transport(self) -> str:
+        return transport_of(self.channel)
 
     async def receive(self) -> bytes:
         message = await self.channel.receive()
