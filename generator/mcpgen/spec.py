@@ -140,6 +140,16 @@ class RevisionSpec:
     models: ModelsSpec
 
     @property
+    def exports(self) -> tuple[str, ...]:
+        """The types in the order in which `__all__` is kept."""
+        return tuple(sorted(self.types))
+
+    @property
+    def imported_types(self) -> tuple[str, ...]:
+        """The types in the order in which import sorters put them."""
+        return tuple(sorted(self.types, key=str.lower))
+
+    @property
     def client_imports(self) -> Imports:
         """What the module of the client face imports."""
         return imports.of_client(self.faces.client, self.faces.asked)

@@ -48,6 +48,12 @@ class Channel(Protocol):
         ...
 
 
+def transport_of(channel: Channel) -> str:
+    """What a channel calls its transport, in its attribute `transport`; else the channel's type."""
+    transport: object = getattr(channel, "transport", None)
+    return transport if isinstance(transport, str) else type(channel).__name__
+
+
 def abandon_of(channel: Channel) -> Callable[[RequestId], None] | None:
     """How a channel closes the stream of one request of ours; `None` where requests share one.
 

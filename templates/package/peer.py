@@ -22,7 +22,7 @@ import anyio.lowlevel
 from msgspec import Raw
 
 from .agreement import Agreement
-from .channel import Channel, RequestId, release_of
+from .channel import Channel, RequestId, release_of, transport_of
 from .core.connection import Connection
 from .core.events import (
     CancelReceived,
@@ -134,6 +134,11 @@ class Peer:
     @cached_property
     def _silent(self) -> anyio.Event:
         return anyio.Event()
+
+    @property
+    def transport(self) -> str:
+        """What messages go over, such as `stdio`."""
+        return transport_of(self._channel)
 
     @property
     def session(self) -> Session | None:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from ._wire import encode
-from .channel import Channel, RequestId, abandon_of, release_of
+from .channel import Channel, RequestId, abandon_of, release_of, transport_of
 from .errors import EndOfChannel, FrameError, RequestLost, TransportError
 from .masking import masked, masked_text
 
@@ -132,6 +132,7 @@ class TracedChannel:
         self._trace = trace
         self.abandon = abandon_of(channel)
         self.release = release_of(channel)
+        self.transport = transport_of(channel)
 
     async def receive(self) -> bytes:
         """Receive, and record it, or why not."""

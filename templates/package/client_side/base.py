@@ -15,6 +15,7 @@ from ..errors import LocalProtocolError, MethodNotFoundError
 from ..exchange import Exchange
 from ..extensions import CAPABILITY, check_extensions, settings_of
 from ..facts import Method, Revision
+from ..foreign_text import safe_text
 from ..peer import Peer
 from ..waiting import OnProgress
 from . import answering
@@ -68,6 +69,11 @@ class ClientBase:
         self._call, self._pages = self._requests.call, self._requests.pages  # for the faces
         self._listeners: Listeners | None = None
         application.marks.prefix = self.session.revision.facts.headers.param_prefix
+
+    def __repr__(self) -> str:
+        named = [safe_text(str(self.server_info.get(key, ""))) for key in ("name", "version")]
+        server = " ".join(text for text in named if text) or "unnamed server"
+        return f"<{type(self).__name__} of {server}, {self.revision} over {self._peer.transport}>"
 
     def seen_as(self, face: Callable[[Peer, ClientApplication, float, float], Face]) -> Face:
         """The same session by another face."""

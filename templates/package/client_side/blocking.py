@@ -204,6 +204,9 @@ class SyncClientBase:
         self._thread = thread
         self._base = client
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} on {self._base!r}>"
+
     def __enter__(self) -> Self:
         return self
 

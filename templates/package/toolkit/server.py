@@ -142,6 +142,11 @@ class Server(Registrations):
         self.handle = self._toolkit.handle
         """Answer a request (see `Toolkit.handle`)."""
 
+    def __repr__(self) -> str:
+        open_now = len(self._sessions)
+        clients = f"{open_now} client{'' if open_now == 1 else 's'}"
+        return f"<{type(self).__name__} {self.name} {self.info['version']}, {clients}>"
+
     @property
     def name(self) -> str:
         """Its name, for programs."""

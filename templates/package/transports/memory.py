@@ -102,6 +102,8 @@ class MemoryChannel:
 
     __slots__ = ("_incoming", "_outgoing")
 
+    transport = "memory"
+
     def __init__(self, incoming: Pipe[bytes], outgoing: Pipe[bytes]) -> None:
         self._incoming = incoming
         self._outgoing = outgoing

@@ -180,6 +180,8 @@ class ProcessChannel:
     Source: basic/transports (stdio).
     """
 
+    transport = "stdio"
+
     def __init__(
         self,
         argv: Sequence[str],

@@ -72,6 +72,8 @@ class HttpChannel:
         ConnectFailedError: The address is none.
     """
 
+    transport = "HTTP"
+
     def __init__(
         self,
         url: str,

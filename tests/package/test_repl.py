@@ -1,0 +1,82 @@
+"""What one sees in a REPL: representations, names to complete, imports by type."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mcp_protocol
+from mcp_protocol import Server, connect, connect_sync
+from mcp_protocol.revisions import REVISIONS
+from package.scripted import ScriptedServer
+from package.wire import ALL
+
+every = pytest.mark.parametrize("revision", ALL)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def folder(revision: str) -> str:
+    """The subpackage of a revision, by its whole name."""
+    return f"mcp_protocol.r{revision.replace('-', '_')}"
+
+
+@every
+async def test_a_client_shows_what_it_is_connected_to(revision: str) -> None:
+    server = Server("weather", "1.2")
+    assert repr(server) == "<Server weather 1.2, 0 clients>"
+    async with connect(server, revision=revision) as client:
+        assert repr(client) == f"<Client of weather 1.2, {revision} over memory>"
+        assert repr(server) == "<Server weather 1.2, 1 client>"
+    assert repr(server) == "<Server weather 1.2, 0 clients>"
+
+
+def test_a_client_without_event_loop_shows_the_same() -> None:
+    with connect_sync(Server("weather", "1.2"), revision="2025-06-18") as client:
+        assert repr(client) == "<SyncClient on <Client of weather 1.2, 2025-06-18 over memory>>"
+
+
+async def test_a_servers_name_is_shown_as_text_and_in_short() -> None:
+    server = ScriptedServer("2025-06-18", ())
+    async with connect(server, revision="2025-06-18") as client:
+        client.session.peer_info = {"name": "\x1b[2J\n" + "x" * 10_000}
+        assert repr(client).isprintable()
+        assert len(repr(client)) < 1000
+        assert repr(client).endswith("2025-06-18 over ScriptedServer>")
+        client.session.peer_info = None
+        assert repr(client) == "<Client of unnamed server, 2025-06-18 over ScriptedServer>"
+
+
+@every
+def test_a_type_is_imported_from_its_revision(revision: str) -> None:
+    package = importlib.import_module(folder(revision))
+    models = importlib.import_module(f"{folder(revision)}.models")
+    assert package.Tool is models.Tool
+    assert all(getattr(package, name) is getattr(models, name) for name in package.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'Hammer'"):
+        _ = package.Hammer
+
+
+def test_a_revision_loads_no_types_before_one_is_asked_for() -> None:
+    code = (
+        "import sys, mcp_protocol.r2025_06_18 as r; name = r.__name__ + '.models';"
+        "dir(r); assert name not in sys.modules; r.Tool; assert name in sys.modules"
+    )
+    above = Path(mcp_protocol.__file__).parent.parent
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=above)
+
+
+@every
+def test_only_public_names_are_listed(revision: str) -> None:
+    package = importlib.import_module(folder(revision))
+    assert dir(mcp_protocol) == sorted(mcp_protocol.__all__)
+    assert dir(package) == sorted(package.__all__)
+    assert {"Tool", "CallToolResult", "Implementation"} <= set(dir(package))
+    assert REVISIONS[revision].implementation is package.Implementation
