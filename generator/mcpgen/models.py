@@ -35,7 +35,7 @@ def render(
     docs: Mapping[str, Doc],
     title: str,
 ) -> str:
-    """The source of a module with every definition, not yet formatted by Black.
+    """The source of a module with every definition, not yet formatted.
 
     Args:
         normal: The definitions.

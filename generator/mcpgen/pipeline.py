@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import keyword
+import os
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from mcpgen import docs, facts, manifest, schema
 from mcpgen.errors import UsageError
+from mcpgen.parts import EVERYTHING, Selection
 
 RUNTIME = frozenset(
     {
@@ -39,6 +41,8 @@ class Source:
         errata: The corrections; those that do not fit a file of the user's are left out.
         facts: The facts file.
         facts_of: The revision those facts were written for; `None` for a file that the user named.
+        schema_path: Path of a schema file that the user named, from the package's directory.
+        facts_path: Path of a facts file that the user named, likewise.
     """
 
     revision: str
@@ -47,6 +51,15 @@ class Source:
     errata: Path
     facts: Path
     facts_of: str | None
+    schema_path: str = ""
+    facts_path: str = ""
+
+    def recorded_in(self, directory: Path) -> Source:
+        """The same, with the paths of the user's files as a package in a directory records them."""
+        if self.origin == "mcpgen":
+            return self
+        facts_path = "" if self.facts_of else _relative(self.facts, directory)
+        return replace(self, schema_path=_relative(self.schema, directory), facts_path=facts_path)
 
 
 @dataclass(frozen=True)
@@ -57,11 +70,13 @@ class BuildRequest:
         package: Its import name.
         sources: Its revisions, oldest first.
         errata: Whether known defects of published schemas are corrected.
+        selection: The parts and the transports to write.
     """
 
     package: str
     sources: tuple[Source, ...]
     errata: bool = True
+    selection: Selection = EVERYTHING
 
 
 def known_source(name: str) -> Source:
@@ -115,16 +130,28 @@ def named_sources(names: tuple[str, ...]) -> tuple[Source, ...]:
     return tuple(known_source(row.name) for row in schema.revisions() if row.name in chosen)
 
 
+def _relative(path: Path, directory: Path) -> str:
+    """The path of a file from a directory; its name alone where there is no such path."""
+    try:
+        return Path(os.path.relpath(path, directory)).as_posix()
+    except ValueError:  # on another drive
+        return path.name
+
+
 def package_name(directory: Path) -> str:
-    """The import name of a package in a directory: the last part of its path.
+    """The import name of a package in a directory.
+
+    That is the last part of its path, behind the names of the packages that it lies in.
 
     Raises:
         UsageError: Python cannot import a package of that name, or it would hide another module.
     """
-    name = directory.resolve().name
+    place = directory.resolve()
+    name = place.name
+    outer = [folder.name for folder in reversed(packages_around(place))]
     importable = name.isidentifier() and not keyword.iskeyword(name)
-    if importable and not _taken(name):
-        return name
+    if importable and (outer or not _taken(name)):
+        return ".".join([*outer, name])
     proposal = re.sub(r"\W", "_", name) or "mcp_package"
     proposal = f"mcp_{proposal}" if proposal[0].isdigit() else proposal
     proposal = f"{proposal}_" if keyword.iskeyword(proposal) else proposal
@@ -134,6 +161,21 @@ def package_name(directory: Path) -> str:
     raise UsageError(
         f"{str(directory)!r}: expected a name {expected}, got {name!r}; try -o {better}"
     )
+
+
+def packages_around(directory: Path) -> list[Path]:
+    """The packages that a directory lies in, from the inside out.
+
+    A folder counts as a package if it has an `__init__.py`, or lies in a folder `src`.
+    """
+    found: list[Path] = []
+    for folder in directory.parents:
+        importable = folder.name.isidentifier() and not keyword.iskeyword(folder.name)
+        is_package = (folder / "__init__.py").is_file() or folder.parent.name == "src"
+        if not (importable and is_package):
+            break
+        found.append(folder)
+    return found
 
 
 def _taken(name: str) -> bool:
@@ -165,10 +207,16 @@ def build(request: BuildRequest) -> dict[str, str]:
         known = facts.with_constants(stated, loaded)
         specs.append(spec.build(loaded, known, texts))
         origins[source.revision] = manifest.Origin(
-            source.origin, loaded.digest, inputs(source, request.errata)
+            source.origin,
+            loaded.digest,
+            inputs(source, request.errata),
+            source.schema_path,
+            source.facts_path,
         )
-    files = render.render_package(specs, request.package)
-    record = manifest.new(request.package, manifest.Options(request.errata), origins, files)
+    files = render.render_package(specs, request.package, request.selection)
+    chosen = request.selection
+    options = manifest.Options(request.errata, chosen.parts, chosen.transports)
+    record = manifest.new(request.package, options, origins, files)
     return {**files, manifest.NAME: record.text()}
 
 

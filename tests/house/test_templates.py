@@ -17,7 +17,7 @@ NAMES = {
     *("field.annotated or field.type_hint", "field.field", "field.name", "field.type_hint"),
     *("field.represented_default", "fields[0].type_hint"),
     *("fields[0].annotated or fields[0].type_hint",),
-    *("folder", "module", "name", "type.name"),
+    *("folder", "export.module", "name", "type.name"),
     *("package.name", "revision.folder", "revision.lifecycle"),
     *("revision.parts.client_capabilities", "revision.parts.implementation"),
     *("revision.parts.meta", "revision.parts.server_capabilities"),

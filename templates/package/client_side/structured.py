@@ -23,7 +23,7 @@ from ..json_schema import (
     complaint_in_time,
     validator_in_time,
 )
-from ..marks import KEPT_TOOLS, drop_oldest
+from .header_marks import KEPT_TOOLS, drop_oldest
 
 _logger = logging.getLogger(__name__)
 
