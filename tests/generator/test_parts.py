@@ -6,57 +6,30 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from mcpgen import docs, facts, parts, render, schema, spec
+from generator.selections import (
+    MIDDLE,
+    NAMES,
+    NEWEST,
+    OLDEST,
+    PAIRWISE,
+    made,
+    pairwise,
+    spec_of,
+    written,
+)
+from mcpgen import facts, parts, render
 from mcpgen.errors import UsageError
 from mcpgen.parts import Selection, features, selection
 
-NAMES = tuple(row.name for row in schema.revisions())
-OLDEST, NEWEST = NAMES[0], NAMES[-1]
-MIDDLE = NAMES[2]
 LIMIT = 2_750
 """Lines of the types of one revision, headers included."""
 
 ALWAYS = ("msgspec",)
 TO_CONNECT = ("msgspec", "anyio", "sniffio", "idna", "typing_extensions")
-
-PAIRWISE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("types", "all", (OLDEST,)),
-    ("types", "all", (MIDDLE, NEWEST)),
-    ("protocol", "all", (MIDDLE,)),
-    ("client", "stdio", (NEWEST,)),
-    ("client", "http", (MIDDLE,)),
-    ("client", "http+sse", (OLDEST, NEWEST)),
-    ("server", "stdio", (MIDDLE,)),
-    ("server", "http", (NEWEST,)),
-    ("server", "http+sse", (OLDEST,)),
-    ("client,server", "stdio,http", (OLDEST, MIDDLE)),
-    ("all", "all", (NEWEST,)),
-)
-"""Each part with each transport, and each of both with old, new and several revisions."""
-
-pairwise = pytest.mark.parametrize(
-    ("chosen", "transports", "revisions"), PAIRWISE, ids=lambda value: str(value).replace(", ", "+")
-)
-
-
-@cache
-def spec_of(name: str) -> spec.RevisionSpec:
-    """Everything about one of mcpgen's revisions."""
-    loaded = schema.load(name)
-    return spec.build(loaded, facts.with_constants(facts.load(name), loaded), docs.load())
-
-
-@cache
-def made(chosen: str, transports: str, revisions: tuple[str, ...]) -> Mapping[str, str]:
-    """A package of a selection."""
-    words = () if transports == "all" else (transports,)
-    specs = [spec_of(name) for name in revisions]
-    return render.render_package(specs, "pkg", selection((chosen,), words))
 
 
 def modules(files: Mapping[str, str]) -> set[str]:
@@ -65,14 +38,6 @@ def modules(files: Mapping[str, str]) -> set[str]:
 
 def lines(files: Mapping[str, str]) -> int:
     return sum(len(files[path].splitlines()) for path in modules(files))
-
-
-def written(files: Mapping[str, str], folder: Path) -> Path:
-    for path, text in files.items():
-        place = folder / "pkg" / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, "utf-8")
-    return folder
 
 
 IMPORT_ALL = """
@@ -165,6 +130,35 @@ def test_a_server_over_stdio_has_no_module_for_http() -> None:
     assert not [path for path in files if "http" in path or path.startswith(("asgi", "framing/s"))]
     assert "framing/fields.py" not in files
     assert "client.py" not in files
+
+
+def foreign_imports(text: str) -> Iterator[str]:
+    """Modules of others that a module imports, wherever in it."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Import(names=names):
+                yield from (name.name.partition(".")[0] for name in names)
+            case ast.ImportFrom(module=str(module), level=0):
+                yield module.partition(".")[0]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "transports", "expected"),
+    [
+        ("types", "all", {"msgspec"}),
+        ("protocol", "all", {"msgspec"}),
+        ("server", "stdio", {"msgspec", "anyio"}),
+        ("client", "stdio", {"msgspec", "anyio"}),
+        ("server", "http", {"msgspec", "anyio", "uvicorn"}),
+        ("client", "http", {"msgspec", "anyio", "httpx2", "h11"}),
+    ],
+)
+def test_a_choice_names_no_dependency_of_another_even_for_type_checkers(
+    chosen: str, transports: str, expected: set[str]
+) -> None:
+    files = made(chosen, transports, (MIDDLE,))
+    found = {name for path in modules(files) for name in foreign_imports(files[path])}
+    assert found - set(sys.stdlib_module_names) == expected
 
 
 def test_what_no_chosen_revision_needs_is_not_written() -> None:
