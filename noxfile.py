@@ -66,6 +66,33 @@ MISSHAPEN_PEERS = (
 """Servers that write wrong schemas if they meet this release of what they leave to chance."""
 SMOLAGENTS = ("smolagents[mcp]==1.26.0", "mcp<2")
 
+READS_A_TOOL = """
+import importlib, mcp_types
+folder = next(path.name for path in __import__("pathlib").Path("mcp_types").glob("r2*"))
+models = importlib.import_module(f"mcp_types.{folder}.models")
+tool = mcp_types.decoder(models.Tool)(b'{"name": "t", "inputSchema": {"type": "object"}}')
+assert tool.name == "t", tool
+"""
+CALLS_A_TOOL = """
+import anyio
+from mcp_protocol import REVISIONS, Server
+from mcp_protocol.testing import connected
+
+server = Server("ready")
+
+@server.tool()
+def double(number: int) -> int:
+    return 2 * number
+
+async def main() -> None:
+    for revision in REVISIONS:
+        async with connected(server, revision=revision) as pair:
+            result = await pair.client.call_tool("double", {"number": 21})
+            assert result.content[0].text == "42", result
+
+anyio.run(main)
+"""
+
 OLD_PYTHON_PEERS = ("1.0.0", "1.2.1", "1.5.0", "1.6.0", "1.8.1", "1.9.3")
 """Releases of the official Python SDK whose servers a probe ends."""
 
@@ -168,7 +195,10 @@ def check(session: nox.Session) -> None:
 
 @nox.session(name="package-single")
 def package_single(session: nox.Session) -> None:
-    """The README as a user meets it: the tool generates, another environment runs the result."""
+    """The README as a user meets it: the tool generates, another environment runs the result.
+
+    Also: types alone run on msgspec alone, and `generated/` can be installed by itself.
+    """
     work = Path(session.create_tmp()).resolve()
     session.run("python", "-m", "pip", "wheel", "-q", "--no-deps", "-w", f"{work / 'wheels'}", ".")
     wheel = max((work / "wheels").glob("mcpgen-*.whl"), key=lambda path: path.stat().st_mtime)
@@ -182,6 +212,14 @@ def package_single(session: nox.Session) -> None:
         *(session.posargs or ["2024-11-05", "2025-06-18", "2026-07-28"]),
         external=True,
     )
+    types = fresh(session, work / "types", "msgspec")
+    choose = ("--revision", "latest", "--parts", "types", "-o", f"{work / 'mcp_types'}", "--force")
+    session.run(f"{tool / 'mcpgen'}", *choose, external=True)
+    with session.chdir(work):
+        session.run(f"{types / 'python'}", "-c", READS_A_TOOL, external=True)
+    ready = fresh(session, work / "ready", f"{ROOT / 'generated'}")
+    with session.chdir(work):
+        session.run(f"{ready / 'python'}", "-c", CALLS_A_TOOL, external=True)
 
 
 def fresh(session: nox.Session, folder: Path, *packages: str) -> Path:

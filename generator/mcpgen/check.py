@@ -7,13 +7,13 @@ nothing has to be rendered.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mcpgen import __version__, manifest, output, pipeline, schema
+from mcpgen import __version__, manifest, output, pipeline, recorded, schema
 from mcpgen import directory as directories
-from mcpgen.errors import OutputError, UsageError
+from mcpgen.errors import OutputError
 
 
 @dataclass(frozen=True)
@@ -45,27 +45,27 @@ class Report:
         return not self.differing
 
 
-def check(directory: Path, named: pipeline.Source | None = None) -> Report:
+def check(directory: Path, named: Sequence[pipeline.Source] = ()) -> Report:
     """Compare a package with what mcpgen would write.
 
     Args:
         directory: The package.
-        named: The schema file it was made from, if it was made from one.
+        named: Schema files it was made from, if they are not where the manifest says.
 
     Raises:
         OutputError: The directory is not a package of mcpgen's, or holds links.
         ManifestError: Its manifest is malformed.
-        UsageError: The package was made from a schema file that was not named.
+        UsageError: The package was made from a schema file that is not there.
     """
     with directories.locked(directory.resolve()):
         return _checked(directory, named)
 
 
-def _checked(directory: Path, named: pipeline.Source | None) -> Report:
+def _checked(directory: Path, named: Sequence[pipeline.Source]) -> Report:
     record = directories.read_manifest(directory)
     if record is None:
         raise OutputError(f"{directory}: expected a package of mcpgen's, got no {manifest.NAME}")
-    sources = tuple(_source(name, origin, named) for name, origin in record.revisions.items())
+    sources = recorded.sources(directory, record, named)
     report = Report(
         directory=directory,
         schema_changed=_changed_inputs(sources, record),
@@ -75,16 +75,11 @@ def _checked(directory: Path, named: pipeline.Source | None) -> Report:
     )
     if not (report.schema_changed or report.generator_changed or report.edited or report.missing):
         return report
-    request = pipeline.BuildRequest(record.package, sources, record.options.errata)
+    options = record.options
+    request = pipeline.BuildRequest(
+        record.package, sources, options.errata, selection=options.selection()
+    )
     return _compared(report, record, pipeline.build(request))
-
-
-def _source(name: str, origin: manifest.Origin, named: pipeline.Source | None) -> pipeline.Source:
-    if origin.origin == "mcpgen":
-        return pipeline.known_source(name)
-    if named is None or named.revision != name:
-        raise UsageError(f"revision {name} was made from a schema file: name it with --schema FILE")
-    return named
 
 
 def _changed_inputs(

@@ -45,6 +45,53 @@ def _said(error: Exception) -> tuple[str, int]:
             return f"unexpected {kind}: {error} (--debug shows where; please report it)", 1
 
 
+def _file_options(command: Any) -> Any:
+    """Add the options that name the files a package is made from."""
+    schemas = click.option(
+        "--schema",
+        "schemas",
+        type=_FILE,
+        multiple=True,
+        help="Schema file, JSON or TypeScript (.ts, .d.ts), such as a draft; a date in its name or"
+        " its folder's names the revision. May be given several times, one revision each.",
+    )
+    facts = click.option(
+        "--facts",
+        "facts_file",
+        type=_FILE,
+        help="Facts for --schema; by default those of the nearest earlier revision.",
+    )
+    return schemas(facts(command))
+
+
+def _choices(command: Any) -> Any:
+    """Add the options that choose revisions, parts and transports."""
+    revisions = click.option(
+        "-r",
+        "--revision",
+        "revisions",
+        multiple=True,
+        metavar="REVISION",
+        help="Revision to generate: its date, latest or all. May be given several times.",
+    )
+    parts = click.option(
+        "--parts",
+        multiple=True,
+        metavar="PARTS",
+        help="Only these parts, with commas between them: types, protocol (with the connection"
+        " without I/O), client, server, or all (the default).",
+    )
+    transports = click.option(
+        "--transport",
+        "transports",
+        multiple=True,
+        metavar="TRANSPORTS",
+        help="Only these transports: stdio, http, http+sse (which brings http), or all (the"
+        " default).",
+    )
+    return revisions(parts(transports(command)))
+
+
 def _common(command: Any) -> Any:
     """Add the options that every command takes."""
     quiet = click.option("-q", "--quiet", is_flag=True, help="Leave out progress and summaries.")
@@ -55,14 +102,7 @@ def _common(command: Any) -> Any:
 
 
 @click.group(invoke_without_command=True)
-@click.option(
-    "-r",
-    "--revision",
-    "revisions",
-    multiple=True,
-    metavar="REVISION",
-    help="Revision to generate: its date, latest or all. May be given several times.",
-)
+@_choices
 @click.option(
     "-o",
     "--output",
@@ -70,19 +110,7 @@ def _common(command: Any) -> Any:
     metavar="DIR",
     help="Directory of the package; its name is the import name.",
 )
-@click.option(
-    "--schema",
-    "schema_file",
-    type=_FILE,
-    help="Generate from this schema file, JSON or TypeScript (.ts, .d.ts), such as a draft; a date"
-    " in its name or its folder's names the revision.",
-)
-@click.option(
-    "--facts",
-    "facts_file",
-    type=_FILE,
-    help="Facts for --schema; by default those of the nearest earlier revision.",
-)
+@_file_options
 @click.option(
     "--no-errata", is_flag=True, help="Take published schemas as they are, defects included."
 )
@@ -93,8 +121,10 @@ def _common(command: Any) -> Any:
 def cli(
     context: click.Context,
     revisions: tuple[str, ...],
+    parts: tuple[str, ...],
+    transports: tuple[str, ...],
     output: Path | None,
-    schema_file: Path | None,
+    schemas: tuple[Path, ...],
     facts_file: Path | None,
     no_errata: bool,
     force: bool,
@@ -107,10 +137,13 @@ def cli(
       mcpgen --revision latest -o my_protocol/      the newest revision
       mcpgen --revision 2025-06-18 --revision 2025-11-25 -o my_protocol/
       mcpgen --revision all -o my_protocol/         every revision, one package
+      mcpgen --revision latest --parts types -o my_types/
+      mcpgen update my_protocol/                    generate again what is there
       mcpgen check my_protocol/                     is it what mcpgen would write? (for CI)
       mcpgen list                                   the revisions, and what each has
     """
-    given = bool(revisions or output or schema_file or facts_file or no_errata or force)
+    wanted = (revisions, parts, transports, output, schemas, facts_file, no_errata, force)
+    given = any(wanted)
     if context.invoked_subcommand is not None:
         if given:
             raise UsageError(f"options for generating go without {context.invoked_subcommand}")
@@ -123,22 +156,20 @@ def cli(
         raise UsageError("expected the directory to write to, got no -o DIR")
     from mcpgen import commands
 
-    request = commands.requested(revisions, output, schema_file, facts_file, errata=not no_errata)
+    chosen = commands.Wanted(revisions, schemas, facts_file, parts, transports)
+    request = commands.requested(chosen, output, errata=not no_errata)
     commands.generate(Console(quiet), request, output, force=force)
 
 
 @cli.command()
 @click.argument("directory", type=_DIRECTORY)
-@click.option(
-    "--schema", "schema_file", type=_FILE, help="The schema file the package was made from."
-)
-@click.option("--facts", "facts_file", type=_FILE, help="The facts file it was made from.")
+@_file_options
 @_common
 @click.pass_obj
 def check(
     console: Console,
     directory: Path,
-    schema_file: Path | None,
+    schemas: tuple[Path, ...],
     facts_file: Path | None,
     quiet: bool,
 ) -> None:
@@ -149,8 +180,39 @@ def check(
     from mcpgen import commands
 
     console.quiet |= quiet
-    if not commands.check(console, directory, schema_file, facts_file):
+    wanted = commands.Wanted(schemas=schemas, facts=facts_file)
+    if not commands.check(console, directory, wanted):
         sys.exit(1)
+
+
+@cli.command()
+@click.argument("directory", type=_DIRECTORY)
+@_choices
+@_file_options
+@click.option("--force", is_flag=True, help="Overwrite files that were edited by hand.")
+@_common
+@click.pass_obj
+def update(
+    console: Console,
+    directory: Path,
+    revisions: tuple[str, ...],
+    parts: tuple[str, ...],
+    transports: tuple[str, ...],
+    schemas: tuple[Path, ...],
+    facts_file: Path | None,
+    force: bool,
+    quiet: bool,
+) -> None:
+    """Generate the package in DIRECTORY again, from what its manifest says.
+
+    What is given here takes the place of what is recorded: --revision latest moves on to the
+    newest revision. A schema file is looked for where it was, from the package's directory.
+    """
+    from mcpgen import commands
+
+    console.quiet |= quiet
+    wanted = commands.Wanted(revisions, schemas, facts_file, parts, transports)
+    commands.generate(console, commands.updated(wanted, directory), directory, force=force)
 
 
 @cli.command("list")
@@ -158,10 +220,10 @@ def check(
 @click.pass_obj
 def list_(console: Console, quiet: bool) -> None:
     """List the revisions, and what each has."""
-    from mcpgen import commands
+    from mcpgen import listing
 
     console.quiet |= quiet
-    commands.list_revisions(console)
+    listing.list_revisions(console)
 
 
 @cli.group()

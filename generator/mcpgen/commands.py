@@ -2,53 +2,108 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from mcpgen import check as checking
-from mcpgen import facts, methods, normalize, output, pipeline, revision_facts, schema
+from mcpgen import closure, manifest, output, pipeline, recorded, schema
+from mcpgen import directory as directories
 from mcpgen.console import Console
-from mcpgen.errors import UsageError
-from mcpgen.methods import Methods
+from mcpgen.errors import OutputError, UsageError
+from mcpgen.parts import selection
+from mcpgen.pipeline import BuildRequest, Source
 
 
-def requested(
-    names: tuple[str, ...],
-    directory: Path,
-    schema_file: Path | None,
-    facts_file: Path | None,
-    *,
-    errata: bool,
-) -> pipeline.BuildRequest:
+@dataclass(frozen=True)
+class Wanted:
+    """What the options of the command line ask for.
+
+    Attributes:
+        revisions: Names, `latest` and `all` among them.
+        schemas: Schema files, one revision each.
+        facts: The facts file of the one schema file, if there is one.
+        parts: Words of `--parts`.
+        transports: Words of `--transport`.
+    """
+
+    revisions: tuple[str, ...] = ()
+    schemas: tuple[Path, ...] = ()
+    facts: Path | None = None
+    parts: tuple[str, ...] = ()
+    transports: tuple[str, ...] = ()
+
+
+def requested(wanted: Wanted, directory: Path, *, errata: bool) -> BuildRequest:
     """What to build, from the options of the command line.
 
     Raises:
         UsageError: The options do not go together, or name something unknown.
     """
     package = pipeline.package_name(directory)
-    named = _named(schema_file, facts_file)
-    if not names and named is None:
+    chosen = selection(wanted.parts, wanted.transports)
+    sources = _sources(wanted, directory)
+    if not sources:
         raise UsageError("expected --revision R (a date, latest or all) or --schema FILE, got none")
-    sources = pipeline.named_sources(names)
-    if named is not None:
-        if any(source.revision == named.revision for source in sources):
-            raise UsageError(f"revision {named.revision} comes twice: by --revision and --schema")
-        sources = tuple(sorted((*sources, named), key=lambda source: source.revision))
+    _refuse_current(directory)
+    return BuildRequest(package, sources, errata, selection=chosen)
+
+
+def _refuse_current(directory: Path) -> None:
     if Path.cwd().is_relative_to(directory.resolve()):
         raise UsageError(f"-o {directory} holds the current directory: run mcpgen from outside it")
-    return pipeline.BuildRequest(package, sources, errata)
 
 
-def _named(schema_file: Path | None, facts_file: Path | None) -> pipeline.Source | None:
-    if schema_file is not None:
-        return pipeline.file_source(schema_file, facts_file)
-    if facts_file is not None:
-        raise UsageError("expected --schema FILE with --facts, got --facts alone")
-    return None
+def _sources(wanted: Wanted, directory: Path) -> tuple[Source, ...]:
+    """The sources of what is wanted, oldest first."""
+    named = [(source, "--revision") for source in pipeline.named_sources(wanted.revisions)] + [
+        (source, "--schema") for source in _named(wanted, directory)
+    ]
+    options: dict[str, str] = {}
+    for source, option in named:
+        before = options.setdefault(source.revision, option)
+        if before != option or (option == "--schema" and _times(named, source.revision) > 1):
+            how = "by --revision and --schema" if before != option else "by --schema twice"
+            raise UsageError(f"revision {source.revision} comes twice: {how}")
+    return tuple(sorted((source for source, _ in named), key=lambda source: source.revision))
 
 
-def generate(
-    console: Console, request: pipeline.BuildRequest, directory: Path, *, force: bool
-) -> None:
+def _times(named: list[tuple[Source, str]], revision: str) -> int:
+    return sum(source.revision == revision for source, _ in named)
+
+
+def _named(wanted: Wanted, directory: Path) -> list[Source]:
+    """The sources of the schema files that are named."""
+    if wanted.facts is not None and len(wanted.schemas) != 1:
+        came = f"{len(wanted.schemas)} of them" if wanted.schemas else "--facts alone"
+        raise UsageError(f"expected one --schema FILE with --facts, got {came}")
+    return [
+        pipeline.file_source(path, wanted.facts).recorded_in(directory.resolve())
+        for path in wanted.schemas
+    ]
+
+
+def updated(wanted: Wanted, directory: Path) -> BuildRequest:
+    """What to build in place of a package: what its manifest says, less what the options say.
+
+    Raises:
+        OutputError: The directory is not a package of mcpgen's.
+        UsageError: The options do not go together, or a schema file is not there.
+    """
+    record = directories.read_manifest(directory)
+    if record is None:
+        raise OutputError(f"{directory}: expected a package of mcpgen's, got no {manifest.NAME}")
+    before = record.options
+    chosen = selection(wanted.parts or before.parts, wanted.transports or before.transports)
+    sources = _sources(wanted, directory)
+    if not wanted.revisions:
+        sources = recorded.sources(directory, record, sources)
+    _refuse_current(directory)
+    return BuildRequest(record.package, sources, before.errata, selection=chosen)
+
+
+def generate(console: Console, request: BuildRequest, directory: Path, *, force: bool) -> None:
     """Build a package, write it, and say what was written and what to do next.
 
     Raises:
@@ -67,7 +122,8 @@ def generate(
     written = output.write(directory, files, force=force)
     console.summary(f"{directory}: {_what(written)} ({names})")
     if written.changed:
-        console.summary(f"next: {_next(request.package, directory)}")
+        for line in _advice(files, request.package, directory):
+            console.summary(line)
 
 
 def _say_what_it_is_taken_as(console: Console, source: pipeline.Source, *, errata: bool) -> None:
@@ -79,41 +135,56 @@ def _say_what_it_is_taken_as(console: Console, source: pipeline.Source, *, errat
     console.summary(f"facts: those of {source.base}, {why}{changed}")
     if errata:
         row, applied = schema.corrections_for(source.schema)
-        count = _count(len(applied), "correction")
+        count = count_of(len(applied), "correction")
         console.summary(f"{source.schema}: {count} of {row.name} applied")
 
 
 def _what(written: output.Written) -> str:
     if not written.changed:
-        return f"unchanged, {_count(written.unchanged, 'file')}"
+        return f"unchanged, {count_of(written.unchanged, 'file')}"
     counts = {
         "created": len(written.created),
         "updated": len(written.updated),
         "removed": len(written.removed),
         "unchanged": written.unchanged,
     }
-    return ", ".join(f"{_count(count, 'file')} {what}" for what, count in counts.items() if count)
+    return ", ".join(f"{count_of(count, 'file')} {what}" for what, count in counts.items() if count)
 
 
-def _count(number: int, noun: str) -> str:
+def count_of(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _next(package: str, directory: Path) -> str:
-    parent = directory.resolve().parent
-    command = f"python -m {package} --help"
-    return command if parent == Path.cwd() else f"cd {directory.parent} && {command}"
+def _advice(files: Mapping[str, str], package: str, directory: Path) -> Iterator[str]:
+    """What to install for a package, and a command to begin with."""
+    always, for_http = closure.dependencies(files)
+    yield f"install: pip install {' '.join(always)}"
+    if for_http:
+        yield f"for HTTP also: pip install {' '.join(for_http)}"
+    if "__main__.py" in files:
+        command = f"python -m {package} --help"
+    elif "client.py" in files:
+        command = f'python -c "from {package} import connect; help(connect)"'
+    elif "core/connection.py" in files:
+        command = f'python -c "from {package} import Connection; help(Connection)"'
+    else:
+        folder = next(path for path in files if path.endswith("/methods.py")).partition("/")[0]
+        command = f'python -c "from {package}.{folder} import models; help(models)"'
+    place = directory.resolve()
+    root = [place, *pipeline.packages_around(place)][-1].parent
+    if root == Path.cwd():
+        yield f"next: {command}"
+    else:
+        yield f"next: cd {Path(os.path.relpath(root)).as_posix()} && {command}"
 
 
-def check(
-    console: Console, directory: Path, schema_file: Path | None, facts_file: Path | None
-) -> bool:
+def check(console: Console, directory: Path, wanted: Wanted) -> bool:
     """Whether a package is what mcpgen would write; says so, with reasons and a diff if not.
 
     Raises:
         McpgenError: The directory is not a package of mcpgen's, or an input is wrong.
     """
-    report = checking.check(directory, _named(schema_file, facts_file))
+    report = checking.check(directory, _named(wanted, directory))
     for revision, what in report.schema_changed.items():
         console.summary(f"the schema changed: {revision}: {what}")
     if report.generator_changed:
@@ -127,45 +198,10 @@ def check(
         return True
     console.diff(report.diff)
     count = len(report.differing)
-    console.summary(f"{directory}: {_count(count, 'file')} {'differs' if count == 1 else 'differ'}")
-    return False
-
-
-_HEADS = ("revision", "status", "lifecycle", "transports", "client sends", "server sends", "errata")
-
-
-def list_revisions(console: Console) -> None:
-    """List the revisions and what each has."""
-    console.table(_HEADS, [_row(entry) for entry in schema.revisions()])
-
-
-def _row(entry: schema.RevisionEntry) -> tuple[str, ...]:
-    loaded, known = schema.load(entry.name), facts.load(entry.name)
-    found = methods.derive(normalize.normalize(loaded, known), known)
-    return (
-        entry.name,
-        entry.status,
-        "handshake" if found.handshake else "per request",
-        _transports(known.transports),
-        _counts(found, "client"),
-        _counts(found, "server"),
-        str(len(loaded.errata)),
+    console.summary(
+        f"{directory}: {count_of(count, 'file')} {'differs' if count == 1 else 'differ'}"
     )
-
-
-def _transports(found: revision_facts.Transports) -> str:
-    names = {
-        "stdio": found.stdio,
-        "HTTP+SSE": found.http_sse,
-        f"HTTP ({found.streamable_http})": found.streamable_http is not None,
-    }
-    return ", ".join(name for name, has in names.items() if has)
-
-
-def _counts(found: Methods, sender: methods.Role) -> str:
-    requests = len(found.of(sender, "request"))
-    notifications = len(found.of(sender, "notification"))
-    return f"{_count(requests, 'request')}, {_count(notifications, 'notification')}"
+    return False
 
 
 def verify(console: Console, checkout: Path) -> bool:
@@ -181,7 +217,7 @@ def verify(console: Console, checkout: Path) -> bool:
             console.text(f"{verdict.source}#{pointer}: {text}")
         count = len(verdict.differences)
         same = same and not count
-        said = _count(count, "difference") if count else "same structure"
+        said = count_of(count, "difference") if count else "same structure"
         other = "" if verdict.same_file else ", another file than the one on record"
         console.summary(f"{entry.name}: {said}{other}")
     return same

@@ -37,6 +37,13 @@ _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]', re.DOTALL)
 _Path: TypeAlias = tuple[object, ...]
 """Names and indices on the way to a place."""
 
+_TYPESCRIPT = frozenset({".ts", ".mts", ".cts"})
+
+
+def is_typescript(path: Path) -> bool:
+    """Whether the name of a file says that it is TypeScript."""
+    return path.suffix.lower() in _TYPESCRIPT
+
 
 def read_text(path: Path, kind: type[InputError], form: str) -> str:
     """The text of a file in UTF-8.

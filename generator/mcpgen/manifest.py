@@ -10,11 +10,13 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, Literal
 
 from mcpgen import __version__, paths
-from mcpgen.errors import ManifestError
+from mcpgen.errors import ManifestError, UsageError
+from mcpgen.jsonvalues import is_object
+from mcpgen.parts import EVERYTHING, Selection, selection
 from mcpgen.tables import Place, convert
 
 NAME = "mcpgen.json"
@@ -35,18 +37,38 @@ class Origin:
         origin: Data of mcpgen, or a file that the user named.
         structure: Digest of the schema's structure.
         inputs: Fingerprint of all files it was made from: schema, corrections, facts.
+        schema: Path of the user's schema file, from the package's directory; else empty.
+        facts: Path of the user's facts file, likewise.
     """
 
     origin: Literal["mcpgen", "file"]
     structure: str
     inputs: str
+    schema: str = ""
+    facts: str = ""
 
 
 @dataclass(frozen=True)
 class Options:
-    """Options that shaped the package. `errata`: whether schemas were corrected."""
+    """Options that shaped the package.
+
+    Attributes:
+        errata: Whether schemas were corrected.
+        parts: The parts that were chosen.
+        transports: The transports that were chosen.
+    """
 
     errata: bool
+    parts: tuple[str, ...] = EVERYTHING.parts
+    transports: tuple[str, ...] = EVERYTHING.transports
+
+    def selection(self) -> Selection:
+        """The parts and transports.
+
+        Raises:
+            UsageError: They are none that could have been chosen.
+        """
+        return selection(self.parts, self.transports)
 
 
 @dataclass(frozen=True)
@@ -102,23 +124,51 @@ def read(directory: Path) -> Manifest | None:
     except (OSError, ValueError, RecursionError) as error:
         raise ManifestError(str(path), "", "JSON text", str(error)) from error
     place = Place(str(path), ManifestError)
-    record = convert(document, Manifest, place)
+    record = convert(_completed(document), Manifest, place)
     _check_texts(record, place)
     return record
+
+
+def _completed(document: Any) -> Any:
+    """A manifest with the members that those of earlier releases lack."""
+    if is_object(document):
+        options, revisions = document.get("options"), document.get("revisions")
+        if is_object(options):
+            options.setdefault("parts", list(EVERYTHING.parts))
+            options.setdefault("transports", list(EVERYTHING.transports))
+        for origin in revisions.values() if is_object(revisions) else ():
+            if is_object(origin):
+                origin.setdefault("schema", "")
+                origin.setdefault("facts", "")
+    return document
 
 
 def _check_texts(record: Manifest, place: Place) -> None:
     """Refuse texts that mcpgen never writes: they become paths, code and lines on a terminal."""
     if not _is_version(record.mcpgen):
         raise place.at("mcpgen").error("a version", record.mcpgen)
-    if not record.package.isidentifier():
+    if not all(part.isidentifier() for part in record.package.split(".")):
         raise place.at("package").error("a name that Python can import", record.package)
-    for name in record.revisions:
+    try:
+        record.options.selection()
+    except UsageError as error:
+        raise place.at("options").error("parts and transports", str(error)) from None
+    for name, origin in record.revisions.items():
+        at = place.at("revisions").at(name)
         if not _is_version(name):
-            raise place.at("revisions").at(name).error("the name of a revision", name)
+            raise at.error("the name of a revision", name)
+        for key, path in (("schema", origin.schema), ("facts", origin.facts)):
+            if path and not _is_relative(path):
+                raise at.at(key).error("a relative path", path)
     for path in record.files:
         if not is_file_path(path):
             raise place.at("files").at(path).error(FILE_PATH, path)
+
+
+def _is_relative(path: str) -> bool:
+    """Whether a text is the relative path of a file on any system."""
+    parts = PurePosixPath(path), PureWindowsPath(path)
+    return path.isprintable() and not any(each.is_absolute() or each.drive for each in parts)
 
 
 def is_file_path(path: str) -> bool:

@@ -41,7 +41,7 @@ def render(
     title: str,
     lacking: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
-    """The source of a module with every definition, not yet formatted by Black.
+    """The source of a module with every definition, not yet formatted.
 
     Args:
         normal: The definitions.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import keyword
+import os
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from mcpgen import docs, facts, facts_files, manifest, schema, schema_facts
 from mcpgen.errors import UsageError
+from mcpgen.parts import EVERYTHING, Selection
 
 if TYPE_CHECKING:
     from mcpgen.spec import RevisionSpec
@@ -44,6 +46,8 @@ class Source:
         facts: The facts file.
         facts_of: The revision those facts were written for; `None` for a file that the user named.
         base: The revision whose facts a schema file starts from.
+        schema_path: Path of a schema file that the user named, from the package's directory.
+        facts_path: Path of a facts file that the user named, likewise.
     """
 
     revision: str
@@ -53,6 +57,15 @@ class Source:
     facts: Path
     facts_of: str | None
     base: str
+    schema_path: str = ""
+    facts_path: str = ""
+
+    def recorded_in(self, directory: Path) -> Source:
+        """The same, with the paths of the user's files as a package in a directory records them."""
+        if self.origin == "mcpgen":
+            return self
+        facts_path = "" if self.facts_of else _relative(self.facts, directory)
+        return replace(self, schema_path=_relative(self.schema, directory), facts_path=facts_path)
 
 
 @dataclass(frozen=True)
@@ -64,12 +77,14 @@ class BuildRequest:
         sources: Its revisions, oldest first.
         errata: Whether known defects of published schemas are corrected.
         strict: Whether a fact that can only be guessed is an error.
+        selection: The parts and the transports to write.
     """
 
     package: str
     sources: tuple[Source, ...]
     errata: bool = True
     strict: bool = False
+    selection: Selection = EVERYTHING
 
 
 def known_source(name: str) -> Source:
@@ -130,16 +145,28 @@ def named_sources(names: tuple[str, ...]) -> tuple[Source, ...]:
     return tuple(known_source(row.name) for row in schema.revisions() if row.name in chosen)
 
 
+def _relative(path: Path, directory: Path) -> str:
+    """The path of a file from a directory; its name alone where there is no such path."""
+    try:
+        return Path(os.path.relpath(path, directory)).as_posix()
+    except ValueError:  # on another drive
+        return path.name
+
+
 def package_name(directory: Path) -> str:
-    """The import name of a package in a directory: the last part of its path.
+    """The import name of a package in a directory.
+
+    That is the last part of its path, behind the names of the packages that it lies in.
 
     Raises:
         UsageError: Python cannot import a package of that name, or it would hide another module.
     """
-    name = directory.resolve().name
+    place = directory.resolve()
+    name = place.name
+    outer = [folder.name for folder in reversed(packages_around(place))]
     importable = name.isidentifier() and not keyword.iskeyword(name)
-    if importable and not _taken(name):
-        return name
+    if importable and (outer or not _taken(name)):
+        return ".".join([*outer, name])
     proposal = re.sub(r"\W", "_", name) or "mcp_package"
     proposal = f"mcp_{proposal}" if proposal[0].isdigit() else proposal
     proposal = f"{proposal}_" if keyword.iskeyword(proposal) else proposal
@@ -149,6 +176,21 @@ def package_name(directory: Path) -> str:
     raise UsageError(
         f"{str(directory)!r}: expected a name {expected}, got {name!r}; try -o {better}"
     )
+
+
+def packages_around(directory: Path) -> list[Path]:
+    """The packages that a directory lies in, from the inside out.
+
+    A folder counts as a package if it has an `__init__.py`, or lies in a folder `src`.
+    """
+    found: list[Path] = []
+    for folder in directory.parents:
+        importable = folder.name.isidentifier() and not keyword.iskeyword(folder.name)
+        is_package = (folder / "__init__.py").is_file() or folder.parent.name == "src"
+        if not (importable and is_package):
+            break
+        found.append(folder)
+    return found
 
 
 def _taken(name: str) -> bool:
@@ -187,10 +229,16 @@ def build(
         loaded = load(source, request.errata)
         specs.append(_spec_of(source, loaded, texts, request.strict, report))
         origins[source.revision] = manifest.Origin(
-            source.origin, loaded.digest, inputs(source, request.errata)
+            source.origin,
+            loaded.digest,
+            inputs(source, request.errata),
+            source.schema_path,
+            source.facts_path,
         )
-    files = render.render_package(specs, request.package)
-    record = manifest.new(request.package, manifest.Options(request.errata), origins, files)
+    files = render.render_package(specs, request.package, request.selection)
+    chosen = request.selection
+    options = manifest.Options(request.errata, chosen.parts, chosen.transports)
+    record = manifest.new(request.package, options, origins, files)
     return {**files, manifest.NAME: record.text()}
 
 

@@ -1,25 +1,27 @@
 """From specs to the text of every file of a package.
 
 Files of `templates/package` are copied as they are, and so are the classes of facts; what ends in
-`.jinja` is rendered, what lies in `revision/` once per revision, and formatted by Black. Parts that
-several templates include lie in `templates/faces`.
+`.jinja` is rendered, what lies in `revision/` once per revision, and formatted by Ruff. Parts that
+several templates include lie in `templates/faces`. Only files that the selected parts need are
+made, and each gets a header.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from mcpgen import models, paths
+from mcpgen import closure, headers, models, paths
+from mcpgen.formatting import formatted
 from mcpgen.literals import checked, docstring, literal
-from mcpgen.spec import RevisionSpec, package
-from mcpgen.texts import WIDTH
+from mcpgen.parts import EVERYTHING, Selection
+from mcpgen.spec import PackageSpec, RevisionSpec, package
 
 _SUFFIX = ".jinja"
 _PER_REVISION = "revision"
@@ -28,26 +30,51 @@ _SHARED = "revision_facts.py"
 """A module of mcpgen that packages have a copy of."""
 
 
-def render_package(revisions: Sequence[RevisionSpec], package_name: str) -> dict[str, str]:
+def render_package(
+    revisions: Sequence[RevisionSpec], package_name: str, selection: Selection = EVERYTHING
+) -> dict[str, str]:
     """The text of every file of a package by its path, sorted.
 
     Args:
         revisions: What it speaks.
         package_name: Its import name.
+        selection: The parts and the transports to write.
+
+    Raises:
+        UsageError: No revision has a transport that was selected.
     """
-    spec = package(revisions, package_name)
-    files = dict(_verbatim())
+    spec = package(revisions, package_name, selection)
+    makers = _makers(spec)
+
+    def text_of(path: str) -> str:
+        return makers[path]()
+
     with _collector_paused():
-        for path, template in _templates(""):
-            files[path] = _formatted(template.render(package=spec))
-        for revision in spec.revisions:
-            for path, template in _templates(_PER_REVISION):
-                text = template.render(package=spec, revision=revision)
-                files[f"{revision.folder}/{path}"] = _formatted(text)
-            files[f"{revision.folder}/models.py"] = _formatted(
-                _models(revision, spec.merged.lacking.get(revision.name, {}))
-            )
-    return dict(sorted(files.items()))
+        files = closure.needed(spec.entries, makers, text_of)
+        files["__init__.py"] = text_of("__init__.py")
+    root = _root()
+    copied = {path for path in files if path == _SHARED or (root / path).is_file()}
+    files |= formatted({path: text for path, text in files.items() if path not in copied})
+    header = headers.Header.of(spec)
+    return {path: header.above(path, files[path]) for path in sorted(files)}
+
+
+def _makers(spec: PackageSpec) -> dict[str, Callable[[], str]]:
+    """What makes the text of each file that a package may have, by its path."""
+    makers: dict[str, Callable[[], str]] = {}
+    for file in _verbatim():
+        makers[file.relative_to(_root()).as_posix()] = partial(file.read_text, encoding="utf-8")
+    shared = paths.PACKAGE / _SHARED
+    makers[_SHARED] = partial(shared.read_text, encoding="utf-8")
+    for path, source in _templates(""):
+        makers[path] = partial(_rendered, source, package=spec)
+    for revision in spec.revisions:
+        for path, source in _templates(_PER_REVISION):
+            made = partial(_rendered, source, package=spec, revision=revision)
+            makers[f"{revision.folder}/{path}"] = made
+        lacking = spec.merged.lacking.get(revision.name, {})
+        makers[f"{revision.folder}/models.py"] = partial(_models, revision, lacking)
+    return makers
 
 
 @contextmanager
@@ -68,25 +95,27 @@ def _models(revision: RevisionSpec, lacking: Mapping[str, Sequence[str]]) -> str
     return models.render(parts.normal, parts.unions, parts.docs, title, lacking)
 
 
+def _rendered(source: str, **values: PackageSpec | RevisionSpec) -> str:
+    return _environment(paths.templates_dir()).get_template(source).render(values)
+
+
 def _root() -> Path:
     return paths.templates_dir() / "package"
 
 
-def _verbatim() -> Iterator[tuple[str, str]]:
-    for path in sorted(_root().rglob("*")):
-        if path.is_file() and path.suffix != _SUFFIX and _SKIPPED not in path.parts:
-            yield path.relative_to(_root()).as_posix(), path.read_text(encoding="utf-8")
-    yield _SHARED, (paths.PACKAGE / _SHARED).read_text(encoding="utf-8")
+def _verbatim() -> Iterator[Path]:
+    for path in _root().rglob("*"):
+        if path.suffix != _SUFFIX and _SKIPPED not in path.parts and path.is_file():
+            yield path
 
 
-def _templates(folder: str) -> Iterator[tuple[str, Template]]:
-    """Templates right in a folder, each with the path of what it renders, below that folder."""
-    environment = _environment(paths.templates_dir())
-    for path in sorted((_root() / folder).rglob(f"*{_SUFFIX}")):
+def _templates(folder: str) -> Iterator[tuple[str, str]]:
+    """Templates of a folder: the path of what each renders, below that folder, and its name."""
+    for path in (_root() / folder).rglob(f"*{_SUFFIX}"):
         inner = path.relative_to(_root() / folder)
         if folder or inner.parts[0] != _PER_REVISION:
             source = path.relative_to(paths.templates_dir()).as_posix()
-            yield inner.as_posix().removesuffix(_SUFFIX), environment.get_template(source)
+            yield inner.as_posix().removesuffix(_SUFFIX), source
 
 
 @cache
@@ -103,12 +132,3 @@ def _environment(root: Path) -> Environment:
     filters: Mapping[str, Any] = {"literal": literal, "docstring": docstring}
     environment.filters.update(filters)
     return environment
-
-
-def _formatted(source: str) -> str:
-    # Black takes long to import; only this function needs it
-    import black
-    from black.mode import TargetVersion
-
-    mode = black.Mode(line_length=WIDTH, target_versions={TargetVersion.PY311})
-    return black.format_str(source, mode=mode)

@@ -10,8 +10,20 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from mcpgen import faces, imports, merging, methods, names, revision_facts, roles, schema, unions
+from mcpgen import (
+    exports,
+    faces,
+    imports,
+    merging,
+    methods,
+    names,
+    revision_facts,
+    roles,
+    schema,
+    unions,
+)
 from mcpgen.docs import Docs
+from mcpgen.exports import Export
 from mcpgen.faces import Faces
 from mcpgen.facts import Facts
 from mcpgen.imports import Imports
@@ -19,12 +31,22 @@ from mcpgen.jsonvalues import Json, Node
 from mcpgen.merging import Merged
 from mcpgen.methods import Method, Methods, Role
 from mcpgen.normalize import normalize
+from mcpgen.parts import EVERYTHING, Features, Selection, features
 from mcpgen.plain import Definition, Normal
 from mcpgen.schema import Schema
 from mcpgen.texts import Doc, Texts, docstring
 from mcpgen.unions import Variant
 
 _RESULT_TYPE = "resultType"
+_TABLES = {
+    "REVISION",
+    "CLIENT_REQUESTS",
+    "SERVER_REQUESTS",
+    "CLIENT_NOTIFICATIONS",
+    "SERVER_NOTIFICATIONS",
+    "INPUT_REQUESTS",
+}
+"""What the module of the methods calls its tables; no method's constant is called so."""
 
 
 @dataclass(frozen=True)
@@ -189,6 +211,7 @@ class PackageSpec:
         faces: Faces over all of them.
         types: All types, sorted by name.
         merged: The types over all revisions; empty in a package of one.
+        has: What it has of the parts and the transports.
     """
 
     name: str
@@ -196,11 +219,22 @@ class PackageSpec:
     faces: Faces
     types: tuple[Type, ...]
     merged: Merged
+    has: Features
 
     @property
     def has_unset(self) -> bool:
         """Whether a revision tells an absent member from one that is null."""
         return any(revision.has_unset for revision in self.revisions)
+
+    @property
+    def exports(self) -> tuple[Export, ...]:
+        """Its public names, by module."""
+        return exports.exported(self.has, unset=self.has_unset)
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """Paths of the files that it begins with."""
+        return tuple(exports.entries(self.has, tuple(r.folder for r in self.revisions)))
 
     @property
     def connect_imports(self) -> Imports:
@@ -266,8 +300,14 @@ def build(
     )
 
 
-def package(revisions: Sequence[RevisionSpec], name: str) -> PackageSpec:
-    """A package of some revisions, oldest first."""
+def package(
+    revisions: Sequence[RevisionSpec], name: str, selection: Selection = EVERYTHING
+) -> PackageSpec:
+    """A package of some revisions, oldest first.
+
+    Raises:
+        UsageError: No revision has a transport that was selected.
+    """
     ordered = sorted(revisions, key=lambda revision: revision.name)
     types = sorted({name for revision in ordered for name in revision.types})
     return PackageSpec(
@@ -280,6 +320,7 @@ def package(revisions: Sequence[RevisionSpec], name: str) -> PackageSpec:
         merged=merging.merge(
             [merging.Source(r.name, r.models.normal, r.models.texts) for r in ordered]
         ),
+        has=features(selection, [revision.facts.transports for revision in ordered]),
     )
 
 
@@ -326,8 +367,9 @@ def _row(method: Method, twice: Counter[str], normal: Normal) -> Row:
     name = names.constant(method.python_name)
     result = normal.named(method.result)
     members = names.members(result.properties if result else ())
+    constant = f"{method.sender.upper()}_{name}" if twice[method.python_name] > 1 else name
     return Row(
-        constant=f"{method.sender.upper()}_{name}" if twice[method.python_name] > 1 else name,
+        constant=f"{constant}_" if constant in _TABLES else constant,
         name=method.name,
         kind=method.kind,
         sender=method.sender,

@@ -9,18 +9,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-import msgspec
-
-from ._wire import Raw, decoder, members_of, mending_decoder, structs_of
 from .errors import RevisionError
-from .mending import TTL, mend_result, page_decoder
+from .method import Method as Method
+from .method import Role as Role
 from .revision_facts import Facts
-
-Role: TypeAlias = Literal["client", "server"]
-"""The two ends of a connection."""
 
 
 def other(role: Role) -> Role:
@@ -39,89 +33,6 @@ class Lifecycle(enum.Enum):
 
 HANDSHAKE = Lifecycle.HANDSHAKE.value
 """Stands for any revision with a session, where one may be chosen by its name."""
-
-
-@dataclass(frozen=True)
-class Method:
-    """One request or notification of a revision, in one direction.
-
-    Attributes:
-        name: The wire's name, such as `tools/call`.
-        kind: Whether it is answered.
-        sender: Who sends it. A method that both may send has a row for each.
-        params: Type of its params, or `None` where the schema has none.
-        params_required: Whether a message without params is malformed.
-        result: Type of its result, to decode with; `None` for notifications.
-        capability: Path of the capability it depends on, empty for none. For a request it is one
-            of the receiver's, for a notification one of the sender's own.
-        items: Python name of the list that a paginated result holds, or `None`.
-        python_name: Name of its handler and of its coroutine.
-    """
-
-    name: str
-    kind: Literal["request", "notification"]
-    sender: Role
-    params: Any
-    params_required: bool
-    result: Any
-    capability: tuple[str, ...]
-    items: str | None
-    python_name: str
-
-    @cached_property
-    def wire_names(self) -> Mapping[str, str]:
-        """Python name to wire name of each of its params."""
-        if self.params is None:
-            return {}
-        return {field.name: field.encode_name for field in msgspec.structs.fields(self.params)}
-
-    @cached_property
-    def optional(self) -> frozenset[str]:
-        """Python names of the params that are `None` where they are absent."""
-        if self.params is None:
-            return frozenset()
-        fields = msgspec.structs.fields(self.params)
-        return frozenset(field.name for field in fields if field.default is None)
-
-    @cached_property
-    def filled_in(self) -> Mapping[str, Any]:
-        """Required params, by wire name, that the connection fills in: `_meta`, or none."""
-        if self.params is None:
-            return {}
-        fields = msgspec.structs.fields(self.params)
-        return {"_meta": {}} if any(f.required and f.name == "meta" for f in fields) else {}
-
-    @cached_property
-    def decode_params(self) -> Callable[[bytes | Raw], Any]:
-        """Decoder for the params."""
-        return decoder(self.params)
-
-    @cached_property
-    def cacheable(self) -> bool:
-        """Whether its result says for how long it may be used."""
-        return TTL in members_of(self.result)
-
-    @cached_property
-    def result_structs(self) -> frozenset[type[msgspec.Struct]]:
-        """The Structs that its result may be."""
-        return structs_of(self.result)
-
-    @cached_property
-    def decode_result(self) -> Callable[[bytes | Raw], Any]:
-        """Decoder for the result.
-
-        A page whose next cursor is null is the last. Hints for caches that mean nothing count as
-        absent, and so does a time below zero. An item that breaks the schema is left out of its
-        page, with a warning.
-
-        Source: server/utilities/pagination (2026-07-28: whether a non-null value was provided),
-        server/utilities/caching (2026-07-28).
-        """
-        if self.items is not None:
-            return page_decoder(self.name, self.result, self.items)
-        if self.cacheable:
-            return mending_decoder(self.result, mend_result)
-        return decoder(self.result)
 
 
 @dataclass(frozen=True)

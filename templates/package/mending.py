@@ -7,24 +7,41 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, get_args
 
 import msgspec
 from msgspec import Raw
 
-from ._wire import UNREADABLE, convert, decoder, is_object
+from ._wire import UNREADABLE, convert, decoder, is_object, mending_decoder
 from .foreign_text import safe_text
+from .method import TTL, Method
 
 NAMED_ITEMS = 10
 """Bad items of one page that a warning of their own names; the others are counted."""
-
-TTL = "ttlMs"
-"""Wire name of the milliseconds for which a result may be used again."""
 
 _SCOPE = "cacheScope"
 _SCOPES = ("public", "private")
 
 _logger = logging.getLogger(__name__)
+
+
+@lru_cache(maxsize=1024)
+def result_decoder(method: Method) -> Callable[[bytes | Raw], Any]:
+    """A decoder for the result of a method, made once.
+
+    A page whose next cursor is null is the last. Hints for caches that mean nothing count as
+    absent, and so does a time below zero. An item that breaks the schema is left out of its page,
+    with a warning.
+
+    Source: server/utilities/pagination (2026-07-28: whether a non-null value was provided),
+    server/utilities/caching (2026-07-28).
+    """
+    if method.items is not None:
+        return page_decoder(method.name, method.result, method.items)
+    if method.cacheable:
+        return mending_decoder(method.result, mend_result)
+    return method.decode_result
 
 
 def mend_result(members: dict[str, Any]) -> bool:

@@ -129,7 +129,7 @@ def test_a_package_from_a_file_is_checked_against_that_file(tmp_path: Path) -> N
     path.write_bytes((schema.entry(REVISION).folder / "schema.json").read_bytes())
     source = pipeline.file_source(path)
     output.write(tmp_path / "pkg", pipeline.build(pipeline.BuildRequest("pkg", (source,))))
-    assert check(tmp_path / "pkg", source).current
+    assert check(tmp_path / "pkg", [source]).current
     with pytest.raises(UsageError, match=f"revision {REVISION} was made from a schema file"):
         check(tmp_path / "pkg")
 

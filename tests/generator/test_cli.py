@@ -83,7 +83,14 @@ def failed(words: list[object], capsys: pytest.CaptureFixture[str]) -> tuple[int
 
 
 @pytest.mark.parametrize(
-    "words", [["--help"], ["check", "--help"], ["list", "--help"], ["schema", "verify", "--help"]]
+    "words",
+    [
+        ["--help"],
+        ["check", "--help"],
+        ["list", "--help"],
+        ["schema", "verify", "--help"],
+        ["update", "--help"],
+    ],
 )
 def test_help_shows_the_common_calls_first(words: list[str], snapshot: SnapshotAssertion) -> None:
     assert CliRunner().invoke(cli.cli, words, prog_name="mcpgen").output == snapshot
@@ -112,6 +119,9 @@ USAGE = {
     "a name that would hide a module": ["--revision", "latest", "-o", "json"],
     "options for generating with a command": ["--revision", "latest", "list"],
     "half a command": ["schema"],
+    "an unknown part": ["-r", "latest", "--parts", "types,toys", "-o", "pkg"],
+    "an unknown transport": ["-r", "latest", "--transport", "tcp", "-o", "pkg"],
+    "a transport for types": ["-r", "latest", "--parts", "types", "--transport", "http", "-o", "x"],
 }
 
 
@@ -223,7 +233,10 @@ def test_generating_says_what_was_written_and_what_to_do_next(root: Path, tmp_pa
     files = len(record["files"]) + 1
     assert first.code == 0
     assert first.out == (
-        f"out/pkg: {files} files created ({OLDEST})\nnext: cd out && python -m pkg --help\n"
+        f"out/pkg: {files} files created ({OLDEST})\n"
+        "install: pip install msgspec anyio\n"
+        "for HTTP also: pip install httpx2 uvicorn\n"
+        "next: cd out && python -m pkg --help\n"
     )
     assert first.err == f"generating pkg ({OLDEST}) ...\n"
     again = run(root, "--revision", OLDEST, "-o", "out/pkg", cwd=tmp_path)
@@ -257,6 +270,91 @@ def test_a_schema_file_with_facts_of_its_own_as_it_is(root: Path, tmp_path: Path
     first, second, *_ = run(root, *words, cwd=tmp_path).out.splitlines()
     assert first == f"next.json: taken as revision {NEWEST}, with the facts of own.toml"
     assert second.startswith("pkg: ")
+
+
+def test_a_transport_that_no_revision_has_is_refused_and_nothing_written(
+    root: Path, tmp_path: Path
+) -> None:
+    ended = run(root, "-q", "-r", OLDEST, "--transport", "http", "-o", "pkg", cwd=tmp_path)
+    assert ended.code == 2
+    assert ended.err.startswith("mcpgen: error: --transport: expected one that a chosen revision")
+    assert not list(tmp_path.iterdir())
+
+
+def copied_schema(name: str, folder: Path) -> Path:
+    """The schema of a revision as a file of the user's."""
+    path = folder / name / "schema.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes((schema.entry(name).folder / "schema.json").read_bytes())
+    return path
+
+
+def test_several_schema_files_are_one_revision_each(root: Path, tmp_path: Path) -> None:
+    for name in (OLDEST, NEWEST):
+        copied_schema(name, tmp_path / "schemas")
+    words = [f"--schema=schemas/{name}/schema.json" for name in (NEWEST, OLDEST)]
+    ended = run(root, "-q", *words, "--parts=types", "-o", "pkg", cwd=tmp_path)
+    assert ended == Ended(0, "", "")
+    record = json.loads((tmp_path / "pkg" / manifest.NAME).read_text())
+    places = {name: origin["schema"] for name, origin in record["revisions"].items()}
+    assert places == {name: f"../schemas/{name}/schema.json" for name in (OLDEST, NEWEST)}
+    assert record["options"] == {"errata": True, "parts": ["types"], "transports": ["all"]}
+
+
+def test_the_same_revision_by_two_files_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [copied_schema(OLDEST, tmp_path / name) for name in ("a", "b")]
+    words: list[object] = ["--schema", files[0], "--schema", files[1], "-o", tmp_path / "pkg"]
+    code, text = failed(words, capsys)
+    assert (code, text.count("\n")) == (2, 1)
+    assert f"revision {OLDEST} comes twice: by --schema twice" in text
+    assert not (tmp_path / "pkg").exists()
+
+
+def test_an_update_repeats_what_the_manifest_says(root: Path, tmp_path: Path) -> None:
+    copied_schema(OLDEST, tmp_path / "schemas")
+    words = ["--schema", f"schemas/{OLDEST}/schema.json", "--parts", "types", "-o", "acme/types"]
+    (tmp_path / "acme").mkdir()
+    (tmp_path / "acme" / "__init__.py").touch()
+    first = run(root, *words, cwd=tmp_path)
+    command = f"from acme.types.r{OLDEST.replace('-', '_')} import models; help(models)"
+    assert first.out.splitlines()[-2:] == [
+        "install: pip install msgspec",
+        f'next: python -c "{command}"',
+    ]
+    package = tmp_path / "acme" / "types"
+    before = {path: path.read_bytes() for path in sorted(package.rglob("*.py"))}
+    next(iter(before)).write_text("")
+    assert run(root, "check", "acme/types", cwd=tmp_path).code == 1
+    assert run(root, "update", "acme/types", cwd=tmp_path).code == 1
+    assert run(root, "-q", "update", "acme/types", "--force", cwd=tmp_path) == Ended(0, "", "")
+    assert before == {path: path.read_bytes() for path in sorted(package.rglob("*.py"))}
+    assert run(root, "check", package).code == 0
+    (tmp_path / "schemas").rename(tmp_path / "moved")
+    lost = run(root, "check", "acme/types", cwd=tmp_path)
+    assert lost.code == 2
+    assert "which is not there: name it with --schema FILE" in lost.err
+
+
+def test_an_update_moves_on_to_another_revision_and_keeps_the_rest(
+    root: Path, tmp_path: Path
+) -> None:
+    run(root, "-q", "-r", OLDEST, "--parts", "types", "-o", "pkg", cwd=tmp_path)
+    ended = run(root, "update", "pkg", "--revision", "latest", cwd=tmp_path)
+    assert ended.code == 0
+    assert f"({NEWEST})" in ended.out
+    record = json.loads((tmp_path / "pkg" / manifest.NAME).read_text())
+    assert list(record["revisions"]) == [NEWEST]
+    assert record["options"]["parts"] == ["types"]
+    assert not (tmp_path / "pkg" / f"r{OLDEST.replace('-', '_')}").exists()
+    assert not (tmp_path / "pkg" / "client.py").exists()
+
+
+def test_there_is_nothing_to_update_where_there_is_no_package(root: Path, tmp_path: Path) -> None:
+    ended = run(root, "update", "pkg", cwd=tmp_path)
+    assert (ended.code, ended.out) == (1, "")
+    assert "pkg: expected a package of mcpgen's, got no mcpgen.json" in ended.err
 
 
 def test_a_foreign_directory_is_refused_before_any_work(root: Path, tmp_path: Path) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mcpgen import __version__, manifest, paths
+from mcpgen import __version__, manifest, parts, paths
 from mcpgen.errors import ManifestError
 
 FILES = {"b.py": "b\n", "a.py": "a\n"}
@@ -136,4 +137,39 @@ def test_texts_that_mcpgen_never_writes_are_refused_and_shown_safely(
 def test_what_python_cannot_read_as_json_is_one_error(tmp_path: Path, text: str) -> None:
     (tmp_path / manifest.NAME).write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(ManifestError, match="expected JSON text, got "):
+        manifest.read(tmp_path)
+
+
+def test_a_manifest_of_an_earlier_release_is_of_every_part(tmp_path: Path) -> None:
+    record = json.loads(manifest.new("pkg", manifest.Options(errata=True), ORIGINS, FILES).text())
+    record["options"] = {"errata": True}
+    for key in ("schema", "facts"):
+        del record["revisions"]["2031-02-03"][key]
+    (tmp_path / manifest.NAME).write_text(json.dumps(record))
+    read = manifest.read(tmp_path)
+    assert read is not None
+    assert read.options.selection() == parts.EVERYTHING
+
+
+ORIGINS = {"2031-02-03": manifest.Origin("file", "structure", "inputs")}
+
+
+@pytest.mark.parametrize(
+    ("pointer", "change"),
+    [
+        ("/options", {"options": {"errata": True, "parts": ["toys"], "transports": ["all"]}}),
+        ("/revisions/2031-02-03/schema", {"schema": "/etc/passwd"}),
+        ("/revisions/2031-02-03/schema", {"schema": "C:\\x.json"}),
+        ("/revisions/2031-02-03/facts", {"facts": "a\nb"}),
+        ("/package", {"package": "a..b"}),
+    ],
+)
+def test_what_mcpgen_never_writes_is_refused(
+    tmp_path: Path, pointer: str, change: dict[str, Any]
+) -> None:
+    record = json.loads(manifest.new("pkg", manifest.Options(errata=True), ORIGINS, FILES).text())
+    place = record["revisions"]["2031-02-03"] if "revisions" in pointer else record
+    place.update(change)
+    (tmp_path / manifest.NAME).write_text(json.dumps(record))
+    with pytest.raises(ManifestError, match=f"#{pointer}: expected"):
         manifest.read(tmp_path)

@@ -43,6 +43,24 @@ def test_the_import_name_is_the_last_part_of_the_directory(tmp_path: Path, name:
 
 
 @pytest.mark.parametrize(
+    ("place", "name"),
+    [
+        ("src/acme/protocol", "acme.protocol"),
+        ("app/acme/json", "acme.json"),
+        ("app/acme/inner/mcp", "acme.inner.mcp"),
+        ("other/mine", "mine"),
+    ],
+)
+def test_the_import_name_begins_with_the_packages_around_it(
+    tmp_path: Path, place: str, name: str
+) -> None:
+    for folder in ("app/acme", "app/acme/inner"):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / "__init__.py").touch()
+    assert pipeline.package_name(tmp_path / place) == name
+
+
+@pytest.mark.parametrize(
     ("name", "proposal"),
     [("my-pkg", "my_pkg"), ("class", "class_"), ("3d", "mcp_3d"), ("a.b c", "a_b_c")],
 )

@@ -18,10 +18,10 @@ NAMES = {
     *("field.annotated or field.type_hint", "field.field", "field.name", "field.type_hint"),
     *("field.represented_default", "fields[0].type_hint"),
     *("fields[0].annotated or fields[0].type_hint",),
-    *("folder", "kind.name", "kind.type", "method.type", "module", "name", "type.name"),
+    *("folder", "export.module", "kind.name", "kind.type", "method.type", "name", "type.name"),
     *("package.name", "revision.folder", "revision.lifecycle"),
-    *("revision.parts.client_capabilities", "revision.parts.implementation"),
-    *("revision.parts.meta", "revision.parts.server_capabilities"),
+    *("revision.roles.client_capabilities", "revision.roles.implementation"),
+    *("revision.roles.meta", "revision.roles.server_capabilities"),
     *("row.constant", "row.params", "row.result"),
 }
 """Expressions for names and types: made by the generator, never text of a schema."""

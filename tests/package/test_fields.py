@@ -13,12 +13,12 @@ from mcp_protocol.framing.fields import (
     SAFE_INTEGER,
     decode_value,
     encode_value,
-    is_token,
     is_visible_ascii,
     media_type,
     says,
     value_text,
 )
+from mcp_protocol.marks import is_token
 
 
 @pytest.mark.requirement(

@@ -10,10 +10,10 @@ import pytest
 
 from mcp_protocol import Server, forms
 from mcp_protocol.client_side.answering import ID_CHARACTERS, Elicitations
+from mcp_protocol.client_side.header_marks import KEPT_TOOLS, HeaderMarks
 from mcp_protocol.client_side.structured import OutputSchemas
 from mcp_protocol.conversations import complaint as conversation_complaint
 from mcp_protocol.errors import RemoteProtocolError
-from mcp_protocol.marks import KEPT_TOOLS, HeaderMarks
 from package.live import TEXT
 from package.wire import ALL, speaking_to
 

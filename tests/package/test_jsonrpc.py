@@ -294,7 +294,15 @@ def test_a_malformed_response_fails_its_call(
 @pytest.mark.requirement("jsonrpc.result-object")
 @pytest.mark.parametrize("result", [5, None, [], "x"], ids=repr)
 def test_even_a_method_of_any_result_needs_an_object(result: Any) -> None:
-    row = Method("x/y", "request", "client", None, False, Any, (), None, "x_y")
+    row = Method(
+        name="x/y",
+        kind="request",
+        sender="client",
+        params=None,
+        params_required=False,
+        result=Any,
+        python_name="x_y",
+    )
     for revision in REVISIONS:
         client = ClientEnd(revision, extensions={"x/y": row})
         client.say({"jsonrpc": "2.0", "id": client.ask("x/y")["id"], "result": result})

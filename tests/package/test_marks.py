@@ -15,7 +15,7 @@ import pytest
 from mcp_protocol.client import Client
 from mcp_protocol.client_side.base import ClientApplication, Identity
 from mcp_protocol.client_side.caching import Caching
-from mcp_protocol.client_side.connecting import open_client
+from mcp_protocol.client_side.targets import open_client
 from mcp_protocol.errors import InvalidParamsError, RemoteError
 from mcp_protocol.marks import marks_of
 from mcp_protocol.revisions import REVISIONS

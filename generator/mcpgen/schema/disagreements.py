@@ -11,17 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mcpgen import paths
 from mcpgen.errors import SchemaError, safe_text, shown
 from mcpgen.jsonvalues import Json, Node, is_array, is_object
-from mcpgen.schema import typescript
 from mcpgen.schema.errata import Erratum
 from mcpgen.schema.load import read_document
 from mcpgen.schema.structure import canonical, difference, resolve, structure, unescape
-from mcpgen.schema.typescript import Fidelity
-from mcpgen.schema.typescript.syntax import Module
 from mcpgen.tables import toml_value
+
+if TYPE_CHECKING:
+    from mcpgen.schema.typescript.syntax import Module
 
 _TYPE_NAMES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 
@@ -47,6 +48,9 @@ def disagreements(typescript_file: Path, json_file: Path) -> Disagreements:
         TypeScriptError: The TypeScript cannot be read.
         SchemaError: The JSON file is no JSON object with definitions.
     """
+    from mcpgen.schema import typescript  # few commands read TypeScript
+    from mcpgen.schema.typescript import Fidelity
+
     published: Node = structure(read_document(json_file))
     module = typescript.read(typescript_file)
     container = next((name for name in ("$defs", "definitions") if name in published), None)

@@ -11,19 +11,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mcpgen import names, paths
 from mcpgen.errors import SchemaError, safe_text, shown
-from mcpgen.input_files import json_pointer, read_json
+from mcpgen.input_files import is_typescript, json_pointer, read_json
 from mcpgen.jsonvalues import Json, Node, is_array, is_object
-from mcpgen.schema import checks, typescript
+from mcpgen.schema import checks
 from mcpgen.schema import errata as corrections
 from mcpgen.schema.nearest import Nearest, nearest
 from mcpgen.schema.revisions import RevisionEntry, entry, revisions
 from mcpgen.schema.structure import BOUNDS, digest, escape, prose, structure, subschemas, unescape
-from mcpgen.schema.typescript import Fidelity
-from mcpgen.schema.typescript.syntax import Module
+
+if TYPE_CHECKING:
+    from mcpgen.schema.typescript.syntax import Module
 
 DRAFT_07 = "http://json-schema.org/draft-07/schema#"
 DRAFT_2020_12 = "https://json-schema.org/draft/2020-12/schema"
@@ -132,6 +133,7 @@ def load_file(path: Path, *, revision: str | None = None, errata: bool = True) -
         SchemaError: The file cannot be read, or is not a schema of the protocol.
     """
     file = _file(path)
+    _check_document(file.document, paths.shown_path(path))
     entries = corrections_for(path)[1] if errata else ()
     return _schema(file, revision or revision_of(path), path, entries)
 
@@ -203,15 +205,20 @@ class _File:
 
 
 def _file(path: Path) -> _File:
-    if not typescript.is_typescript(path):
+    if not is_typescript(path):
         document = _read(path)
         return _File(document, digest(document), {})
+    from mcpgen.schema import typescript  # most schemas are JSON
+
     return _typescript_file(typescript.read(path))
 
 
 @lru_cache(maxsize=2)
 def _typescript_file(module: Module) -> _File:
     """The schema of a module, in the dialect in which a known revision has the same structure."""
+    from mcpgen.schema import typescript
+    from mcpgen.schema.typescript import Fidelity
+
     known = {row.digest for row in revisions()}
     published = {
         container: digest(typescript.document(module, container, Fidelity.PUBLISHED))
@@ -227,6 +234,14 @@ def _typescript_file(module: Module) -> _File:
     return _File(document, published[container], constants)
 
 
+def _check_document(document: Node, source: str) -> None:
+    """Check a document that no digest is on record for."""
+    container = _container(document, source)
+    dialect = _dialect(document, container, source)
+    checks.check_bounds(document, source)
+    _check_against_meta_schema(document, container, dialect, source)
+
+
 def _schema(
     file: _File, revision: str, path: Path, entries: tuple[corrections.Erratum, ...]
 ) -> Schema:
@@ -234,8 +249,6 @@ def _schema(
     source = paths.shown_path(path)
     container = _container(document, source)
     dialect = _dialect(document, container, source)
-    checks.check_bounds(document, source)
-    _check_against_meta_schema(document, container, dialect, source)
     corrected: Node = corrections.apply(document, entries, source)
     checks.check(corrected, container, source)
     naming = _Naming.of(corrected, container)

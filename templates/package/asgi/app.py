@@ -25,6 +25,7 @@ from . import incoming as http
 from . import replies
 from .background import running_loop
 from .bodies import Disconnected, Refused
+from .endpoints import check_sse_paths
 from .guard import Guard
 from .life import Life
 from .load import starts_work
@@ -63,10 +64,7 @@ class Application:
         self._guard = Guard(settings.hosts, settings.origins, forbidden)
         streamable = has_streamable_http(service.revisions)
         self._paths: frozenset[str] = _both(settings.path) if streamable else frozenset()
-        if self.settings.sse_path is not None:
-            from .http_sse import check_paths  # of use to few
-
-            check_paths(service, self.settings)
+        check_sse_paths(service, self.settings)
         self._trace = trace_of("server")
         self._lives: dict[object, Life] = {}
         self._last: tuple[object, Life] | None = None

@@ -7,23 +7,20 @@ that waits on one loop is of use to the next, so each has a life of its own.
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 
 from ..server import Service
 from .background import Background
 from .bodies import SHORT, Bodies
-from .handshake import Handshake, with_sessions
+from .endpoints import handshake_endpoint, sse_endpoints
 from .load import Load
 from .open_streams import OpenStreams
 from .replies import ENDING
 from .rules import PerRequestRules
 from .settings import HttpSettings
 from .stateless import Stateless
-
-if TYPE_CHECKING:
-    from .http_sse import HttpSse
 
 _GLANCE = 0.25  # seconds between two looks at whether the host is to end
 
@@ -60,17 +57,10 @@ class Life:
         self.stateless = Stateless(
             service, settings, rules, self.background, self.streams, self.load
         )
-        self.handshake: Handshake | None = None
-        sessions = with_sessions(service.revisions)
-        if sessions:
-            self.handshake = Handshake(
-                service, settings, sessions, self.background, self.streams, self.load
-            )
-        self.http_sse: HttpSse | None = None
-        if settings.sse_path is not None:
-            from .http_sse import HttpSse  # of no use to most
-
-            self.http_sse = HttpSse(service, settings, self.streams, self.load, self.bodies)
+        self.handshake = handshake_endpoint(
+            service, settings, self.background, self.streams, self.load
+        )
+        self.http_sse = sse_endpoints(service, settings, self.streams, self.load, self.bodies)
 
     def make_room(self) -> None:
         """Have memory given back, since there is no room for another body."""

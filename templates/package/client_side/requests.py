@@ -36,12 +36,13 @@ from ..errors import (
 from ..exchange import Exchange
 from ..facts import Method
 from ..foreign_text import safe_repr
-from ..marks import HeaderMarks
+from ..mending import result_decoder
 from ..peer import Peer
 from ..revision_facts import Facts
 from ..waiting import OnProgress
 from .answering import COMPLETE, Elicitations
 from .caching import Key, ResponseCache
+from .header_marks import HeaderMarks
 from .reissuing import TOOLS_CALL, Reissuing
 from .standing import LASTING, Standing
 from .structured import OutputSchemas
@@ -181,7 +182,7 @@ class Requests:
         raw: Raw = await self._answered(name, params, timeout, send)
         if name == TOOLS_LIST and self.known.marks.in_use:
             method = self._session.revision.client_requests[name]
-            self.known.marks.listed(method.decode_result(raw).tools)
+            self.known.marks.listed(result_decoder(method)(raw).tools)
         return raw
 
     async def restore(self) -> None:
@@ -302,7 +303,7 @@ class Requests:
             return None
         await anyio.lowlevel.checkpoint()
         try:
-            return method.decode_result(found)
+            return result_decoder(method)(found)
         except UNREADABLE:  # nested too deep to be read again just here
             return None
 

@@ -26,7 +26,7 @@ from ..json_schema import (
     complaint_in_time,
     validator_in_time,
 )
-from ..marks import KEPT_TOOLS, drop_oldest
+from .header_marks import KEPT_TOOLS, drop_oldest
 
 _MISSING = "expected a value, since the tool has an output schema, got nothing"
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
+from msgspec import Raw
+
 from .._wire import UNREADABLE, error_text, members_of, to_builtins
 from ..channel import RequestId
 from ..errors import (
@@ -25,8 +27,8 @@ from ..errors import (
 )
 from ..facts import Lifecycle, Method, Revision
 from ..foreign_text import safe_repr, safe_text
+from ..mending import result_decoder
 from . import jsonrpc
-from .decoding import check_result_type, decode_params
 from .events import (
     CancelReceived,
     Event,
@@ -50,6 +52,7 @@ from .lifecycle import (
     trigger_of,
 )
 from .notifying import PROGRESS, Notifier
+from .outgoing import Call
 from .sending import Sender, refusal
 from .shared import Shared
 from .state import ConnectionState
@@ -217,7 +220,7 @@ class Receiver:
             own = self._state.own_capabilities(revision)
             if not declared(own, method.capability):
                 raise MethodNotFoundError(message.method)
-        params = decode_params(method, message.params)
+        params = _decode_params(method, message.params)
         check_room(method, params, revision, self._state.session, self._state.streams)
         return RequestReceived(
             message.id,
@@ -239,7 +242,7 @@ class Receiver:
             return [Ignored(f"unknown notification {safe_text(message.method)}")]
         try:
             meta = read_meta(message.params)
-            params = decode_params(method, message.params)
+            params = _decode_params(method, message.params)
         except ProtocolError as error:
             return [Ignored(f"{message.method}: {error.message}")]
         stream = meta.get(revision.facts.meta.subscription_id or "")
@@ -273,8 +276,8 @@ class Receiver:
         if call is None:
             return [Ignored(f"result for {safe_repr(message.id)}, which is no open request")]
         try:
-            result = call.method.decode_result(message.result)
-            check_result_type(call, result)
+            result = result_decoder(call.method)(message.result)
+            _check_result_type(call, result)
         except UNREADABLE as error:
             failure = RemoteProtocolError(f"{call.method.name}: result: {error_text(error)}")
             return [RequestFailed(message.id, failure)]
@@ -439,3 +442,27 @@ class Receiver:
                 return self._initialized
             case _:
                 return None
+
+
+def _decode_params(method: Method, params: Raw | None) -> Any:
+    """Typed params; those that are absent, though they may be, decode like `{}`."""
+    if params is None and method.params_required:
+        raise InvalidParamsError(f"{method.name}: expected params, got nothing")
+    if method.params is None:
+        return None
+    try:
+        return method.decode_params(b"{}" if params is None else params)
+    except UNREADABLE as error:
+        if params is not None and bytes(params) == b"null":
+            return _decode_params(method, None)
+        raise InvalidParamsError(f"{method.name}: params: {error_text(error)}") from None
+
+
+def _check_result_type(call: Call, result: Any) -> None:
+    """Refuse a result of a kind that this side does not understand."""
+    known = call.revision.result_types
+    if known and (got := getattr(result, "result_type", None)) not in known:
+        expected = ", ".join(sorted(known))
+        raise RemoteProtocolError(
+            f"{call.method.name}: resultType: expected one of {expected}, got {safe_repr(got)}"
+        )

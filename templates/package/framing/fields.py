@@ -28,14 +28,8 @@ Source: basic/transports/streamable-http (2026-07-28: schema extension).
 
 _PREFIX, _SUFFIX = "=?base64?", "?="
 _ALLOWED = re.compile(r"[\t\x20-\x7e]*\Z")
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _VISIBLE = re.compile(r"[\x21-\x7e]+\Z")
 _NUMBER = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,3})?\Z")
-
-
-def is_token(text: str) -> bool:
-    """Whether a text can be the name of a field, or a part of one. Source: RFC 9110 (tokens)."""
-    return _TOKEN.match(text) is not None
 
 
 def is_visible_ascii(text: str) -> bool:

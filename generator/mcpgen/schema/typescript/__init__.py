@@ -13,18 +13,12 @@ from pathlib import Path
 
 from mcpgen import paths
 from mcpgen.errors import SchemaError, TypeScriptError
+from mcpgen.input_files import is_typescript
 from mcpgen.schema.typescript.json_schema import Fidelity, document
 from mcpgen.schema.typescript.parse import MAX_BYTES, parse
 from mcpgen.schema.typescript.syntax import Module
 
 __all__ = ["Fidelity", "document", "is_typescript", "read"]
-
-_SUFFIXES = frozenset({".ts", ".mts", ".cts"})
-
-
-def is_typescript(path: Path) -> bool:
-    """Whether the name of a file says that it is TypeScript."""
-    return path.suffix.lower() in _SUFFIXES
 
 
 def read(path: Path) -> Module:

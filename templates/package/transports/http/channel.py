@@ -28,10 +28,10 @@ from ...facts import Lifecycle, Revisions, has_streamable_http
 from .endpoint import Endpoint
 from .inbox import Inbox
 from .incoming import failure_in
+from .older import HAS_SSE, open_with_sse
 from .outgoing import Outgoing, OutgoingReader, ParamHeaders
 from .requests import HttpRequests, HttpSettings
 from .session import facts_over_http
-from .sse import HttpWithSse
 from .streamable import StreamableHttp
 from .streams import OnStream
 
@@ -94,7 +94,7 @@ class HttpChannel:
         self._closing = anyio.Event()
         self._parted = anyio.Event()
         streamable = has_streamable_http(revisions)
-        self._may_fall_back = transport is None and streamable
+        self._may_fall_back = HAS_SSE and transport is None and streamable
         self._way: _Way
         if transport == "sse" or (transport is None and not streamable):
             self._way = self._with_sse()
@@ -174,8 +174,8 @@ class HttpChannel:
         self._tasks.start_soon(work, *args)
         return True
 
-    def _with_sse(self) -> HttpWithSse:
-        return HttpWithSse(
+    def _with_sse(self) -> _Way:
+        return open_with_sse(
             self._requests, self._url, self._revisions, self._inbox, self._start_soon
         )
 

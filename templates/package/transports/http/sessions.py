@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
 
 import anyio
 
@@ -24,7 +23,7 @@ from .outgoing import Outgoing
 from .quiet import Secrets
 from .response import kind_of
 from .session import HttpSession, session_of
-from .streams import EventStream, Hear, OnStream
+from .streams import EventStream, Hear, OnStream, StartSoon
 
 logger = logging.getLogger(__name__.partition(".")[0])
 
@@ -33,9 +32,6 @@ PARTING_SECONDS = 2.0
 
 RENEWING_SECONDS = 30.0
 """How long the server may take to open another session, while other messages wait for that."""
-
-StartSoon: TypeAlias = Callable[..., bool]
-"""Starts a task that lives as long as the channel; says no once that is closed."""
 
 
 class Sessions:

@@ -34,7 +34,7 @@ from .quiet import Secrets
 from .requests import LISTENING, POSTED, HttpRequests
 from .response import Response, kind_of, same_origin, shown
 from .session import session_of
-from .sessions import StartSoon
+from .streams import StartSoon
 
 if TYPE_CHECKING:
     import httpx2

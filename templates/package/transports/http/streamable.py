@@ -35,8 +35,8 @@ from .outgoing import Outgoing
 from .posting import TAKING_SECONDS, Posting
 from .response import Response, kind_of
 from .session import HttpSession
-from .sessions import Sessions, StartSoon
-from .streams import EventStream, OnStream, Resume
+from .session_state import Sessions
+from .streams import EventStream, OnStream, Resume, StartSoon
 
 logger = logging.getLogger(__name__.partition(".")[0])
 

@@ -38,6 +38,9 @@ Resume: TypeAlias = "Callable[[str | None], Awaitable[Response]]"
 Hear: TypeAlias = Callable[[bytes], Awaitable[None]]
 """Told of each message of a stream, in order."""
 
+StartSoon: TypeAlias = Callable[..., bool]
+"""Starts a task that lives as long as the channel; says no once that is closed."""
+
 OnStream: TypeAlias = Callable[[McpError | None], None]
 """Told why the stream that belongs to no request can't be had at present; `None` once it is."""
 

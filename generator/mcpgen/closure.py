@@ -1,0 +1,108 @@
+"""Which modules of a package are needed: those it begins with, and what they import.
+
+Imports count wherever they stand in a module: at its top, within functions, and under
+`TYPE_CHECKING`, since a type checker of the user's reads those too.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+_INIT = "__init__.py"
+
+_FOREIGN = re.compile(r"^( *)(?:import (\w+)$|from (\w+)[\w.]* import )", re.MULTILINE)
+_OVER_HTTP = ("uvicorn", "httpx2")
+
+
+def needed(
+    entries: Iterable[str], available: Collection[str], text_of: Callable[[str], str]
+) -> dict[str, str]:
+    """The text of each needed file by its path, the package's own `__init__.py` left out.
+
+    Args:
+        entries: Paths of the files to begin with.
+        available: Paths of all files there are.
+        text_of: Makes the text of one; called once for each that is needed.
+
+    Raises:
+        LookupError: A module imports one of the package's that is not available.
+    """
+    found: dict[str, str] = {}
+    waiting = list(entries)
+    while waiting:
+        path = waiting.pop()
+        if path in found or path == _INIT:
+            continue
+        found[path] = text_of(path)
+        waiting += _packages(path)
+        if path.endswith(".py"):
+            waiting += imported(path, found[path], available)
+    return found
+
+
+def _packages(path: str) -> Iterator[str]:
+    """The `__init__.py` of each folder that a file lies in."""
+    folders = path.split("/")[:-1]
+    for depth in range(1, len(folders) + 1):
+        yield "/".join((*folders[:depth], _INIT))
+
+
+def imported(path: str, text: str, available: Collection[str]) -> Iterator[str]:
+    """Paths of the files that a module imports from its own package.
+
+    Raises:
+        LookupError: One of them is not available.
+    """
+    folder = path.split("/")[:-1]
+    for node in _imports(ast.parse(text, path)):
+        base = [*folder[: len(folder) + 1 - node.level], *(node.module or "").split(".")]
+        base = [part for part in base if part]
+        own = _file(base, available)
+        for name in node.names:
+            module = _file([*base, name.name], available)
+            if module is not None:
+                yield module
+            elif own is not None:
+                yield own
+            elif base:
+                raise LookupError(f"{path}:{node.lineno}: there is no module {'.'.join(base)}")
+
+
+def _file(module: list[str], available: Collection[str]) -> str | None:
+    """The file of a module, if there is one."""
+    stem = "/".join(module)
+    candidates = (f"{stem}.py", f"{stem}/{_INIT}") if stem else (_INIT,)
+    return next((path for path in candidates if path in available), None)
+
+
+def _imports(tree: ast.Module) -> Iterator[ast.ImportFrom]:
+    """The relative imports of a module. They are statements, so no expression is looked into."""
+    left: list[ast.AST] = [tree]
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.ImportFrom):
+            if node.level:
+                yield node
+            continue
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            left += getattr(node, name, ())
+
+
+def dependencies(files: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """The distributions that modules import from others: always, and only to speak HTTP.
+
+    What is imported within a function is of use to some alone, and an error says so then.
+    """
+    always: set[str] = set()
+    over_http: set[str] = set()
+    for path, text in files.items():
+        for indent, whole, part in _FOREIGN.findall(text) if path.endswith(".py") else ():
+            name = whole or part
+            if indent and name in _OVER_HTTP:
+                over_http.add(name)
+            elif not indent and name not in sys.stdlib_module_names:
+                always.add(name)
+    return sorted(always, reverse=True), sorted(over_http)

@@ -1,0 +1,160 @@
+"""The public names of a package: the module of each, and the parts that show it.
+
+The modules named here, with the entry points below them, are where the search for the modules of a
+part begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mcpgen.parts import Features
+
+
+@dataclass(frozen=True)
+class Export:
+    """Names of one module.
+
+    Attributes:
+        module: The module, relative to the package, such as `.toolkit.server`.
+        parts: The parts that show the names; a package with any of them does.
+        names: The names, sorted.
+    """
+
+    module: str
+    parts: frozenset[str]
+    names: tuple[str, ...]
+
+
+def _export(module: str, parts: str, *names: str) -> Export:
+    return Export(module, frozenset(parts.split()), names)
+
+
+_UNSET = (_export("._wire", "types", "UNSET", "UnsetType"),)
+
+EXPORTS = (
+    _export("._wire", "codec", "EncodingError", "ValidationError", "convert", "decoder", "encode"),
+    _export(".addresses", "client server", "safe_url"),
+    _export(".asgi.events", "server+http", "EventStore", "MemoryEventStore", "StoredEvent"),
+    _export(".asgi.settings", "server+http", "HttpSettings", "Limits"),
+    _export(".channel", "protocol", "Channel"),
+    _export(".client", "client", "Client", "ClientHandlers", "connect"),
+    _export(".client_side.caching", "client", "Caching"),
+    _export(
+        ".client_side.changes",
+        "client",
+        "Change",
+        "ListeningAgain",
+        "NotificationFilter",
+        "PromptsChanged",
+        "ResourcesChanged",
+        "ResourceUpdated",
+        "ToolsChanged",
+    ),
+    _export(".client_side.connecting", "client", "Timeouts"),
+    _export(".client_side.icons", "client", "safe_icons"),
+    _export(".client_side.model_choice", "client", "choose_model"),
+    _export(".client_sync", "client", "SyncClient", "SyncClientHandlers", "connect_sync"),
+    _export(".core.connection", "connection", "Connection"),
+    _export(
+        ".errors",
+        "protocol",
+        "AnswerLostError",
+        "ConnectFailedError",
+        "ConnectionClosedError",
+        "HttpStatusError",
+        "InvalidParamsError",
+        "LocalProtocolError",
+        "McpError",
+        "MethodNotFoundError",
+        "MissingCapabilityError",
+        "MissingExtraError",
+        "ProtocolError",
+        "RemoteError",
+        "RemoteProtocolError",
+        "RequestCancelledError",
+        "RequestTimeoutError",
+        "ResourceNotFoundError",
+        "RevisionError",
+        "ServerStartError",
+        "SessionLostError",
+        "ToolError",
+        "TransportError",
+    ),
+    _export(".exchange", "client server", "Exchange"),
+    _export(".hints", "client server", "Hints", "hints_of"),
+    _export(".revisions", "protocol", "REVISIONS"),
+    _export(".sessions", "server", "ServerSession"),
+    _export(".toolkit.asking.elicitation", "server", "Accepted", "Cancelled", "Declined"),
+    _export(".toolkit.asking.form_fields", "server", "titles"),
+    _export(".toolkit.asking.inputs", "server", "InputRequired"),
+    _export(
+        ".toolkit.asking.out_of_band", "server", "URLElicitation", "URLElicitationRequiredError"
+    ),
+    _export(".toolkit.asking.roots", "server", "Root"),
+    _export(
+        ".toolkit.asking.sampling",
+        "server",
+        "ModelPreferences",
+        "Sampled",
+        "SamplingMessage",
+        "ToolUse",
+        "ToolUseResult",
+    ),
+    _export(".toolkit.caching", "server", "CacheHint"),
+    _export(".toolkit.completion", "server", "Completion"),
+    _export(
+        ".toolkit.content",
+        "server",
+        "Annotations",
+        "Audio",
+        "Contents",
+        "EmbeddedResource",
+        "Icon",
+        "Image",
+        "Message",
+        "ResourceLink",
+        "Text",
+        "ToolAnnotations",
+        "ToolResult",
+    ),
+    _export(".toolkit.context", "server", "Context"),
+    _export(".toolkit.server", "server", "Server"),
+    _export(".toolkit.uris", "server", "AnyPath"),
+)
+
+_ENTRIES = (
+    ("types", "py.typed"),
+    ("several", "models.py"),
+    ("protocol", "revisions.py"),
+    ("protocol", "core/connection.py"),
+    ("server", "__main__.py"),
+    ("testing", "testing.py"),
+)
+"""Files that a package has without a public name for them, by the part that has them."""
+
+_REVISION_ENTRIES = (
+    ("types", "methods.py"),
+    ("client", "client.py"),
+    ("server", "server.py"),
+)
+"""The same, in the folder of each revision: they are loaded by name."""
+
+
+def exported(features: Features, *, unset: bool) -> tuple[Export, ...]:
+    """What a package shows; `unset` where null is a value of optional members."""
+    rows = (*_UNSET, *EXPORTS) if unset else EXPORTS
+    return tuple(row for row in rows if row.parts & features.parts)
+
+
+def entries(features: Features, folders: tuple[str, ...]) -> Iterator[str]:
+    """Paths of the files that a package begins with; what they import comes along."""
+    for row in exported(features, unset=True):
+        yield row.module.removeprefix(".").replace(".", "/") + ".py"
+    for part, path in _ENTRIES:
+        if part in features.parts:
+            yield path
+    for part, path in _REVISION_ENTRIES:
+        if part in features.parts:
+            yield from (f"{folder}/{path}" for folder in folders)

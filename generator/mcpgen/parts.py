@@ -1,0 +1,157 @@
+"""The parts of a package: what a user may choose, and what a choice comes to.
+
+A part holds those before it: `types` < `protocol` < `client`, `server`. Which modules a part takes
+follows from the public names that it shows and from what their modules import; see `closure`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mcpgen.errors import UsageError
+
+if TYPE_CHECKING:  # what only checks a package need not load it
+    from mcpgen.revision_facts import Transports
+
+PARTS = ("types", "protocol", "client", "server")
+TRANSPORTS = ("stdio", "http", "http+sse")
+ALL = "all"
+
+_PEERS = ("client", "server")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a user chose, in the order of `PARTS` and `TRANSPORTS`; `("all",)` for no limit."""
+
+    parts: tuple[str, ...] = (ALL,)
+    transports: tuple[str, ...] = (ALL,)
+
+
+EVERYTHING = Selection()
+
+
+@dataclass(frozen=True)
+class Features:
+    """What a package has: a selection, held against what its revisions have.
+
+    Attributes:
+        protocol: The connection without I/O.
+        client: The client.
+        server: The server.
+        stdio: Standard streams.
+        http: Streamable HTTP.
+        http_sse: HTTP+SSE.
+        http_sessions: Streamable HTTP with sessions.
+        several: More than one revision.
+    """
+
+    protocol: bool
+    client: bool
+    server: bool
+    stdio: bool
+    http: bool
+    http_sse: bool
+    http_sessions: bool
+    several: bool
+
+    @property
+    def any_http(self) -> bool:
+        """Whether one of the transports is over HTTP."""
+        return self.http or self.http_sse
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """The parts by name, those within others included.
+
+        The codec and the connection are shown where there is no client or server in front of them.
+        """
+        peer = self.client or self.server
+        has = {
+            "types": True,
+            "protocol": self.protocol,
+            "client": self.client,
+            "server": self.server,
+            "codec": not peer,
+            "connection": self.protocol and not peer,
+            "testing": self.client and self.server,
+            "several": self.several,
+            "http": self.any_http,
+            "stdio": self.stdio,
+            "server+http": self.server and self.any_http,
+        }
+        return frozenset(name for name, present in has.items() if present)
+
+
+def selection(parts: Sequence[str] = (), transports: Sequence[str] = ()) -> Selection:
+    """A selection from the words of the options `--parts` and `--transport`.
+
+    Args:
+        parts: Names, or several with commas between them; none for all.
+        transports: Likewise.
+
+    Raises:
+        UsageError: A name is unknown, or the names contradict each other.
+    """
+    chosen = Selection(
+        _ordered("--parts", parts, PARTS), _ordered("--transport", transports, TRANSPORTS)
+    )
+    peers = {ALL, *_PEERS}.intersection(chosen.parts)
+    if chosen.transports != (ALL,) and not peers:
+        raise UsageError(
+            "expected --transport with the parts client, server or all, got it with"
+            f" {', '.join(chosen.parts)}, which opens no connection"
+        )
+    return chosen
+
+
+def _ordered(option: str, words: Sequence[str], known: tuple[str, ...]) -> tuple[str, ...]:
+    names = [name.strip() for word in words for name in word.split(",")]
+    for name in names:
+        if name not in (*known, ALL):
+            raise UsageError(f"{option}: expected {', '.join(known)} or {ALL}, got {name!r}")
+    if not names or ALL in names:
+        return (ALL,)
+    return tuple(name for name in known if name in names)
+
+
+def features(chosen: Selection, transports: Sequence[Transports]) -> Features:
+    """What a package of some revisions has.
+
+    Args:
+        chosen: The selection.
+        transports: The transports of each revision.
+
+    Raises:
+        UsageError: No revision has a transport that was chosen.
+    """
+    found = {
+        "stdio": any(row.stdio for row in transports),
+        "http": any(row.streamable_http for row in transports),
+        "http+sse": any(row.http_sse for row in transports),
+    }
+    wanted = TRANSPORTS if chosen.transports == (ALL,) else chosen.transports
+    if chosen.transports != (ALL,):
+        for name in wanted:
+            if not found[name]:
+                has = ", ".join(known for known, present in found.items() if present) or "none"
+                raise UsageError(
+                    f"--transport: expected one that a chosen revision has ({has}), got {name!r}"
+                )
+    parts = frozenset(PARTS if chosen.parts == (ALL,) else chosen.parts)
+    peer = bool(parts.intersection(_PEERS))
+    http_sse = peer and found["http+sse"] and "http+sse" in wanted
+    # HTTP+SSE brings Streamable HTTP where a revision has it: the two share their modules.
+    http = peer and found["http"] and ("http" in wanted or http_sse)
+    return Features(
+        protocol=peer or "protocol" in parts,
+        client="client" in parts,
+        server="server" in parts,
+        stdio=peer and found["stdio"] and "stdio" in wanted,
+        http=http,
+        http_sse=http_sse,
+        http_sessions=http and any(row.streamable_http == "session" for row in transports),
+        several=len(transports) > 1,
+    )

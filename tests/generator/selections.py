@@ -1,0 +1,59 @@
+"""Packages of a few parts, transports and revisions, for the tests of what is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from mcpgen import docs, facts, render, schema, spec
+from mcpgen.parts import selection
+
+NAMES = tuple(row.name for row in schema.revisions())
+OLDEST, NEWEST = NAMES[0], NAMES[-1]
+MIDDLE = NAMES[2]
+
+PAIRWISE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("types", "all", (OLDEST,)),
+    ("types", "all", (MIDDLE, NEWEST)),
+    ("protocol", "all", (MIDDLE,)),
+    ("client", "stdio", (NEWEST,)),
+    ("client", "http", (MIDDLE,)),
+    ("client", "http+sse", (OLDEST, NEWEST)),
+    ("server", "stdio", (MIDDLE,)),
+    ("server", "http", (NEWEST,)),
+    ("server", "http+sse", (OLDEST,)),
+    ("client,server", "stdio,http", (OLDEST, MIDDLE)),
+    ("all", "all", (NEWEST,)),
+)
+"""Each part with each transport, and each of both with old, new and several revisions."""
+
+
+@cache
+def spec_of(name: str) -> spec.RevisionSpec:
+    """Everything about one of mcpgen's revisions."""
+    loaded = schema.load(name)
+    return spec.build(loaded, facts.with_constants(facts.load(name), loaded), docs.load())
+
+
+@cache
+def made(chosen: str, transports: str, revisions: tuple[str, ...]) -> Mapping[str, str]:
+    """A package of a selection."""
+    words = () if transports == "all" else (transports,)
+    specs = [spec_of(name) for name in revisions]
+    return render.render_package(specs, "pkg", selection((chosen,), words))
+
+
+def written(files: Mapping[str, str], folder: Path) -> Path:
+    for path, text in files.items():
+        place = folder / "pkg" / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, "utf-8")
+    return folder
+
+
+pairwise = pytest.mark.parametrize(
+    ("chosen", "transports", "revisions"), PAIRWISE, ids=lambda value: str(value).replace(", ", "+")
+)

@@ -1,0 +1,245 @@
+"""Only the parts that one wants: what is written, that it imports, and what it shows."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from generator.selections import (
+    MIDDLE,
+    NAMES,
+    NEWEST,
+    OLDEST,
+    PAIRWISE,
+    made,
+    pairwise,
+    spec_of,
+    written,
+)
+from mcpgen import facts, parts, render
+from mcpgen.errors import UsageError
+from mcpgen.parts import Selection, features, selection
+
+LIMIT = 2_750
+"""Lines of the types of one revision, headers included."""
+
+ALWAYS = ("msgspec",)
+TO_CONNECT = ("msgspec", "anyio", "sniffio", "idna", "typing_extensions")
+
+
+def modules(files: Mapping[str, str]) -> set[str]:
+    return {path for path in files if path.endswith(".py")}
+
+
+def lines(files: Mapping[str, str]) -> int:
+    return sum(len(files[path].splitlines()) for path in modules(files))
+
+
+IMPORT_ALL = """
+import importlib, importlib.abc, pkgutil, sys
+sys.path.insert(0, sys.argv[1])
+allowed = set(sys.argv[2].split(",")) | {"pkg"} | set(sys.stdlib_module_names)
+
+class OnlyAllowed(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] not in allowed:
+            raise ModuleNotFoundError(f"{name} is not installed", name=name)
+
+sys.meta_path.insert(0, OnlyAllowed())
+import pkg
+for module in pkgutil.walk_packages(pkg.__path__, "pkg."):
+    if module.name not in ("pkg.transports.windows_job",):
+        importlib.import_module(module.name)
+for name in pkg.__all__:
+    getattr(pkg, name)
+assert set(pkg.__all__) <= set(dir(pkg))
+print(*pkg.__all__)
+"""
+
+
+@pairwise
+def test_a_choice_imports_with_its_own_dependencies_alone_and_shows_what_it_has(
+    tmp_path: Path, chosen: str, transports: str, revisions: tuple[str, ...]
+) -> None:
+    files = made(chosen, transports, revisions)
+    allowed = ALWAYS if chosen in ("types", "protocol") else TO_CONNECT
+    command = [sys.executable, "-I", "-c", IMPORT_ALL, str(written(files, tmp_path))]
+    done = subprocess.run(
+        [*command, ",".join(allowed)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    shown = set(done.stdout.split())
+    assert ("Server" in shown) is ("server" in chosen or chosen == "all")
+    assert ("connect" in shown) is ("client" in chosen or chosen == "all")
+    assert ("HttpSettings" in shown) is (
+        "Server" in shown and "http" in transports.replace("all", "http")
+    )
+
+
+@pairwise
+def test_every_module_is_imported_by_another_or_begun_with(
+    chosen: str, transports: str, revisions: tuple[str, ...]
+) -> None:
+    files = made(chosen, transports, revisions)
+    imported = {target for path in modules(files) for target in targets(path, files)}
+    begun = {path for path in modules(files) - imported if not path.endswith("__init__.py")}
+    own = {f"{name.replace('-', '_')}/{stem}.py" for name in revisions for stem in STEMS}
+    assert begun <= {"__main__.py", "testing.py", *(f"r{path}" for path in own)} | ROOTS
+
+
+STEMS = ("methods", "client", "server")
+ROOTS = {"revisions.py", "models.py", "core/connection.py"}
+
+
+def targets(path: str, files: Mapping[str, str]) -> Iterator[str]:
+    """Modules of the package that a module imports, by a rule of this test's own."""
+    package = path.split("/")[:-1]
+    for node in ast.walk(ast.parse(files[path])):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - node.level + 1] + (node.module or "").split(".")
+            stem = "/".join(part for part in base if part)
+            yield f"{stem}.py"
+            yield from (f"{stem}/{name.name}.py".lstrip("/") for name in node.names)
+
+
+@pytest.mark.parametrize("revision", NAMES)
+def test_types_are_a_handful_of_modules(revision: str) -> None:
+    files = made("types", "all", (revision,))
+    folder = f"r{revision.replace('-', '_')}"
+    own = {f"{folder}/{name}.py" for name in ("__init__", "methods", "models")}
+    assert modules(files) == own | {"__init__.py", "_wire.py", "foreign_text.py", "method.py"}
+    if revision == MIDDLE:
+        assert lines(files) <= LIMIT
+
+
+def test_the_protocol_has_thirty_modules_and_opens_nothing() -> None:
+    files = made("protocol", "all", (MIDDLE,))
+    assert len(modules(files)) <= 30
+    text = "".join(files.values())
+    assert "import anyio" not in text
+    assert "import socket" not in text
+
+
+def test_a_server_over_stdio_has_no_module_for_http() -> None:
+    files = made("server", "stdio", (MIDDLE,))
+    assert not [path for path in files if "http" in path or path.startswith(("asgi", "framing/s"))]
+    assert "framing/fields.py" not in files
+    assert "client.py" not in files
+
+
+def foreign_imports(text: str) -> Iterator[str]:
+    """Modules of others that a module imports, wherever in it."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Import(names=names):
+                yield from (name.name.partition(".")[0] for name in names)
+            case ast.ImportFrom(module=str(module), level=0):
+                yield module.partition(".")[0]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "transports", "expected"),
+    [
+        ("types", "all", {"msgspec"}),
+        ("protocol", "all", {"msgspec"}),
+        ("server", "stdio", {"msgspec", "anyio"}),
+        ("client", "stdio", {"msgspec", "anyio"}),
+        ("server", "http", {"msgspec", "anyio", "uvicorn"}),
+        ("client", "http", {"msgspec", "anyio", "httpx2", "h11"}),
+    ],
+)
+def test_a_choice_names_no_dependency_of_another_even_for_type_checkers(
+    chosen: str, transports: str, expected: set[str]
+) -> None:
+    files = made(chosen, transports, (MIDDLE,))
+    found = {name for path in modules(files) for name in foreign_imports(files[path])}
+    assert found - set(sys.stdlib_module_names) == expected
+
+
+def test_what_no_chosen_revision_needs_is_not_written() -> None:
+    newest, oldest = made("all", "all", (NEWEST,)), made("server", "http+sse", (OLDEST,))
+    sessions = {"asgi/handshake.py", "asgi/sessions.py", "transports/http/sessions.py"}
+    assert not sessions & newest.keys()
+    assert not {"asgi/http_sse.py", "transports/http/sse.py"} & newest.keys()
+    assert "asgi/http_sse.py" in oldest
+    assert "asgi/handshake.py" not in oldest
+
+
+def test_every_part_together_is_the_whole() -> None:
+    whole = made("all", "all", (NEWEST,))
+    each = render.render_package(
+        [spec_of(NEWEST)], "pkg", selection(parts.PARTS, ("stdio", "http"))
+    )
+    assert each == whole
+
+
+def test_every_module_begins_with_who_wrote_it_from_what_and_how_to_change_it() -> None:
+    for chosen, transports, revisions in PAIRWISE:
+        files = made(chosen, transports, revisions)
+        for path in modules(files):
+            first, second, *_ = files[path].splitlines()
+            assert first.startswith("# Generated by mcpgen ")
+            assert any(name in first + second for name in revisions)
+            assert "mcpgen update" in "".join(files[path].splitlines()[:3])
+
+
+@pytest.mark.parametrize(
+    ("chosen", "transports", "expected"),
+    [
+        ((), (), Selection()),
+        (("all",), ("all",), Selection()),
+        (("types,all",), (), Selection()),
+        (("server", "types"), (), Selection(("types", "server"))),
+        (("client, server",), ("http,stdio",), Selection(("client", "server"), ("stdio", "http"))),
+        (("types",), ("all",), Selection(("types",))),
+    ],
+)
+def test_parts_and_transports_are_words_with_commas_or_several_words(
+    chosen: tuple[str, ...], transports: tuple[str, ...], expected: Selection
+) -> None:
+    assert selection(chosen, transports) == expected
+
+
+@pytest.mark.parametrize(
+    ("chosen", "transports", "text"),
+    [
+        (("server,",), (), "--parts: expected types, .* or all, got ''"),
+        (("Server",), (), "--parts: expected types, .* or all, got 'Server'"),
+        ((), ("tcp",), r"--transport: expected stdio, http, http\+sse or all, got 'tcp'"),
+        (("types", "protocol"), ("stdio",), "got it with types, protocol, which opens no conn"),
+    ],
+)
+def test_parts_that_contradict_each_other_are_refused(
+    chosen: tuple[str, ...], transports: tuple[str, ...], text: str
+) -> None:
+    with pytest.raises(UsageError, match=text):
+        selection(chosen, transports)
+
+
+def test_a_transport_that_no_revision_has_is_refused() -> None:
+    old = [facts.load(OLDEST).transports]
+    with pytest.raises(UsageError, match=r"a chosen revision has \(stdio, http\+sse\), got 'http'"):
+        features(selection((), ("http",)), old)
+
+
+def test_http_with_sse_brings_streamable_http_where_a_revision_has_it() -> None:
+    both = [facts.load(name).transports for name in (OLDEST, NEWEST)]
+    assert features(selection((), ("http+sse",)), both).http
+    assert not features(selection((), ("http+sse",)), both[:1]).http
+    assert not features(selection((), ("http",)), both).http_sse
+
+
+def test_the_documented_use_of_the_types_runs(root: Path, tmp_path: Path) -> None:
+    text = (root / "docs" / "parts.md").read_text("utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    written(made("types", "all", (MIDDLE,)), tmp_path)
+    (tmp_path / "pkg").rename(tmp_path / "acme_types")
+    command = [sys.executable, "-c", example]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith('b\'{"name":"forecast"')
