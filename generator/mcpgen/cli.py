@@ -81,7 +81,10 @@ def _common(command: Any) -> Any:
     "--facts",
     "facts_file",
     type=_FILE,
-    help="Facts for --schema; by default those of the nearest earlier revision.",
+    help="Facts that differ from those of the nearest revision; see mcpgen facts --help.",
+)
+@click.option(
+    "--strict", is_flag=True, help="Refuse a schema for which a fact can only be guessed."
 )
 @click.option(
     "--no-errata", is_flag=True, help="Take published schemas as they are, defects included."
@@ -96,6 +99,7 @@ def cli(
     output: Path | None,
     schema_file: Path | None,
     facts_file: Path | None,
+    strict: bool,
     no_errata: bool,
     force: bool,
     quiet: bool,
@@ -110,7 +114,7 @@ def cli(
       mcpgen check my_protocol/                     is it what mcpgen would write? (for CI)
       mcpgen list                                   the revisions, and what each has
     """
-    given = bool(revisions or output or schema_file or facts_file or no_errata or force)
+    given = bool(revisions or output or schema_file or facts_file or strict or no_errata or force)
     if context.invoked_subcommand is not None:
         if given:
             raise UsageError(f"options for generating go without {context.invoked_subcommand}")
@@ -123,7 +127,9 @@ def cli(
         raise UsageError("expected the directory to write to, got no -o DIR")
     from mcpgen import commands
 
-    request = commands.requested(revisions, output, schema_file, facts_file, errata=not no_errata)
+    request = commands.requested(
+        revisions, output, schema_file, facts_file, errata=not no_errata, strict=strict
+    )
     commands.generate(Console(quiet), request, output, force=force)
 
 
@@ -162,6 +168,24 @@ def list_(console: Console, quiet: bool) -> None:
 
     console.quiet |= quiet
     commands.list_revisions(console)
+
+
+@cli.command("facts")
+@click.argument("schema_file", type=_FILE, metavar="SCHEMA")
+@click.option("--facts", "facts_file", type=_FILE, help="Facts that differ, as for generating.")
+@_common
+@click.pass_obj
+def facts_(console: Console, schema_file: Path, facts_file: Path | None, quiet: bool) -> None:
+    """Print all facts that are used for SCHEMA, ready to be edited and given by --facts.
+
+    Facts are what the specification states in prose only: headers, statuses, capabilities, rules.
+    They start from those of the revision whose structure is nearest. A file for --facts holds what
+    differs, and may say `based_on = "2025-11-25"` to start from another revision.
+    """
+    from mcpgen import commands
+
+    console.quiet |= quiet
+    commands.facts_text(console, schema_file, facts_file)
 
 
 @cli.group()

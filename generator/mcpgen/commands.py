@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mcpgen import check as checking
-from mcpgen import facts, methods, normalize, output, pipeline, schema
+from mcpgen import facts, methods, normalize, output, pipeline, schema, schema_facts
 from mcpgen.console import Console
 from mcpgen.errors import UsageError
 from mcpgen.methods import Methods
@@ -18,6 +18,7 @@ def requested(
     facts_file: Path | None,
     *,
     errata: bool,
+    strict: bool = False,
 ) -> pipeline.BuildRequest:
     """What to build, from the options of the command line.
 
@@ -35,7 +36,7 @@ def requested(
         sources = tuple(sorted((*sources, named), key=lambda source: source.revision))
     if Path.cwd().is_relative_to(directory.resolve()):
         raise UsageError(f"-o {directory} holds the current directory: run mcpgen from outside it")
-    return pipeline.BuildRequest(package, sources, errata)
+    return pipeline.BuildRequest(package, sources, errata, strict)
 
 
 def _named(schema_file: Path | None, facts_file: Path | None) -> pipeline.Source | None:
@@ -166,6 +167,17 @@ def _counts(found: Methods, sender: methods.Role) -> str:
     requests = len(found.of(sender, "request"))
     notifications = len(found.of(sender, "notification"))
     return f"{_count(requests, 'request')}, {_count(notifications, 'notification')}"
+
+
+def facts_text(console: Console, schema_file: Path, facts_file: Path | None) -> None:
+    """Print the facts that are used for a schema, as a facts file.
+
+    Raises:
+        McpgenError: One of the files is wrong.
+    """
+    source = pipeline.file_source(schema_file, facts_file)
+    loaded = pipeline.load(source, errata=True)
+    console.text(schema_facts.text_for(loaded, source.base, facts_file))
 
 
 def verify(console: Console, checkout: Path) -> bool:

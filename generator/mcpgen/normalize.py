@@ -221,7 +221,9 @@ class _Walk:
         if nodes.refers_to_open(node, self.schema.definitions):
             return ANY_MAP
         if place.path[-1] == _VERSION and nodes.is_number(node):
-            self.note(place, "the number of a version, taken as a number or a text: it may be a date")
+            self.note(
+                place, "the number of a version, taken as a number or a text: it may be a date"
+            )
             return {"anyOf": [{"type": "integer"}, {"type": "string"}]}
         return self.plain(node, place)
 
