@@ -21,6 +21,7 @@ nox.options.sessions = [
     "attacks",
     "check",
     "package-single",
+    "history",
     "interop",
     "proxies",
     "conformance",
@@ -58,6 +59,9 @@ PEERS = (
     "supergateway@4.0.0",
     "supergateway-3@npm:supergateway@3.4.3",
 )
+HISTORY = "history.tar.xz"
+"""The published states of the schema, in a folder of the specification."""
+
 MISSHAPEN_PEERS = (
     "@modelcontextprotocol/server-filesystem@0.6.2",
     "@modelcontextprotocol/server-gitlab@2025.4.25",
@@ -229,6 +233,23 @@ def fresh(session: nox.Session, folder: Path, *packages: str) -> Path:
     install = ("-m", "pip", "install", "-q", *packages)
     session.run(f"{scripts / 'python'}", *install, external=True)
     return scripts
+
+
+@nox.session
+def history(session: nox.Session) -> None:
+    """Packages of published states of the schema: each imports and serves a tool call.
+
+    Takes a sample, which needs some four minutes on two cores; every state with `-- --whole`.
+    """
+    specification = os.environ.get("MCP_SPEC")
+    if not specification or not (ROOT / specification / HISTORY).is_file():
+        session.skip(f"MCP_SPEC names no folder with {HISTORY}")
+    needs(session, "history")
+    whole = "--whole" in session.posargs
+    arguments = [word for word in session.posargs if word != "--whole"]
+    environment = {"MCP_HISTORY": "all"} if whole else {}
+    run = ("-m", "history", "--numprocesses=auto", "tests/history")
+    session.run("pytest", *run, *arguments, env=environment)
 
 
 @nox.session

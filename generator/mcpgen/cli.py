@@ -112,6 +112,9 @@ def _common(command: Any) -> Any:
 )
 @_file_options
 @click.option(
+    "--strict", is_flag=True, help="Refuse a schema for which a fact can only be guessed."
+)
+@click.option(
     "--no-errata", is_flag=True, help="Take published schemas as they are, defects included."
 )
 @click.option("--force", is_flag=True, help="Overwrite files that were edited by hand.")
@@ -126,6 +129,7 @@ def cli(
     output: Path | None,
     schemas: tuple[Path, ...],
     facts_file: Path | None,
+    strict: bool,
     no_errata: bool,
     force: bool,
     quiet: bool,
@@ -142,7 +146,7 @@ def cli(
       mcpgen check my_protocol/                     is it what mcpgen would write? (for CI)
       mcpgen list                                   the revisions, and what each has
     """
-    wanted = (revisions, parts, transports, output, schemas, facts_file, no_errata, force)
+    wanted = (revisions, parts, transports, output, schemas, facts_file, strict, no_errata, force)
     given = any(wanted)
     if context.invoked_subcommand is not None:
         if given:
@@ -157,7 +161,7 @@ def cli(
     from mcpgen import commands
 
     chosen = commands.Wanted(revisions, schemas, facts_file, parts, transports)
-    request = commands.requested(chosen, output, errata=not no_errata)
+    request = commands.requested(chosen, output, errata=not no_errata, strict=strict)
     commands.generate(Console(quiet), request, output, force=force)
 
 
@@ -224,6 +228,24 @@ def list_(console: Console, quiet: bool) -> None:
 
     console.quiet |= quiet
     listing.list_revisions(console)
+
+
+@cli.command("facts")
+@click.argument("schema_file", type=_FILE, metavar="SCHEMA")
+@click.option("--facts", "facts_file", type=_FILE, help="Facts that differ, as for generating.")
+@_common
+@click.pass_obj
+def facts_(console: Console, schema_file: Path, facts_file: Path | None, quiet: bool) -> None:
+    """Print all facts that are used for SCHEMA, ready to be edited and given by --facts.
+
+    Facts are what the specification states in prose only: headers, statuses, capabilities, rules.
+    They start from those of the revision whose structure is nearest. A file for --facts holds what
+    differs, and may say `based_on = "2025-11-25"` to start from another revision.
+    """
+    from mcpgen import commands
+
+    console.quiet |= quiet
+    commands.facts_text(console, schema_file, facts_file)
 
 
 @cli.group()

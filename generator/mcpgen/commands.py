@@ -35,7 +35,9 @@ class Wanted:
     transports: tuple[str, ...] = ()
 
 
-def requested(wanted: Wanted, directory: Path, *, errata: bool) -> BuildRequest:
+def requested(
+    wanted: Wanted, directory: Path, *, errata: bool, strict: bool = False
+) -> BuildRequest:
     """What to build, from the options of the command line.
 
     Raises:
@@ -47,7 +49,7 @@ def requested(wanted: Wanted, directory: Path, *, errata: bool) -> BuildRequest:
     if not sources:
         raise UsageError("expected --revision R (a date, latest or all) or --schema FILE, got none")
     _refuse_current(directory)
-    return BuildRequest(package, sources, errata, selection=chosen)
+    return BuildRequest(package, sources, errata, strict, chosen)
 
 
 def _refuse_current(directory: Path) -> None:
@@ -202,6 +204,19 @@ def check(console: Console, directory: Path, wanted: Wanted) -> bool:
         f"{directory}: {count_of(count, 'file')} {'differs' if count == 1 else 'differ'}"
     )
     return False
+
+
+def facts_text(console: Console, schema_file: Path, facts_file: Path | None) -> None:
+    """Print the facts that are used for a schema, as a facts file.
+
+    Raises:
+        McpgenError: One of the files is wrong.
+    """
+    from mcpgen import schema_facts  # checks need no facts
+
+    source = pipeline.file_source(schema_file, facts_file)
+    loaded = pipeline.load(source, errata=True)
+    console.text(schema_facts.text_for(loaded, source.base, facts_file))
 
 
 def verify(console: Console, checkout: Path) -> bool:

@@ -305,8 +305,10 @@ class _Fit:
 
     def structured_content(self) -> Literal["none", "object", "any"]:
         """What `structuredContent` of a tool's result may be."""
-        members: Node = self.own.definitions.get("CallToolResult", {}).get("properties", {})
-        node: Json = members.get("structuredContent")
+        results = sorted(self.own.members("CallToolResult"))
+        found = (self.own.definitions[name].get("properties", {}) for name in results)
+        nodes = (members.get("structuredContent") for members in found)
+        node: Json = next((node for node in nodes if node is not None), None)
         if node is None:
             return "none"
         while is_object(node) and "$ref" in node:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from mcpgen import docs, facts, facts_files, manifest, schema, schema_facts
-from mcpgen.errors import UsageError
+from mcpgen.errors import UsageError, safe_text
 from mcpgen.parts import EVERYTHING, Selection
 
 if TYPE_CHECKING:
@@ -32,6 +32,10 @@ RUNTIME = frozenset(
     }
 )
 """What a generated package imports, and mcpgen: a package of such a name would hide it."""
+
+
+_GUESS = 400
+"""Characters of a guess that are shown."""
 
 
 @dataclass(frozen=True)
@@ -260,9 +264,9 @@ def _spec_of(
         schema_facts.expect_no_guess(found, loaded.source)
     built = spec.build(loaded, found.facts, texts, spec.later_than(source.base, loaded))
     for note in built.models.normal.notes:
-        report(f"note: {loaded.source}#{loaded.pointer(note.pointer)}: {note.text}")
+        report(f"note: {loaded.source}#{safe_text(loaded.pointer(note.pointer))}: {note.text}")
     for guess in found.guesses:
-        report(f"guess: {guess}")
+        report(f"guess: {safe_text(str(guess), _GUESS)}")
     return built
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mcpgen import facts, facts_files, fitting, schema
-from mcpgen.errors import FactsError
+from mcpgen.errors import FactsError, shown
 from mcpgen.fitting import FittedFacts
 
 
@@ -56,5 +56,5 @@ def expect_no_guess(found: FittedFacts, source: str) -> None:
     if found.guesses:
         first, *others = found.guesses
         more = f" (and {len(others)} more)" if others else ""
-        expected = "a fact stated by --facts, where the schema leaves it open"
-        raise FactsError(source, first.pointer, expected, f"a guess: {first}{more}")
+        came = f"the guess {shown(first.value)}, {first.why}{more}"
+        raise FactsError(source, first.pointer, "a fact that --facts states", came)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 import time
@@ -88,6 +89,7 @@ def failed(words: list[object], capsys: pytest.CaptureFixture[str]) -> tuple[int
         ["--help"],
         ["check", "--help"],
         ["list", "--help"],
+        ["facts", "--help"],
         ["schema", "verify", "--help"],
         ["update", "--help"],
     ],
@@ -254,10 +256,13 @@ def test_a_schema_file_says_whose_facts_it_got(root: Path, tmp_path: Path) -> No
     (tmp_path / "next.json").write_text(json.dumps(document))
     ended = run(root, "--schema", "next.json", "-o", "pkg", cwd=tmp_path)
     assert ended.code == 0
-    said = f"next.json: taken as revision draft, with the facts of {NEWEST}"
     count = len(schema.load(NEWEST).errata)
     corrected = f"next.json: {count} corrections of {NEWEST} applied"
-    assert ended.out.splitlines()[:2] == [said, corrected]
+    first, second, third, *_ = ended.out.splitlines()
+    assert first == "next.json: taken as revision draft"
+    assert second.startswith(f"facts: those of {NEWEST}, the nearest: ")
+    assert re.search(r"(\d+) of \1 methods, (\d+) of \2 definitions, ", second)
+    assert third == corrected
     checked = run(root, "check", "pkg", "--schema", "next.json", cwd=tmp_path)
     assert checked == Ended(0, "pkg: up to date\n", "")
 
@@ -267,9 +272,53 @@ def test_a_schema_file_with_facts_of_its_own_as_it_is(root: Path, tmp_path: Path
     (tmp_path / "next.json").write_bytes((row.folder / "schema.json").read_bytes())
     (tmp_path / "own.toml").write_bytes((row.folder / "facts.toml").read_bytes())
     words = ["--schema", "next.json", "--facts", "own.toml", "--no-errata", "-o", "pkg"]
-    first, second, *_ = run(root, *words, cwd=tmp_path).out.splitlines()
-    assert first == f"next.json: taken as revision {NEWEST}, with the facts of own.toml"
-    assert second.startswith("pkg: ")
+    first, second, third, *_ = run(root, *words, cwd=tmp_path).out.splitlines()
+    assert first == f"next.json: taken as revision {NEWEST}"
+    assert second.startswith(f"facts: those of {NEWEST}, the nearest: ")
+    assert second.endswith(", changed by own.toml")
+    assert third.startswith("pkg: ")
+
+
+def drafted(folder: Path) -> Path:
+    """A schema with a request of which nothing but the schema is known."""
+    document = json.loads((schema.entry("2025-11-25").folder / "schema.json").read_text())
+    definitions = document["$defs"]
+    definitions["PaintRequest"] = {
+        "type": "object",
+        "properties": {"method": {"const": "tools/paint"}, "id": {"$ref": "#/definitions/Id"}},
+        "required": ["method"],
+    }
+    definitions["Id"] = {"type": "string"}
+    definitions["ClientRequest"]["anyOf"].append({"$ref": "#/$defs/PaintRequest"})
+    path = folder / "draft.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+def test_guesses_and_odd_references_are_listed_with_their_place(root: Path, tmp_path: Path) -> None:
+    drafted(tmp_path)
+    lines = run(root, "--schema", "draft.json", "-o", "pkg", cwd=tmp_path).out.splitlines()
+    beside = "beside the facts of 2025-11-25"
+    note = "1 reference such as #/definitions/Id, taken as into $defs"
+    empty = "there is no PaintResult, and ServerResult has EmptyResult"
+    assert f"note: draft.json#/$defs/PaintRequest/properties/id: {note}" in lines
+    assert f'guess: /capabilities/tools~1paint = "tools", {beside}: named like the method' in lines
+    assert f'guess: /results/client/tools~1paint = ["EmptyResult"], {beside}: {empty}' in lines
+
+
+def test_strict_makes_a_guess_an_error_until_it_is_stated(root: Path, tmp_path: Path) -> None:
+    drafted(tmp_path)
+    words = ["--strict", "--schema", "draft.json", "-q", "-o", "pkg"]
+    ended = run(root, *words, cwd=tmp_path)
+    expected = 'expected a fact that --facts states, got the guess "tools", named like the method'
+    assert ended.err == (
+        f"mcpgen: error: draft.json#/capabilities/tools~1paint: {expected} (and 1 more)\n"
+    )
+    assert not (tmp_path / "pkg").exists()
+    stated = run(root, "facts", "draft.json", cwd=tmp_path)
+    assert stated.out.startswith("# All facts that are used for the schema")
+    (tmp_path / "own.toml").write_text(stated.out)
+    assert run(root, *words, "--facts", "own.toml", cwd=tmp_path) == Ended(0, "", "")
 
 
 def test_a_transport_that_no_revision_has_is_refused_and_nothing_written(

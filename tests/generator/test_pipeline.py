@@ -78,19 +78,26 @@ def test_a_name_that_would_hide_a_module_is_refused_with_a_proposal(name: str) -
         pipeline.package_name(Path("out") / name)
 
 
-def test_a_file_gets_the_facts_of_the_nearest_earlier_revision(tmp_path: Path) -> None:
-    path = tmp_path / "schema.json"
-    path.write_text("{}")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_gets_the_facts_of_the_nearest_revision_whatever_its_folder_is_called(
+    tmp_path: Path, name: str
+) -> None:
+    document = json.loads((schema.entry(name).folder / "schema.json").read_text())
+    document.get("$defs", document.get("definitions"))["Colour"] = {"type": "string"}
+    path = tmp_path / "2031-02-03" / "schema.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(document))
     source = pipeline.file_source(path)
-    assert (source.revision, source.facts_of, source.origin) == ("draft", NAMES[-1], "file")
-    assert source.facts == schema.latest().folder / "facts.toml"
+    assert (source.revision, source.facts_of, source.origin) == ("2031-02-03", name, "file")
+    assert source.facts == schema.entry(name).folder / "facts.toml"
 
 
 def test_a_file_may_bring_its_own_facts(tmp_path: Path) -> None:
     path = tmp_path / "2031-02-03.json"
     path.write_text("{}")
+    (tmp_path / "facts.toml").write_text(f'based_on = "{NAMES[1]}"')
     source = pipeline.file_source(path, tmp_path / "facts.toml")
-    assert (source.revision, source.facts_of) == ("2031-02-03", None)
+    assert (source.revision, source.facts_of, source.base) == ("2031-02-03", None, NAMES[1])
     assert source.facts == tmp_path / "facts.toml"
 
 

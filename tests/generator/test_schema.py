@@ -128,6 +128,40 @@ def test_a_file_of_unknown_structure_gets_the_corrections_of_the_nearest_that_fi
     assert schema.load_file(path, errata=False).errata == ()
 
 
+@pytest.mark.parametrize(
+    ("container", "other"), [("$defs", "definitions"), ("definitions", "$defs")]
+)
+def test_a_reference_into_the_other_container_resolves_and_is_noted(
+    tmp_path: Path, container: str, other: str
+) -> None:
+    tool = {"properties": {"a": {"$ref": f"#/{other}/PingRequest"}}}
+    loaded = schema.load_file(saved(tmp_path, small(container, Tool=tool)))
+    assert loaded.definitions["Tool"]["properties"]["a"] == {"$ref": "#/$defs/PingRequest"}
+    (note,) = loaded.notes
+    assert loaded.pointer(note.pointer) == f"/{container}/Tool/properties/a"
+    assert note.text == f"1 reference such as #/{other}/PingRequest, taken as into {container}"
+
+
+def test_definitions_under_both_keys_are_all_there(tmp_path: Path) -> None:
+    document = small("$defs", Tool={"properties": {"a": {"$ref": "#/definitions/Old"}}})
+    document["definitions"] = {"Old": {"properties": {"x": {"type": "string"}}}}
+    loaded = schema.load_file(saved(tmp_path, document))
+    assert loaded.definitions["Tool"]["properties"]["a"] == {"$ref": "#/$defs/Old"}
+    assert loaded.pointer("/$defs/Old/properties/x") == "/definitions/Old/properties/x"
+    assert loaded.notes == ()
+
+
+def test_definitions_with_names_that_collide_get_distinct_ones_and_notes(tmp_path: Path) -> None:
+    named = {"foo-bar": {}, "FooBar": {}, "foo.bar": {"$ref": "#/$defs/foo-bar"}}
+    loaded = schema.load_file(saved(tmp_path, small("$defs", **named)))
+    assert loaded.definitions["FooBar3"] == {"$ref": "#/$defs/FooBar2"}
+    assert [note.text for note in loaded.notes] == [
+        "foo-bar is called FooBar2",
+        "foo.bar is called FooBar3",
+    ]
+    assert loaded.error("/$defs/FooBar3/x", "", "").pointer == "/$defs/foo.bar/x"
+
+
 WRONG = {
     "no JSON": ("{", "#: expected JSON text, got "),
     "no object": ([], "#: expected a schema that is an object, got []"),

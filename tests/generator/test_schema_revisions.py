@@ -67,13 +67,3 @@ def test_a_malformed_list_is_refused(tmp_path: Path, text: str, expected: str) -
 def test_a_list_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(RevisionsError, match=r"revisions\.toml#: expected a readable file, got"):
         read_revisions(tmp_path / "revisions.toml")
-
-
-@pytest.mark.parametrize(
-    ("revision", "whose"),
-    [("draft", -1), ("2099-01-01", -1), (schema.revisions()[0].name, 0), ("1999-01-01", 0)],
-)
-def test_the_nearest_revision_is_not_newer_where_there_is_a_choice(
-    revision: str, whose: int
-) -> None:
-    assert schema.nearest(revision) == schema.revisions()[whose]

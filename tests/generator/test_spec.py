@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from generator.schemas import TEXT, any_of, const, facts_of, obj, schema_of
+from generator.schemas import TEXT, any_of, const, facts_of, obj, ref, schema_of
 from generator.tiny_package import REVISION, tiny_spec
 from mcpgen import docs, facts, schema, spec
 from mcpgen.docs import Docs
-from mcpgen.errors import SchemaError
 from mcpgen.spec import RevisionSpec
 
 NAMES = [row.name for row in schema.revisions()]
@@ -79,14 +78,26 @@ def test_items_of_a_page_have_their_python_name(specs: list[RevisionSpec]) -> No
     assert rows["tools/call"] is None
 
 
-def test_a_schema_without_the_types_of_a_connection_is_refused() -> None:
+def test_a_schema_without_the_types_of_a_connection_gets_empty_ones() -> None:
     source = schema_of(
         AskRequest=obj("method", method=const("ask")),
         AskResult=obj(x=TEXT),
         ClientRequest=any_of("AskRequest"),
     )
-    with pytest.raises(SchemaError, match="a definition of Implementation"):
-        spec.build(source, facts_of(), Docs())
+    built = spec.build(source, facts_of(), Docs())
+    assert built.parts["implementation"] == "Implementation"
+    assert built.models.normal.definitions["Implementation"].properties == {}
+
+
+def test_a_type_of_a_connection_under_another_name_is_that_of_the_member_that_holds_it() -> None:
+    source = schema_of(
+        Who=obj(name=TEXT),
+        InitializeRequestParams=obj(clientInfo=ref("Who")),
+        InitializeRequest=obj("method", method=const("a"), params=ref("InitializeRequestParams")),
+        InitializeResult=obj(x=TEXT),
+        ClientRequest=any_of("InitializeRequest"),
+    )
+    assert spec.build(source, facts_of(), Docs()).parts["implementation"] == "Who"
 
 
 def test_every_type_and_field_has_a_docstring_or_needs_none() -> None:

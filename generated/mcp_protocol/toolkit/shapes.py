@@ -30,6 +30,7 @@ from ..merged_models import MergedType
 from .content import Audio, EmbeddedResource, Image, ResourceLink, Text
 
 _VALUE = "toolResult"
+_FAILED = "isError"
 _ROOT = __name__.rpartition(".toolkit.")[0]
 _OURS = (Text, Image, Audio, ResourceLink, EmbeddedResource)
 
@@ -174,15 +175,21 @@ class ToolShape:
     """
 
     def __init__(self, result: Any, structured: str) -> None:
-        kind: Any = struct_with(result, "content")
+        kinds = [kind for kind in structs_in(result) if field_type(kind, "content") is not None]
+        kind: Any = next((kind for kind in kinds if not _requires_structure(kind)), kinds[0])
         self._kind = kind
+        self._structured_kind: Any = next(filter(_requires_structure, kinds), kind)
         self._known = blocks_in(field_type(kind, "content"))
         self._text: Any = self._known["text"]
         self._structured = structured
+        fields = msgspec.structs.fields(kind)
+        required = any(field.required and field.encode_name == _FAILED for field in fields)
+        self._success: dict[str, Any] = {_FAILED: False} if required else {}
+        self._succeeded: dict[str, Any] = {"is_error": False} if required else {}
 
     def text(self, text: str) -> Any:
         """A result of one text; this is the short way, nothing is converted."""
-        return self._kind(content=[self._text(text=text)])
+        return self._kind(content=[self._text(text=text)], **self._succeeded)
 
     def failure(self, text: str) -> Any:
         """A result that says that the tool failed, and why."""
@@ -202,12 +209,20 @@ class ToolShape:
         Raises:
             ValidationError: A block does not fit the revision's type of it.
         """
-        made: dict[str, Any] = {"content": [fitted(block, self._known) for block in content]}
+        blocks = [fitted(block, self._known) for block in content]
+        made: dict[str, Any] = {"content": blocks, **self._success}
         if structured is not UNSET and self.carries(structured):
             made["structuredContent"] = structured
         if meta:
             made["_meta"] = dict(meta)
-        return convert(made, self._kind)
+        has_structure = "structuredContent" in made
+        return convert(made, self._structured_kind if has_structure else self._kind)
+
+
+def _requires_structure(kind: type[msgspec.Struct]) -> bool:
+    """Whether a result is one of those that have a structured value."""
+    fields = msgspec.structs.fields(kind)
+    return any(field.required and field.encode_name == "structuredContent" for field in fields)
 
 
 class ValueShape:

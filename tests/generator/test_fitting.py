@@ -1,0 +1,226 @@
+"""Facts of a revision for another schema: what the schema says wins, and guesses are named."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.schemas import TEXT, any_of, const, obj, ref
+from mcpgen import facts, schema, schema_facts
+from mcpgen.errors import FactsError
+from mcpgen.fitting import FittedFacts
+
+NAMES = [row.name for row in schema.revisions()]
+WITH_EMPTY = "2025-11-25"
+
+
+def definitions_of(name: str) -> dict[str, Any]:
+    """The definitions of a known revision, to be changed."""
+    document = json.loads((schema.entry(name).folder / "schema.json").read_text())
+    found: dict[str, Any] = document.get("$defs") or document["definitions"]
+    return json.loads(json.dumps(found).replace("#/definitions/", "#/$defs/"))
+
+
+def saved(folder: Path, definitions: Mapping[str, Any]) -> Path:
+    """A schema file with these definitions."""
+    path = folder / "schema.json"
+    path.write_text(json.dumps({"$defs": definitions}))
+    return path
+
+
+def fitted(folder: Path, definitions: Mapping[str, Any], stated: str = "") -> FittedFacts:
+    """The facts that a schema of these definitions gets, with a facts file of this text."""
+    path = saved(folder, definitions)
+    loaded = schema.load_file(path)
+    file = folder / "own.toml"
+    file.write_text(stated)
+    base = schema.nearest_to(path).entry.name
+    return schema_facts.facts_for(loaded, base, file if stated else None)
+
+
+def request(name: str, method: str) -> dict[str, Any]:
+    """A request and the union of what a client asks, with the request in it."""
+    message = obj("method params", method=const(method), params=obj(x=TEXT))
+    return {f"{name}Request": message}
+
+
+def with_request(base: str, name: str, method: str, **more: Any) -> dict[str, Any]:
+    """The definitions of a revision with another request of clients."""
+    found = definitions_of(base)
+    found |= request(name, method) | more
+    found["ClientRequest"]["anyOf"].append(ref(f"{name}Request"))
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_known_structure_has_its_facts_and_no_guess(tmp_path: Path, name: str) -> None:
+    path = schema.entry(name).folder / "schema.json"
+    found = schema_facts.facts_for(schema.load_file(path), name, None)
+    assert found == FittedFacts(facts.load(name), ())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_new_member_of_a_type_changes_no_fact(tmp_path: Path, name: str) -> None:
+    definitions = definitions_of(name)
+    definitions["Tool"]["properties"]["colour"] = TEXT
+    found = fitted(tmp_path, definitions)
+    assert found == FittedFacts(facts.load(name), ())
+
+
+def test_what_the_schema_lacks_falls_away(tmp_path: Path) -> None:
+    definitions = definitions_of(WITH_EMPTY)
+    for union in ("ClientRequest", "ServerRequest"):
+        members = definitions[union]["anyOf"]
+        definitions[union]["anyOf"] = [one for one in members if "Task" not in one["$ref"]]
+    del definitions["CreateTaskResult"]
+    for union in ("ClientResult", "ServerResult"):
+        members = definitions[union]["anyOf"]
+        definitions[union]["anyOf"] = [one for one in members if "CreateTask" not in one["$ref"]]
+    found = fitted(tmp_path, definitions)
+    assert not [method for method in found.facts.capabilities if method.startswith("tasks/")]
+    assert "tools/call" not in found.facts.results.client  # CallToolResult, by the rule
+    assert "tasks/result" not in found.facts.results.server
+    assert found.guesses == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "results", "guessed"),
+    [
+        ({"PaintResult": obj(colour=TEXT)}, None, 0),
+        ({"PaintResultResponse": obj(result=ref("EmptyResult"))}, None, 0),
+        ({}, ("EmptyResult",), 1),
+    ],
+    ids=["by its name", "by its response", "as the empty one"],
+)
+def test_a_result_is_found_by_rule_or_guessed(
+    tmp_path: Path, more: dict[str, Any], results: tuple[str, ...] | None, guessed: int
+) -> None:
+    found = fitted(tmp_path, with_request(WITH_EMPTY, "Paint", "tools/paint", **more))
+    assert found.facts.results.client.get("tools/paint") == results
+    guesses = [one for one in found.guesses if one.pointer.startswith("/results")]
+    assert len(guesses) == guessed
+
+
+@pytest.mark.parametrize(
+    ("method", "capability"),
+    [
+        ("tools/paint", ("tools",)),
+        ("completion/all", ("completions",)),
+        ("resources/subscribe/all", ("resources",)),
+        ("paint", ()),
+    ],
+)
+def test_a_capability_is_that_after_which_a_new_method_is_named(
+    tmp_path: Path, method: str, capability: tuple[str, ...]
+) -> None:
+    definitions = with_request(WITH_EMPTY, "Paint", method, PaintResult=obj(colour=TEXT))
+    found = fitted(tmp_path, definitions)
+    assert found.facts.capability(method) == capability
+    (guess,) = found.guesses
+    assert guess.pointer == f"/capabilities/{method.replace('/', '~1')}"
+    assert guess.value == (".".join(capability) or False)
+    assert guess.revision == WITH_EMPTY
+
+
+def test_error_codes_are_those_of_the_definitions(tmp_path: Path) -> None:
+    definitions = definitions_of(NAMES[-1])
+    text = json.dumps(definitions["HeaderMismatchError"]).replace("-32020", "-32055")
+    definitions["HeaderMismatchError"] = json.loads(text)
+    errors = fitted(tmp_path, definitions).facts.errors
+    assert errors.header_mismatch == -32055
+    assert errors.defined == (-32055, -32022, -32021)
+
+
+def test_keys_of_meta_are_those_of_the_definitions(tmp_path: Path) -> None:
+    text = json.dumps(definitions_of(NAMES[-1]))
+    renamed = text.replace("io.modelcontextprotocol/logLevel", "org.example/logLevel")
+    assert fitted(tmp_path, json.loads(renamed)).facts.meta.log_level == "org.example/logLevel"
+
+
+def test_structured_content_is_what_its_schema_allows(tmp_path: Path) -> None:
+    definitions = definitions_of(WITH_EMPTY)
+    members = definitions["CallToolResult"]["properties"]
+    members["structuredContent"] = {}
+    assert fitted(tmp_path, definitions).facts.behaviour.structured_content == "any"
+    del members["structuredContent"]
+    assert fitted(tmp_path, definitions).facts.behaviour.structured_content == "none"
+
+
+def test_a_file_states_what_differs_and_a_stated_fact_is_no_guess(tmp_path: Path) -> None:
+    definitions = with_request(WITH_EMPTY, "Paint", "tools/paint")
+    stated = """
+        based_on = "2025-11-25"
+        [http]
+        accepted = 204
+        [capabilities]
+        "tools/paint" = false
+        "tools/list" = false
+        [results.client]
+        "tools/paint" = ["ListToolsResult"]
+    """
+    found = fitted(tmp_path, definitions, stated)
+    carried = facts.load(WITH_EMPTY)
+    assert found.guesses == ()
+    assert found.facts.http.accepted == 204
+    assert found.facts.http.rejected == carried.http.rejected
+    assert found.facts.capability("tools/list") == found.facts.capability("tools/paint") == ()
+    assert found.facts.capability("tools/call") == ("tools",)
+    assert found.facts.results.client["tools/paint"] == ("ListToolsResult",)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_facts_of_a_schema_as_text_give_the_same_facts(tmp_path: Path, name: str) -> None:
+    more = {"PaintResult": obj(colour=TEXT)}
+    definitions = with_request(name, "Paint", 'paint/"x"'.replace('"', ""), **more)
+    path = saved(tmp_path, definitions)
+    loaded = schema.load_file(path)
+    file = tmp_path / "all.toml"
+    file.write_text(schema_facts.text_for(loaded, name, None))
+    again = schema_facts.facts_for(loaded, name, file)
+    first = schema_facts.facts_for(loaded, name, None)
+    assert again.guesses == ()
+    assert {**vars(again.facts), "source": ""} == {**vars(first.facts), "source": ""}
+
+
+TYPOS = {
+    "a table": ("[htp]\naccepted = 1", "#/htp: expected one of the keys", "nearest being http"),
+    "a key": ("[http]\nacepted = 1", "#/http/acepted: expected one", "nearest being accepted"),
+    "a method": (
+        '[capabilities]\n"tool/call" = "tools"',
+        "#/capabilities/tool~1call: expected a method",
+        "nearest being tools/call",
+    ),
+    "a method of results": (
+        '[results.client]\n"tools/cal" = ["EmptyResult"]',
+        "#/results/client/tools~1cal: expected a method",
+        "nearest being tools/call",
+    ),
+    "a base": ('based_on = "2025-11-26"', "#/based_on: expected one of the revisions", NAMES[0]),
+    "a type": ('[http]\naccepted = "1"', "#/http/accepted: expected an integer", '"1"'),
+}
+
+
+@pytest.mark.parametrize("case", TYPOS)
+def test_a_typo_is_refused_with_the_nearest_name(tmp_path: Path, case: str) -> None:
+    text, place, nearest = TYPOS[case]
+    with pytest.raises(FactsError) as raised:
+        fitted(tmp_path, definitions_of(WITH_EMPTY), text)
+        schema.revisions()
+    assert str(raised.value).startswith(f"{tmp_path / 'own.toml'}{place}")
+    assert nearest in str(raised.value)
+
+
+def test_the_nearest_revision_is_that_with_the_most_in_common(tmp_path: Path) -> None:
+    for name in NAMES:
+        definitions = copy.deepcopy(definitions_of(name))
+        definitions["Tool"]["properties"]["colour"] = TEXT
+        definitions["Colours"] = any_of("Tool", "Implementation")
+        near = schema.nearest_to(saved(tmp_path, definitions))
+        assert near.entry.name == name
+        count = len(definitions)
+        assert f", {count - 1} of {count} definitions, " in near.why

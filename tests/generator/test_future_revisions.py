@@ -1,0 +1,232 @@
+"""Revisions that do not exist yet: changes of the known ones, as drafts make them.
+
+Whatever a draft adds, the package has; nothing of it is refused.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from generator.schemas import COUNT, TEXT, const, obj, ref
+from mcpgen import docs, names, pipeline, schema, schema_facts, spec
+from mcpgen.spec import RevisionSpec
+
+NAMES = [row.name for row in schema.revisions()]
+AWKWARD = ("class", "self", "x-note", "URL", "None", "_private", "a b", "2nd", "list", "meta")
+
+
+@dataclass
+class Draft:
+    """A schema that is changed, and what its package must have.
+
+    Attributes:
+        definitions: The definitions.
+        methods: Wire names of messages that must be there, with the type of the result, if any.
+        gone: Wire names that must not be there.
+        members: Members that must be there, by definition.
+    """
+
+    definitions: dict[str, Any]
+    methods: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
+    gone: set[str] = field(default_factory=set[str])
+    members: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+
+    def add_to(self, union: str, name: str) -> None:
+        """Make a definition a member of a union, which may be a lone reference or lacking."""
+        node = self.definitions.get(union, {"anyOf": []})
+        self.definitions[union] = {"anyOf": [*node.get("anyOf", [node]), ref(name)]}
+
+
+Change: TypeAlias = Callable[[Draft, int, str], None]
+"""Changes a draft; gets a number of its own and an awkward name."""
+
+
+def add_request(draft: Draft, at: int, awkward: str) -> None:
+    params = obj(awkward, **{awkward: TEXT, "count": COUNT})
+    request = obj("method params", method=const(f"tools/new{at}"), params=params)
+    draft.definitions[f"New{at}Request"] = request
+    draft.definitions[f"New{at}Result"] = obj(**{awkward: TEXT})
+    draft.add_to("ClientRequest", f"New{at}Request")
+    draft.methods[f"tools/new{at}"] = f"New{at}Result"
+    draft.members[f"New{at}Result"] = {awkward}
+
+
+def add_request_without_result(draft: Draft, at: int, awkward: str) -> None:
+    draft.definitions[f"Bare{at}Request"] = obj("method", method=const(f"bare{at}"))
+    draft.add_to("ClientRequest", f"Bare{at}Request")
+    draft.methods[f"bare{at}"] = "EmptyResult"
+
+
+def add_notification(draft: Draft, at: int, awkward: str) -> None:
+    node = obj("method", method=const(f"notifications/new{at}"), params=obj(**{awkward: TEXT}))
+    draft.definitions[f"New{at}Notification"] = node
+    draft.add_to("ServerNotification", f"New{at}Notification")
+    draft.methods[f"notifications/new{at}"] = None
+
+
+def remove_request(draft: Draft, at: int, awkward: str) -> None:
+    node = draft.definitions["ClientRequest"]
+    kept = [one for one in node["anyOf"] if one != ref("CompleteRequest")]
+    draft.definitions["ClientRequest"] = {"anyOf": kept}
+    draft.gone.add("completion/complete")
+
+
+def add_content(draft: Draft, at: int, awkward: str) -> None:
+    name = f"Hologram{at}"
+    node = obj("type data", type=const(f"hologram{at}"), data=TEXT, **{awkward: TEXT})
+    draft.definitions[name] = node
+    result = draft.definitions["CallToolResult"]["properties"]["content"]["items"]
+    if "$ref" in result:
+        result = draft.definitions[result["$ref"].rpartition("/")[2]]
+    result["anyOf"].append(ref(name))
+    draft.members[name] = {"type", "data", awkward}
+
+
+def add_member(draft: Draft, at: int, awkward: str) -> None:
+    draft.definitions["Tool"]["properties"][awkward] = {"type": ["string", "null"]}
+    draft.members.setdefault("Tool", set()).add(awkward)
+
+
+def add_value(draft: Draft, at: int, awkward: str) -> None:
+    draft.definitions["LoggingLevel"]["enum"].append(f"{awkward}{at}")
+
+
+def retype_member(draft: Draft, at: int, awkward: str) -> None:
+    shape = [TEXT, COUNT, {"type": "array", "items": obj(**{awkward: COUNT})}, {}][at % 4]
+    draft.definitions["Implementation"]["properties"]["version"] = shape
+    draft.members.setdefault("Implementation", set()).add("version")
+
+
+def rename_definition(draft: Draft, at: int, awkward: str) -> None:
+    text = json.dumps(draft.definitions)
+    for old, new in ((f'"{end}Annotations"', f'"{end}Hints{at}"') for end in ("", "#/$defs/")):
+        text = text.replace(old, new)
+    draft.definitions = json.loads(text)
+
+
+def add_untagged_union(draft: Draft, at: int, awkward: str) -> None:
+    near = obj("near", near=TEXT, **{awkward: TEXT})
+    either = {"anyOf": [near, obj("far", far=COUNT), TEXT]}
+    draft.definitions[f"Place{at}"] = obj(where=either)
+    draft.members[f"Place{at}"] = {"where"}
+
+
+def add_composition(draft: Draft, at: int, awkward: str) -> None:
+    whole = {"allOf": [ref("Implementation"), obj(**{awkward: TEXT}), {"required": ["name"]}]}
+    draft.definitions[f"Whole{at}"] = whole
+    draft.members[f"Whole{at}"] = {"name", awkward}
+
+
+def add_unspellable(draft: Draft, at: int, awkward: str) -> None:
+    draft.definitions[f"{awkward}<x-{at}>"] = obj(**{awkward: TEXT})
+    draft.definitions[f"{awkward} x {at}"] = obj(other=ref(f"{awkward}<x-{at}>"))
+
+
+CHANGES: tuple[Change, ...] = (
+    add_request,
+    add_request_without_result,
+    add_notification,
+    remove_request,
+    add_content,
+    add_member,
+    add_value,
+    retype_member,
+    rename_definition,
+    add_untagged_union,
+    add_composition,
+    add_unspellable,
+)
+
+_changes = st.lists(
+    st.tuples(st.sampled_from(CHANGES), st.sampled_from(AWKWARD)),
+    min_size=1,
+    max_size=6,
+    unique_by=lambda pair: pair[0],
+)
+
+
+def drafted(name: str, changes: list[tuple[Change, str]]) -> Draft:
+    """A known revision with some changes."""
+    document = json.loads((schema.entry(name).folder / "schema.json").read_text())
+    definitions = document.get("$defs") or document["definitions"]
+    draft = Draft(json.loads(json.dumps(definitions).replace("#/definitions/", "#/$defs/")))
+    for at, (change, awkward) in enumerate(changes):
+        change(draft, at, awkward)
+    return draft
+
+
+def saved(draft: Draft, folder: str | Path) -> Path:
+    """A draft as a file."""
+    path = Path(folder, "schema.json")
+    path.write_text(json.dumps({"$defs": draft.definitions}))
+    return path
+
+
+def spec_of(path: Path) -> RevisionSpec:
+    """What the package of a file is made from."""
+    source = pipeline.file_source(path)
+    loaded = pipeline.load(source, errata=True)
+    found = schema_facts.facts_for(loaded, source.base, None)
+    later = spec.later_than(source.base, loaded)
+    return spec.build(loaded, found.facts, docs.load(), later)
+
+
+def results_in(found: RevisionSpec) -> Mapping[str, str | None]:
+    return {row.name: row.result for row in found.tables.all}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(changes=_changes)
+def test_what_a_draft_changes_is_in_its_package(
+    name: str, changes: list[tuple[Change, str]]
+) -> None:
+    draft = drafted(name, changes)
+    with tempfile.TemporaryDirectory() as folder:
+        found = spec_of(saved(draft, folder))
+    rows = results_in(found)
+    definitions = found.models.normal.definitions
+    assert {method: rows[method] for method in draft.methods} == draft.methods
+    assert draft.gone.isdisjoint(rows)
+    for definition, members in draft.members.items():
+        assert members <= definitions[definition].properties.keys()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_draft_with_every_change_is_a_package_that_can_be_imported(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    each = [(change, AWKWARD[at % len(AWKWARD)]) for at, change in enumerate(CHANGES)]
+    draft = drafted(name, each)
+    request = pipeline.BuildRequest("drafted", (pipeline.file_source(saved(draft, tmp_path)),))
+    for path, text in pipeline.build(request).items():
+        place = tmp_path / "drafted" / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        for module in ("models", "methods", "client", "server"):
+            importlib.import_module(f"drafted.rdraft.{module}")
+        models: Any = sys.modules["drafted.rdraft.models"]
+        methods: Any = sys.modules["drafted.rdraft.methods"]
+        revision = methods.REVISION
+        known = {**revision.client_requests, **revision.server_notifications}
+        for method in draft.methods:
+            assert known[method].name == method
+        for definition, members in draft.members.items():
+            python = {names.members([wire])[wire] for wire in members}
+            assert python <= set(models.__dict__[definition].__annotations__)
+    finally:
+        for module in [one for one in sys.modules if one.partition(".")[0] == "drafted"]:
+            del sys.modules[module]

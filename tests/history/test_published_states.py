@@ -1,0 +1,147 @@
+"""Every published state of the schema becomes a package that imports and serves a tool call.
+
+Reads every third state of the archive, in JSON and TypeScript by turns; all of them in both if
+MCP_HISTORY is `all`. `nox -s history` runs this.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from mcpgen import output, pipeline
+from mcpgen.errors import SchemaError
+
+pytestmark = [pytest.mark.history, pytest.mark.timeout(600)]
+
+ROOT = Path(__file__).resolve().parents[2]
+ARCHIVE = "history.tar.xz"
+SUFFIXES = (".json", ".ts")
+TYPED = 10
+"""Of so many states, the types of one are checked."""
+
+REFUSED = {
+    "2025-06-10-ace88165-draft": "refers to ResourceReference, which it does not define",
+}
+"""States that are refused, and why."""
+
+CALL = """
+import anyio
+import importlib
+import pkgutil
+
+import pkg
+from pkg import Server
+from pkg.testing import connected
+
+LEFT_OUT = {"pkg.__main__", "pkg.transports.windows_job"}
+for module in pkgutil.walk_packages(pkg.__path__, "pkg."):
+    if module.name not in LEFT_OUT:
+        importlib.import_module(module.name)
+
+server = Server("sums", version="1.0")
+
+
+@server.tool()
+def add(a: int, b: int) -> str:
+    return str(a + b)
+
+
+async def main() -> None:
+    async with connected(server) as pair:
+        tools = await pair.client.list_tools()
+        assert [tool.name for tool in tools] == ["add"], tools
+        result = await pair.client.call_tool("add", {"a": 1, "b": 2})
+        # the oldest states have one value as the result, not content
+        text = result.content[0].text if hasattr(result, "content") else result.tool_result
+        assert text == "3", result
+
+
+anyio.run(main)
+"""
+
+
+def archive() -> Path | None:
+    """The archive of published states, if a folder of the specification is at hand."""
+    place = os.environ.get("MCP_SPEC")
+    path = ROOT / place / ARCHIVE if place else None
+    return path if path is not None and path.is_file() else None
+
+
+@cache
+def states() -> tuple[str, ...]:
+    """The names of all states, oldest first."""
+    path = archive()
+    if path is None:
+        return ()
+    with tarfile.open(path) as file:
+        names = (Path(name) for name in file.getnames())
+        return tuple(sorted(name.stem for name in names if name.suffix == ".json"))
+
+
+def chosen() -> list[tuple[str, bool]]:
+    """The files that are read, and whether the types of each are checked."""
+    if os.environ.get("MCP_HISTORY") == "all":
+        names = [f"{name}{suffix}" for name in states() for suffix in SUFFIXES]
+    else:
+        sample = sorted({*states()[::3], *(REFUSED.keys() & {*states()})})
+        names = [f"{name}{SUFFIXES[at % 2]}" for at, name in enumerate(sample)]
+    return [(name, at % TYPED == 0) for at, name in enumerate(names)]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Look into the archive only when these tests are run."""
+    wanted = "not history" not in metafunc.config.getoption("markexpr")
+    files = chosen() if wanted else []
+    metafunc.parametrize(("name", "typed"), files, ids=[name for name, _ in files])
+
+
+@pytest.fixture(scope="session")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the published states, unpacked."""
+    path = archive()
+    assert path is not None
+    folder = tmp_path_factory.mktemp("history")
+    with tarfile.open(path) as file:
+        file.extractall(folder, filter="data")
+    return folder / "history"
+
+
+def test_a_published_state_becomes_a_package_that_serves_a_tool_call(
+    history: Path, tmp_path: Path, name: str, typed: bool
+) -> None:
+    path = history / name
+    if path.stem in REFUSED:
+        with pytest.raises(SchemaError, match="ResourceReference"):
+            pipeline.build(pipeline.BuildRequest("pkg", (pipeline.file_source(path),)))
+        return
+    files = pipeline.build(pipeline.BuildRequest("pkg", (pipeline.file_source(path),)))
+    output.write(tmp_path / "pkg", files)
+    run(tmp_path, "-c", CALL)
+    if typed:
+        run(tmp_path, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir=.mypy", "pkg")
+
+
+def run(folder: Path, *words: str) -> None:
+    """Run Python in a folder; what it says is the failure."""
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": f"{folder}"},
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+@pytest.mark.skipif(archive() is None, reason="there is no archive of published states")
+def test_few_states_are_refused_and_all_of_them_exist() -> None:
+    assert len(REFUSED) <= 3
+    assert REFUSED.keys() <= set(states())
