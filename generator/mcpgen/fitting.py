@@ -229,8 +229,8 @@ class _Fit:
         sides: Sequence[tuple[Side, Side]] = (("client", "server"), ("server", "client"))
         seen: set[str] = set()
         for sender, receiver in sides:
-            of_side = {name: receiver for name in self.own.requests(sender)}
-            of_side |= {name: sender for name in self.own.notifications(sender)}
+            of_side = dict.fromkeys(self.own.requests(sender), receiver)
+            of_side |= dict.fromkeys(self.own.notifications(sender), sender)
             for name, side in of_side.items():
                 if name not in seen:
                     seen.add(name)

@@ -100,7 +100,7 @@ def class_names(published: Collection[str], taken: Collection[str] = ()) -> Mapp
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """A name that is not taken: the name itself, or with the first number from 2 on that is free."""
+    """A name that is not taken: the name itself, or with the first free number from 2 on."""
     numbered = (f"{name}{number}" for number in count(2))
     return next(free for free in chain([name], numbered) if free not in taken)
 

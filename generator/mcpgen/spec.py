@@ -234,7 +234,7 @@ def later_than(base: str, source: Schema) -> list[Mapping[str, Node]]:
         source: The schema.
     """
     same = source.digest == schema.entry(base).digest
-    rows = (row for row in schema.revisions() if row.name > base or row.name == base and not same)
+    rows = (row for row in schema.revisions() if row.name > base or (row.name == base and not same))
     return [_definitions(row.folder) for row in rows]
 
 

@@ -8,7 +8,6 @@ from generator.schemas import TEXT, any_of, const, facts_of, obj, ref, schema_of
 from generator.tiny_package import REVISION, tiny_spec
 from mcpgen import docs, facts, schema, spec
 from mcpgen.docs import Docs
-from mcpgen.errors import SchemaError
 from mcpgen.spec import RevisionSpec
 
 NAMES = [row.name for row in schema.revisions()]

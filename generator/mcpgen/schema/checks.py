@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 from urllib.parse import unquote
