@@ -59,7 +59,7 @@ def _file_options(command: Any) -> Any:
         "--facts",
         "facts_file",
         type=_FILE,
-        help="Facts for --schema; by default those of the nearest earlier revision.",
+        help="Facts that differ from those of the nearest revision; see mcpgen facts --help.",
     )
     return schemas(facts(command))
 

@@ -23,7 +23,8 @@ def definitions_of(name: str) -> dict[str, Any]:
     """The definitions of a known revision, to be changed."""
     document = json.loads((schema.entry(name).folder / "schema.json").read_text())
     found: dict[str, Any] = document.get("$defs") or document["definitions"]
-    return json.loads(json.dumps(found).replace("#/definitions/", "#/$defs/"))
+    changed: dict[str, Any] = json.loads(json.dumps(found).replace("#/definitions/", "#/$defs/"))
+    return changed
 
 
 def saved(folder: Path, definitions: Mapping[str, Any]) -> Path:

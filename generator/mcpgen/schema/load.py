@@ -406,7 +406,8 @@ def _normalise(document: Node, naming: _Naming) -> Node:
 
     def normal_member(key: str, value: Json) -> Json:
         if key == "$ref" and isinstance(value, str):
-            return f"#/$defs/{naming.names[checks.target_name(value, naming.definitions) or value]}"
+            name = checks.target_name(value, naming.definitions)
+            return value if name is None else f"#/$defs/{naming.names[name]}"  # none in a default
         if key == "properties" and is_object(value):
             return {name: normal_schema(child) for name, child in value.items()}
         if key in _LISTS and is_array(value):
