@@ -18,7 +18,7 @@ from mcpgen.errors import shown
 from mcpgen.facts import Behaviour, Facts, Meta, Results
 from mcpgen.jsonvalues import Json, Node, is_array, is_object
 from mcpgen.plain import target
-from mcpgen.schema import Schema
+from mcpgen.schema import Schema, latest
 from mcpgen.schema.structure import escape
 
 Side = Literal["client", "server"]
@@ -186,11 +186,7 @@ class _Fit:
             capabilities=self.capabilities(),
             results=Results(client=self.results("client"), server=self.results("server")),
             meta=self.meta(),
-            defaults={
-                name: values
-                for name, values in carried.defaults.items()
-                if name == "*" or name in self.own.definitions
-            },
+            defaults=self.defaults(),
             renamed={
                 name: later
                 for name, later in carried.renamed.items()
@@ -223,6 +219,23 @@ class _Fit:
                 why = "named like the method" if path else "no capability is named like the method"
                 self.guess(("capabilities", method), ".".join(path) or False, why)
         return dict(sorted(found.items(), key=lambda row: (row[0].startswith("notif"), row[0])))
+
+    def defaults(self) -> dict[str, Mapping[str, Json]]:
+        """Defaults as carried; for members that only a later revision requires, those it has."""
+        found = {
+            name: values
+            for name, values in self.carried.defaults.items()
+            if name == "*" or name in self.own.definitions
+        }
+        later = facts_module.load(latest().name)
+        required = {
+            wire for node in self.own.definitions.values() for wire in node.get("required", ())
+        }
+        for wire, value in later.defaults.get("*", {}).items():
+            if wire in required and not any(wire in values for values in found.values()):
+                found["*"] = {**found.get("*", {}), wire: value}
+                self.guess(("defaults", "*", wire), value, f"{later.revision} has this default")
+        return found
 
     def dependent(self) -> Iterator[tuple[str, Side]]:
         """Every method, and the side whose capability it depends on."""
