@@ -19,7 +19,7 @@ from mcpgen.facts import Facts, Results
 from mcpgen.jsonvalues import Json, Node, is_array, is_object
 from mcpgen.plain import target
 from mcpgen.revision_facts import UNSTATED, Behaviour, MetaKeys, MethodFacts
-from mcpgen.schema import Schema
+from mcpgen.schema import Schema, latest
 from mcpgen.schema.structure import escape
 
 Side = Literal["client", "server"]
@@ -188,11 +188,7 @@ class _Fit:
             results=Results(client=self.results("client"), server=self.results("server")),
             meta=self.meta(),
             methods=self.methods(),
-            defaults={
-                name: values
-                for name, values in carried.defaults.items()
-                if name == "*" or name in self.own.definitions
-            },
+            defaults=self.defaults(),
             renamed={
                 name: later
                 for name, later in carried.renamed.items()
@@ -225,6 +221,23 @@ class _Fit:
                 why = "named like the method" if path else "no capability is named like the method"
                 self.guess(("capabilities", method), ".".join(path) or False, why)
         return dict(sorted(found.items(), key=lambda row: (row[0].startswith("notif"), row[0])))
+
+    def defaults(self) -> dict[str, Mapping[str, Json]]:
+        """Defaults as carried; for members that only a later revision requires, those it has."""
+        found = {
+            name: values
+            for name, values in self.carried.defaults.items()
+            if name == "*" or name in self.own.definitions
+        }
+        later = facts_module.load(latest().name)
+        required = {
+            wire for node in self.own.definitions.values() for wire in node.get("required", ())
+        }
+        for wire, value in later.defaults.get("*", {}).items():
+            if wire in required and not any(wire in values for values in found.values()):
+                found["*"] = {**found.get("*", {}), wire: value}
+                self.guess(("defaults", "*", wire), value, f"{later.revision} has this default")
+        return found
 
     def dependent(self) -> Iterator[tuple[str, Side]]:
         """Every method, and the side whose capability it depends on."""
@@ -326,7 +339,7 @@ class _Fit:
 
     def log_level(self) -> Literal["session", "request"]:
         """How a client asks for log messages."""
-        if "logging/setLevel" in self.own.methods:
+        if "SetLevelRequest" in self.own.requests("client").values():
             return "session"
         if any(key.endswith("/logLevel") for key in self.own.meta_keys()):
             return "request"
@@ -336,9 +349,11 @@ class _Fit:
         """What is stated about the methods that there are, and about those of extensions."""
         methods, asking = self.own.methods, self.input_required()
         found: dict[str, MethodFacts] = {}
-        for name in sorted(methods | self.carried.methods.keys()):
+        for name in (*self.carried.methods, *sorted(methods - self.carried.methods.keys())):
             carried = self.carried.method(name)
-            if name not in methods and not carried.extension:
+            if name not in methods:
+                if name not in self.base.methods:  # it may come from an extension
+                    found[name] = carried
                 continue
             row = replace(
                 carried,
