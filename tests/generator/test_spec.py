@@ -35,7 +35,7 @@ def test_a_type_names_the_revisions_that_have_it(specs: list[RevisionSpec]) -> N
 
 def test_the_types_that_a_revision_must_have_are_there(specs: list[RevisionSpec]) -> None:
     for revision in specs:
-        assert set(revision.parts.values()) <= set(revision.types)
+        assert set(revision.roles.values()) <= set(revision.types)
 
 
 def test_constants_of_a_revision_are_all_different(specs: list[RevisionSpec]) -> None:
@@ -85,7 +85,7 @@ def test_a_schema_without_the_types_of_a_connection_gets_empty_ones() -> None:
         ClientRequest=any_of("AskRequest"),
     )
     built = spec.build(source, facts_of(), Docs())
-    assert built.parts["implementation"] == "Implementation"
+    assert built.roles["implementation"] == "Implementation"
     assert built.models.normal.definitions["Implementation"].properties == {}
 
 
@@ -97,7 +97,7 @@ def test_a_type_of_a_connection_under_another_name_is_that_of_the_member_that_ho
         InitializeResult=obj(x=TEXT),
         ClientRequest=any_of("InitializeRequest"),
     )
-    assert spec.build(source, facts_of(), Docs()).parts["implementation"] == "Who"
+    assert spec.build(source, facts_of(), Docs()).roles["implementation"] == "Who"
 
 
 def test_every_type_and_field_has_a_docstring_or_needs_none() -> None:

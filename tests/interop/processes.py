@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
+
 import mcp_protocol
 
 HERE = Path(__file__).parent
@@ -88,6 +90,17 @@ def serving(
                 rest.join(DEADLINE)
             process.stdout.close()
         sys.stdout.write("".join(printed))  # pytest shows it with a test that failed
+
+
+async def listening(port: int) -> None:
+    """Wait until a host listens: granian says that it serves before it does."""
+    while True:
+        try:
+            await (await anyio.connect_tcp("127.0.0.1", port)).aclose()
+        except OSError:
+            await anyio.sleep(0.05)
+        else:
+            return
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import anyio
@@ -47,7 +48,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def post(server: Started, message: object, path: bytes = b"/mcp", **fields: str) -> bytes:
+def post(
+    server: Started, message: object, fields: Mapping[str, str] = {}, *, path: bytes = b"/mcp"
+) -> bytes:
     """A POST of a revision with sessions."""
     body = encoded(message)
     return (
@@ -65,7 +68,7 @@ def session_of(server: Started, revision: str) -> dict[str, str]:
     name = facts(revision).headers.protocol_version
     if name is not None:
         fields[name] = revision
-    until(server.ask(post(server, INITIALIZED, **fields)), b" 202 ")
+    until(server.ask(post(server, INITIALIZED, fields)), b" 202 ")
     return fields
 
 
@@ -82,7 +85,7 @@ def test_a_call_gets_an_error_once_the_time_to_drain_is_over(
         else:
             fields = session_of(server, revision)
             message = request(revision, "tools/call", params)
-            calling = server.ask(post(server, message, **fields))
+            calling = server.ask(post(server, message, fields))
         server.says("slow begins")
         _, _, err, took = server.end()
         answer = rest(calling)
@@ -117,8 +120,8 @@ def test_a_call_of_a_stream_of_the_older_transport_holds_nothing_up(
         path = b"/" + place[1].lstrip(b"./")
         params = {"name": "slow", "arguments": {"seconds": 600}}
         for message in (initialize(revision), INITIALIZED):
-            until(server.ask(post(server, message, path)), b" 202 ")
-        server.ask(post(server, request(revision, "tools/call", params), path))
+            until(server.ask(post(server, message, path=path)), b" 202 ")
+        server.ask(post(server, request(revision, "tools/call", params), path=path))
         server.says("slow begins")
         _, _, err, took = server.end()
         rest(stream)
