@@ -51,7 +51,7 @@ PACKAGE_LAYERS: Layers = (
     ("addresses", "forms", "conversations", "client_side.icons", "client_side.model_choice"),
     ("revision", "revision.models", "revision.methods", "revisions", "merged_models", "models"),
     ("core", "client_side", "core.jsonrpc"),
-    ("core.events", "framing", "trace", "core.incoming", "core.outgoing"),
+    ("core.events", "framing", "trace", "core.requests"),
     ("core.lifecycle", "core.meta", "core.terms", "core.opening", "core.subscriptions"),
     (
         "core.needs",
@@ -63,7 +63,6 @@ PACKAGE_LAYERS: Layers = (
         "client_side.reissuing",
         "client_side.standing",
     ),
-    ("core.shared",),
     ("core.state", "core.notifying", "core.sending", "core.receiving"),
     ("core.connection",),
     ("waiting", "agreement", "transports"),

@@ -13,7 +13,7 @@ import pytest
 
 from mcp_protocol.client import ClientHandlers, connect
 from mcp_protocol.core.events import Ignored, NotificationReceived
-from mcp_protocol.core.incoming import LOG_LEVELS
+from mcp_protocol.core.requests import LOG_LEVELS
 from mcp_protocol.errors import LocalProtocolError
 from mcp_protocol.toolkit.context import Context
 from mcp_protocol.toolkit.server import Server

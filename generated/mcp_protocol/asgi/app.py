@@ -107,7 +107,7 @@ class Application:
         await self._life().close_streams()
 
     async def drain(self) -> None:
-        """End: close streams, let calls finish for `drain` seconds, then end the others."""
+        """Close streams, let calls finish for `drain` seconds, then end the others."""
         await self._life().drain()
 
     async def end(self) -> None:

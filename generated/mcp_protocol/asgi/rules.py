@@ -22,7 +22,7 @@ from msgspec import UNSET, Raw
 from .._wire import UNREADABLE, decoder
 from ..core import jsonrpc
 from ..core.lifecycle import DISCOVER
-from ..core.shared import Shared
+from ..core.terms import Shared
 from ..errors import HeaderMismatchError, InvalidParamsError, UnsupportedRevisionError
 from ..facts import Lifecycle, Revisions
 from ..foreign_text import safe_repr, safe_text

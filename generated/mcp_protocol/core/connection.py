@@ -35,9 +35,9 @@ from .notifying import Notifier
 from .opening import Opening, Step
 from .receiving import Receiver
 from .sending import Sender
-from .shared import Shared
 from .state import ConnectionState
 from .subscriptions import RESOURCE_UPDATED
+from .terms import Shared
 
 
 class Connection:

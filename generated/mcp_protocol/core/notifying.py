@@ -28,8 +28,8 @@ from ..facts import Lifecycle, Revision
 from ..foreign_text import safe_repr
 from . import jsonrpc
 from .events import Send
-from .incoming import LOG_LEVELS, Serving, loud_enough
 from .lifecycle import declared
+from .requests import LOG_LEVELS, Serving, loud_enough
 from .state import ConnectionState
 from .subscriptions import RESOURCE_UPDATED
 

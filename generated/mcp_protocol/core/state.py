@@ -15,9 +15,8 @@ from typing import Any
 
 from ..channel import RequestId
 from ..facts import Lifecycle, Method, Revision, Revisions, Role, other
-from .incoming import Serving
 from .lifecycle import Description, Session
-from .outgoing import Calls
+from .requests import Calls, Serving
 from .subscriptions import Streams
 
 

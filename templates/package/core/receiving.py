@@ -40,7 +40,6 @@ from .events import (
     ResponseReceived,
     Send,
 )
-from .incoming import Serving, token_of
 from .lifecycle import (
     INITIALIZE,
     SERVER_MOVES,
@@ -52,12 +51,11 @@ from .lifecycle import (
     trigger_of,
 )
 from .notifying import PROGRESS, Notifier
-from .outgoing import Call
+from .requests import Call, Serving, token_of
 from .sending import Sender, refusal
-from .shared import Shared
 from .state import ConnectionState
 from .subscriptions import ACKNOWLEDGED, check_room, honoured
-from .terms import read_meta
+from .terms import Shared, read_meta
 
 _E = TypeVar("_E")
 _Own: TypeAlias = Callable[[_E], list[Event]]

@@ -37,14 +37,13 @@ from ..foreign_text import safe_repr
 from ..revision_facts import Facts
 from . import jsonrpc
 from .events import Send
-from .incoming import Serving
 from .meta import check_user_meta
 from .needs import missing
 from .notifying import CANCELLED
-from .outgoing import Call
-from .shared import Shared
+from .requests import Call, Serving
 from .state import ConnectionState
 from .subscriptions import SUBSCRIBE, UNSUBSCRIBE
+from .terms import Shared
 
 RESERVED_CODES = range(-32099, -32019)
 """Error codes that belong to the specification. Source: basic/index#error-codes (2026-07-28)."""
