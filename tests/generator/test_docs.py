@@ -87,7 +87,7 @@ def test_a_topic_leads_to_the_page_of_the_revision(
         ("[types.X]\ndoc = 1", "#/types/X/doc: expected a string, got 1"),
         (
             "[types.X]\ndocs = ''",
-            "#/types/X/docs: expected one of the keys doc, page, fields, the nearest being doc, got",
+            "#/types/X/docs: expected one of the keys doc, page, fields, the nearest being doc,",
         ),
         ("[types.X.fields]\na = 1", "#/types/X/fields/a: expected a string, got 1"),
         ("[types.X.revisions.'1']\nx = 1", "#/types/X/revisions/1/x: expected one of the keys"),
