@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -71,18 +71,16 @@ def read(path: Path) -> StatedFacts:
     return StatedFacts(table, based_on, place)
 
 
-def laid_over(facts: Facts, stated: StatedFacts, methods: Iterable[str]) -> Facts:
+def laid_over(facts: Facts, stated: StatedFacts) -> Facts:
     """Facts with what a file states in the place of their own.
 
     Args:
         facts: What is known without the file.
         stated: The file.
-        methods: The methods of the schema.
 
     Raises:
-        FactsError: A key is unknown, a value has another type, or a method is not in the schema.
+        FactsError: A key is unknown, or a value has another type.
     """
-    _check_methods(stated, {*methods, *facts.methods})
     table = _without_rows(_merged(as_table(facts), stated.table), "")
     own = {"revision": facts.revision, "source": stated.place.source}
     return convert({**table, **own}, Facts, stated.place)
@@ -98,7 +96,12 @@ def _without_rows(table: Node, pointer: str) -> Node:
     }
 
 
-def _check_methods(stated: StatedFacts, methods: set[str]) -> None:
+def check_methods(stated: StatedFacts, methods: Collection[str]) -> None:
+    """Refuse facts about a method that a schema does not have.
+
+    Raises:
+        FactsError: Names the first, and the nearest method that there is.
+    """
     for path in _BY_METHOD:
         value: Json = stated.table
         place = stated.place
@@ -143,7 +146,7 @@ def _plain(value: Any) -> Json:
     return False if value is None else value
 
 
-def text(facts: Facts, carried: Facts, guesses: Iterable[Guess], methods: Iterable[str]) -> str:
+def text(facts: Facts, carried: Facts, guesses: Iterable[Guess], methods: Collection[str]) -> str:
     """Facts as the text of a facts file that states all of them.
 
     Args:
@@ -156,6 +159,11 @@ def text(facts: Facts, carried: Facts, guesses: Iterable[Guess], methods: Iterab
     table = as_table(facts)
     without = {method: False for method in sorted(methods) if method not in facts.capabilities}
     table["capabilities"] = {**table["capabilities"], **without}
+    table["methods"] = {
+        method: row
+        for method, row in table["methods"].items()
+        if method in methods or row.get("extension")
+    }
     lines = [
         "# All facts that are used for the schema, as a file for --facts. A key that is left out",
         f"# keeps the value of {carried.revision}. `false` says that there is no such thing.",

@@ -263,6 +263,8 @@ def _spec_of(
     if strict:
         schema_facts.expect_no_guess(found, loaded.source)
     built = spec.build(loaded, found.facts, texts, spec.later_than(source.base, loaded))
+    if stated is not None:
+        schema_facts.expect_methods(loaded, source.base, stated)
     for note in built.models.normal.notes:
         report(f"note: {loaded.source}#{safe_text(loaded.pointer(note.pointer))}: {note.text}")
     for guess in found.guesses:

@@ -18,7 +18,7 @@ def facts_for(loaded: schema.Schema, base: str, stated: Path | None) -> FittedFa
         stated: A file with the facts that differ.
 
     Raises:
-        FactsError: The file is malformed, or does not fit the schema.
+        FactsError: The file is malformed.
         SchemaError: A constant of the schema is no error code.
     """
     carried = facts.load(base)
@@ -31,8 +31,18 @@ def facts_for(loaded: schema.Schema, base: str, stated: Path | None) -> FittedFa
         return FittedFacts(known, fitted.guesses)
     file = facts_files.read(stated)
     guesses = tuple(guess for guess in fitted.guesses if not file.has(guess.pointer))
-    methods = fitting.methods_of(loaded)
-    return FittedFacts(facts_files.laid_over(known, file, methods), guesses)
+    return FittedFacts(facts_files.laid_over(known, file), guesses)
+
+
+def expect_methods(loaded: schema.Schema, base: str, stated: Path) -> None:
+    """Refuse a facts file with methods that neither the schema nor an extension has.
+
+    Raises:
+        FactsError: The file is malformed, or names such a method.
+    """
+    extensions = {name for name, row in facts.load(base).methods.items() if row.extension}
+    methods = fitting.methods_of(loaded) | extensions
+    facts_files.check_methods(facts_files.read(stated), methods)
 
 
 def text_for(loaded: schema.Schema, base: str, stated: Path | None) -> str:
@@ -43,6 +53,8 @@ def text_for(loaded: schema.Schema, base: str, stated: Path | None) -> str:
         SchemaError: As for `facts_for`.
     """
     found = facts_for(loaded, base, stated)
+    if stated is not None:
+        expect_methods(loaded, base, stated)
     methods = fitting.methods_of(loaded)
     return facts_files.text(found.facts, facts.load(base), found.guesses, methods)
 

@@ -167,11 +167,6 @@ class RevisionSpec:
         return tuple(sorted(self.types))
 
     @property
-    def imported_types(self) -> tuple[str, ...]:
-        """The types in the order in which import sorters put them."""
-        return tuple(sorted(self.types, key=str.lower))
-
-    @property
     def client_imports(self) -> Imports:
         """What the module of the client face imports."""
         return imports.of_client(self.faces.client, self.faces.asked)

@@ -387,7 +387,7 @@ def test_a_definition_that_python_cannot_spell_gets_a_readable_name(
     extra = {published: obj(a=TEXT), "Holder": obj(held=ref(published.replace("/", "~1")))}
     models = generated(extra, tmp_path, capsys)
     assert re.search(rf"^class {name}\(\s*Struct,", models, re.MULTILINE)
-    assert re.search(rf"^    held: \(?\s*{name} \|", models, re.MULTILINE)
+    assert re.search(rf"^    held: \(?\s*{name}\s+\|", models, re.MULTILINE)
 
 
 SOUND: dict[str, Callable[[], Definitions]] = {
