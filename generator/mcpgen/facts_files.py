@@ -142,7 +142,8 @@ def _plain(value: Any) -> Json:
     if is_object(value):
         return {key: _plain(child) for key, child in value.items()}
     if isinstance(value, tuple | list):
-        return [_plain(child) for child in value]
+        children: Iterable[Any] = value
+        return [_plain(child) for child in children]
     return False if value is None else value
 
 

@@ -244,7 +244,7 @@ class _Fit:
         sides: Sequence[tuple[Side, Side]] = (("client", "server"), ("server", "client"))
         seen: set[str] = set()
         for sender, receiver in sides:
-            of_side = dict.fromkeys(self.own.requests(sender), receiver)
+            of_side: dict[str, Side] = dict.fromkeys(self.own.requests(sender), receiver)
             of_side |= dict.fromkeys(self.own.notifications(sender), sender)
             for name, side in of_side.items():
                 if name not in seen:
