@@ -7,6 +7,7 @@ table. In tables by method or definition, `false` takes a row away.
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
@@ -17,7 +18,7 @@ from mcpgen import schema
 from mcpgen.errors import FactsError
 from mcpgen.facts import Facts
 from mcpgen.fitting import Guess
-from mcpgen.jsonvalues import Json, Node, is_object
+from mcpgen.jsonvalues import Json, Node, is_array, is_object
 from mcpgen.revision_facts import UNSTATED, MethodFacts
 from mcpgen.tables import Place, convert, nearest_name, read_toml, toml_key, toml_value
 
@@ -129,8 +130,8 @@ def _merged(table: Node, stated: Node) -> Node:
 
 def as_table(facts: Facts) -> Node:
     """Facts as a facts file has them: no null, but `false`; of methods, what differs."""
-    table: Node = _plain(asdict(facts))
-    unstated: Node = _plain(asdict(UNSTATED))
+    table: Node = _without_null(asdict(facts))
+    unstated: Node = _without_null(asdict(UNSTATED))
     table["methods"] = {
         method: {key: value for key, value in row.items() if value != unstated[key]}
         for method, row in table["methods"].items()
@@ -138,12 +139,16 @@ def as_table(facts: Facts) -> Node:
     return {key: value for key, value in table.items() if key not in _OWN}
 
 
-def _plain(value: Any) -> Json:
+def _without_null(value: Mapping[str, Any]) -> Json:
+    """A table as TOML can have it: arrays for tuples, `false` for `None`."""
+    return _plain(json.loads(json.dumps(value)))
+
+
+def _plain(value: Json) -> Json:
     if is_object(value):
         return {key: _plain(child) for key, child in value.items()}
-    if isinstance(value, tuple | list):
-        children: Iterable[Any] = value
-        return [_plain(child) for child in children]
+    if is_array(value):
+        return [_plain(child) for child in value]
     return False if value is None else value
 
 

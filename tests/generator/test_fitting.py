@@ -209,9 +209,11 @@ TYPOS = {
 @pytest.mark.parametrize("case", TYPOS)
 def test_a_typo_is_refused_with_the_nearest_name(tmp_path: Path, case: str) -> None:
     text, place, nearest = TYPOS[case]
+    loaded = schema.load_file(saved(tmp_path, definitions_of(WITH_EMPTY)))
+    own = tmp_path / "own.toml"
+    own.write_text(text)
     with pytest.raises(FactsError) as raised:
-        fitted(tmp_path, definitions_of(WITH_EMPTY), text)
-        schema.revisions()
+        schema_facts.text_for(loaded, WITH_EMPTY, own)
     assert str(raised.value).startswith(f"{tmp_path / 'own.toml'}{place}")
     assert nearest in str(raised.value)
 
