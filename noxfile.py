@@ -123,7 +123,7 @@ def tests_others(session: nox.Session) -> None:
     """The tests of the tool and of the package on the other Python versions that are here.
 
     Those are looked for on the path and among the versions of pyenv; versions that are not here
-    are left out. Requirements, house rules and coverage are the same on all versions, and so are
+    are left out. What runs on both event loops runs on asyncio. Requirements, house rules and coverage are the same on all versions, and so are
     seconds and what crowds of clients cost: `tests` alone looks at them.
     """
     others = other_interpreters()
@@ -139,6 +139,7 @@ def tests_others(session: nox.Session) -> None:
         session.run(python, *install, external=True)
         without = [f"--ignore={path}" for path in CROWDS]
         without += [f"--deselect={test}" for test in TIMED]
+        without += ["-k", "not trio"]
         run = ("-m", "pytest", "--quiet", "--numprocesses=auto", *without)
         session.run(python, *run, *(session.posargs or OTHERS_RUN), external=True)
 
