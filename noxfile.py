@@ -123,8 +123,9 @@ def tests_others(session: nox.Session) -> None:
     """The tests of the tool and of the package on the other Python versions that are here.
 
     Those are looked for on the path and among the versions of pyenv; versions that are not here
-    are left out. What runs on both event loops runs on asyncio. Requirements, house rules and coverage are the same on all versions, and so are
-    seconds and what crowds of clients cost: `tests` alone looks at them.
+    are left out. What runs on both event loops runs on asyncio. Requirements, house rules and
+    coverage are the same on all versions, and so are seconds and what crowds of clients cost:
+    `tests` alone looks at them.
     """
     others = other_interpreters()
     if not others:
