@@ -17,6 +17,7 @@ from mcp_protocol.errors import (
     AnswerLostError,
     ConnectFailedError,
     ConnectionClosedError,
+    RemoteError,
 )
 from mcp_protocol.transports.http import streams
 from package.faults import EACH, ONE_OF_EACH, Outcome, called, check_quiet, client_of, text_of
