@@ -241,7 +241,8 @@ def _documented(call: Call, revisions: Sequence[str]) -> Call:
     told = [(a.name, a.doc) for a in call.arguments]
     own = [(a.name, a.doc) for a in call.filters] if call.item else told
     only = f"Only in {', '.join(revisions)}." if revisions else ""
-    every = "Follows the pages to the last, and returns the items of all." if call.item else ""
+    paged = call.item and len(own) < len(told)
+    every = "Follows the pages to the last, and returns the items of all." if paged else ""
     return replace(
         call,
         doc=docstring([call.summary, every, only, arguments(own), call.source], _INDENT),

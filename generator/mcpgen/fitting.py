@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from mcpgen import facts as facts_module
 from mcpgen import names
+from mcpgen import schema as schema_module
 from mcpgen.errors import shown
 from mcpgen.facts import Facts, Results
 from mcpgen.jsonvalues import Json, Node, is_array, is_object
@@ -26,6 +27,7 @@ Side = Literal["client", "server"]
 _RESULTS: Mapping[Side, str] = {"client": "ServerResult", "server": "ClientResult"}
 """The union of what answers the requests of a side."""
 _CAPABILITIES: Mapping[Side, str] = {"client": "ClientCapabilities", "server": "ServerCapabilities"}
+_UNITS = frozenset({"ms", "millis", "milliseconds", "sec", "secs", "seconds", "minutes"})
 _META_KEY = re.compile(r"[\w.-]+/\w+")
 
 
@@ -237,7 +239,27 @@ class _Fit:
             if wire in required and not any(wire in values for values in found.values()):
                 found["*"] = {**found.get("*", {}), wire: value}
                 self.guess(("defaults", "*", wire), value, f"{later.revision} has this default")
+        for name, wire, newer in self.zeros_without_unit(later):
+            found[name] = {**found.get(name, {}), wire: 0}
+            self.guess(("defaults", name, wire), 0, f"{later.revision} has it for {newer}")
         return found
+
+    def zeros_without_unit(self, later: Facts) -> Iterator[tuple[str, str, str]]:
+        """Members that a later revision names with another unit, where the default there is zero.
+
+        Zero is the same in every unit: what holds for `ttlMs` of a definition holds for its `ttl`.
+        """
+        definitions = schema_module.load(later.revision).definitions
+        for name in sorted(self.own.definitions.keys() & definitions.keys()):
+            own, others = self.own.definitions[name], definitions[name]
+            for wire in own.get("required", ()):
+                if wire in others.get("properties", {}):
+                    continue
+                for newer in others.get("required", ()):
+                    default = later.default(name, newer)
+                    same = _without_unit(newer) == _without_unit(wire) and newer != wire
+                    if same and type(default) is int and default == 0:
+                        yield name, wire, newer
 
     def dependent(self) -> Iterator[tuple[str, Side]]:
         """Every method, and the side whose capability it depends on."""
@@ -397,6 +419,12 @@ class _Fit:
         """Codes by condition, of the errors that are definitions."""
         found = self.own.error_codes()
         return {"_".join(names.words(name)).upper(): code for name, code in found.items()}
+
+
+def _without_unit(wire: str) -> list[str]:
+    """The words of a member's name, without a unit of time at its end."""
+    words = names.words(wire)
+    return words[:-1] if len(words) > 1 and words[-1].lower() in _UNITS else words
 
 
 def _camel(word: str) -> str:

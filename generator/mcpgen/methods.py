@@ -34,6 +34,8 @@ _INPUTS = "InputRequest"
 _HANDSHAKE = "InitializeRequest"
 _BATCH = "JSONRPCBatchRequest"
 _CURSOR, _NEXT = "cursor", "nextCursor"
+_LIST = "list"
+"""The last part of the name of requests for a list."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Method:
         result: The definition of its result; `None` for notifications.
         results: The members of the result, where it is one of several.
         capability: Path of the capability it depends on.
-        items: The list in a result that comes in pages, by wire name.
+        items: The list in the result of a list request, by wire name.
         item: Definition of that list's items.
     """
 
@@ -166,7 +168,9 @@ class _Table:
         node = properties.get("params")
         params = target(node) if node and "$ref" in node else None
         result = self._result(message, name, sender) if kind == "request" else None
-        items, item = self._items(params, result)
+        results = self._members(result)
+        is_list = sender == "client" and name.rpartition("/")[2] == _LIST
+        items, item = self._items(params, results, is_list)
         return Method(
             name=name,
             kind=kind,
@@ -176,7 +180,7 @@ class _Table:
             has_params=node is not None,
             params_required="params" in message.required,
             result=result,
-            results=self._members(result),
+            results=results,
             capability=self.facts.capability(name),
             items=items,
             item=item,
@@ -223,14 +227,25 @@ class _Table:
             )
         return name
 
-    def _items(self, params: str | None, result: str | None) -> tuple[str | None, str | None]:
-        """The list that a paginated result holds, and its items."""
-        asked, answered = self._properties(params), self._properties(result)
-        if _CURSOR not in asked or _NEXT not in answered:
-            return None, None
-        for wire, node in answered.items():
-            if node.get("type") == "array" and "$ref" in node["items"]:
-                return wire, target(node["items"])
+    def _items(
+        self, params: str | None, results: Sequence[str], is_list: bool
+    ) -> tuple[str | None, str | None]:
+        """The list that one of the results holds, and its items.
+
+        A paginated result is recognized by the cursors. Revisions without pagination have lists
+        too: there the name of the method tells, and the result holds one array.
+        """
+        pages = _CURSOR in self._properties(params)
+        for properties in map(self._properties, results):
+            arrays = {
+                wire: target(node["items"])
+                for wire, node in properties.items()
+                if node.get("type") == "array" and "$ref" in node["items"]
+            }
+            if pages and _NEXT in properties:
+                return next(iter(arrays.items()), (None, None))
+            if is_list and not pages and _NEXT not in properties and len(arrays) == 1:
+                return next(iter(arrays.items()))
         return None, None
 
     def _properties(self, name: str | None) -> Mapping[str, Node]:

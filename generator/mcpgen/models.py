@@ -299,9 +299,13 @@ def _imports(
     if any(definition.tag for definition in normal.definitions.values()):
         used += ["typing.ClassVar", "typing.Literal"]
     objects = [extra[name] for name, each in normal.definitions.items() if each.is_object]
-    tags = {each["tag"]["name"] for each in objects if each["tag"]}
-    if any(each["always_sent"].keys() - tags for each in objects):
+    if any(each["always_sent"].keys() - _tag_name(each) for each in objects):
         used.append("package.always_sent")
     if any(name != wire for each in objects for name, wire in each["optional"].items()):
         used.append("msgspec.field")
     return used
+
+
+def _tag_name(extra: Mapping[str, Any]) -> set[str]:
+    """The Python name of an object's own tag, which is a class variable; empty for none."""
+    return {extra["tag"]["name"]} if extra["tag"] else set()

@@ -210,7 +210,8 @@ class _Walk:
         default = self.facts.default(name, wire)
         if default is None:
             return {}
-        own = wire in self.facts.defaults.get(name, {})
+        # a text tells what the definition is in a union, a number or a truth value does not
+        own = isinstance(default, str) and wire in self.facts.defaults.get(name, {})
         return {"default": default, OWN_DEFAULT: True} if own else {"default": default}
 
     def property(self, node: Json, place: _Place) -> Node:

@@ -57,7 +57,7 @@ class Row:
         constant: Name of the constant that holds it.
         params: Definition of the params, or `None`.
         result: Definition of the result, or `None`.
-        items: Python name of the list in a paginated result, or `None`.
+        items: Python name of the list in the result of a list request, or `None`.
     """
 
     constant: str
@@ -360,8 +360,6 @@ def _tables(found: Methods) -> Tables:
 
 def _row(method: Method, twice: Counter[str], normal: Normal) -> Row:
     name = names.constant(method.python_name)
-    result = normal.named(method.result)
-    members = names.members(result.properties if result else ())
     constant = f"{method.sender.upper()}_{name}" if twice[method.python_name] > 1 else name
     return Row(
         constant=f"{constant}_" if constant in _TABLES else constant,
@@ -372,9 +370,17 @@ def _row(method: Method, twice: Counter[str], normal: Normal) -> Row:
         params_required=method.params_required,
         result=method.result,
         capability=method.capability,
-        items=members[method.items] if method.items else None,
+        items=_items(method, normal),
         python_name=method.python_name,
     )
+
+
+def _items(method: Method, normal: Normal) -> str | None:
+    """Python name of the list, in the result that holds it."""
+    if method.items is None:
+        return None
+    found = (names.members(normal.definitions[name].properties) for name in method.results)
+    return next(members[method.items] for members in found if method.items in members)
 
 
 def _fact_rows(facts: Facts) -> tuple[FactRow, ...]:

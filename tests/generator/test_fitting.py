@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from generator.schemas import TEXT, any_of, const, obj, ref
+from generator.schemas import COUNT, TEXT, any_of, const, obj, ref
 from mcpgen import facts, schema, schema_facts
 from mcpgen.errors import FactsError
 from mcpgen.fitting import FittedFacts
@@ -87,6 +87,36 @@ def test_what_the_schema_lacks_falls_away(tmp_path: Path) -> None:
     assert "tools/call" not in found.facts.results.client  # CallToolResult, by the rule
     assert "tasks/result" not in found.facts.results.server
     assert found.guesses == ()
+
+
+def test_a_required_member_has_the_default_that_a_later_revision_has_for_it(
+    tmp_path: Path,
+) -> None:
+    definitions = definitions_of(WITH_EMPTY)
+    definitions["ListToolsResult"]["properties"]["resultType"] = TEXT
+    definitions["ListToolsResult"]["required"].append("resultType")
+    found = fitted(tmp_path, definitions)
+    assert found.facts.default("ListToolsResult", "resultType") == "complete"
+    (guess,) = found.guesses
+    assert (guess.pointer, guess.value) == ("/defaults/*/resultType", "complete")
+
+
+@pytest.mark.parametrize(
+    ("member", "default"), [("ttl", 0), ("ttlSeconds", 0), ("ttlMax", None), ("cache", None)]
+)
+def test_a_default_of_zero_holds_for_the_member_in_any_unit(
+    tmp_path: Path, member: str, default: int | None
+) -> None:
+    definitions = definitions_of(NAMES[-1])
+    listed = definitions["ListToolsResult"]
+    listed["properties"][member] = listed["properties"].pop("ttlMs")
+    listed["required"] = [member if wire == "ttlMs" else wire for wire in listed["required"]]
+    definitions["Colour"] = obj("ttl", ttl=COUNT)
+    found = fitted(tmp_path, definitions)
+    assert found.facts.default("ListToolsResult", member) == default
+    assert found.facts.default("Colour", "ttl") is None
+    pointers = [guess.pointer for guess in found.guesses]
+    assert pointers == ([] if default is None else [f"/defaults/ListToolsResult/{member}"])
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,11 @@ def request(method: str, **more: Any) -> dict[str, Any]:
     return obj("method", method=const(method), **more)
 
 
+def many(name: str) -> dict[str, Any]:
+    """An array of a definition."""
+    return {"type": "array", "items": ref(name)}
+
+
 def derived(known: Facts | None = None, **definitions: Any) -> Methods:
     """The methods of these definitions."""
     known = known or facts_of()
@@ -150,6 +155,47 @@ def test_a_list_in_pages_is_told_by_its_cursors() -> None:
         ("tools", "ListToolsResultTools"),
         (None, None),
     ]
+
+
+def test_a_list_in_pages_may_be_one_of_several_results() -> None:
+    found = derived(
+        ListToolsRequest=request("tools/list", params=obj(cursor=TEXT)),
+        ListToolsResult=obj("tools", nextCursor=TEXT, tools=many("Tool")),
+        Tool=obj(name=TEXT),
+        MoreResult=obj("asked", asked=many("Tool")),
+        ListToolsResultResponse=obj(result=any_of("MoreResult", "ListToolsResult")),
+        ClientRequest=any_of("ListToolsRequest"),
+    )
+    assert [(row.items, row.item) for row in found.all] == [("tools", "Tool")]
+
+
+@pytest.mark.parametrize(
+    ("union", "method", "result", "items"),
+    [
+        ("ClientRequest", "tools/list", {"tools": "Tool"}, "tools"),
+        ("ClientRequest", "tools/list", {"tools": "Tool", "more": "Tool"}, None),
+        ("ClientRequest", "tools/read", {"tools": "Tool"}, None),
+        ("ServerRequest", "roots/list", {"roots": "Tool"}, None),
+    ],
+    ids=["one list", "two lists", "no request for a list", "asked by a server"],
+)
+def test_a_list_without_pages_is_told_by_its_method(
+    union: str, method: str, result: dict[str, str], items: str | None
+) -> None:
+    definitions: dict[str, Any] = {union: any_of("AskRequest"), "Tool": obj(name=TEXT)}
+    answered = {"type": "object", "properties": {wire: many(result[wire]) for wire in result}}
+    found = derived(AskRequest=request(method), AskResult=answered, **definitions)
+    assert [(row.items, row.item) for row in found.all] == [(items, items and "Tool")]
+
+
+def test_a_result_with_a_cursor_for_which_no_param_asks_is_no_list() -> None:
+    found = derived(
+        ListToolsRequest=request("tools/list"),
+        ListToolsResult=obj(nextCursor=TEXT, tools=many("Tool")),
+        Tool=obj(name=TEXT),
+        ClientRequest=any_of("ListToolsRequest"),
+    )
+    assert [(row.items, row.item) for row in found.all] == [(None, None)]
 
 
 @pytest.mark.parametrize("revision", NAMES)

@@ -188,6 +188,20 @@ def test_a_json_schema_keeps_everything(wire: Any) -> None:
     assert through(wire, "Tool", json.dumps(tool)) == tool
 
 
+def test_a_member_that_is_always_sent_may_be_called_like_the_tag_of_others() -> None:
+    normal = normal_of(
+        Ask=obj("rpc method", rpc=const("2.0"), method=const("ask")),
+        Answer=obj("rpc", rpc=const("2.0"), answer=TEXT),
+        Other=obj("method rpc", rpc=const("2.0"), method=const("other")),
+    )
+    tags = {definition.tag and definition.tag[0] for definition in normal.definitions.values()}
+    assert tags == {"rpc", "method"}
+    docs = {name: Doc(docstring("Text."), {}) for name in normal.definitions}
+    source = models.render(normal, {}, docs, "Models.")
+    assert "always_sent(" in source
+    assert "import always_sent" in source or ", always_sent" in source
+
+
 def test_a_default_is_always_sent_and_may_be_missing(wire: Any) -> None:
     assert through(wire, "Result", "{}") == {"resultType": "done"}
     assert wire.encode(wire.models.Result()) == b'{"resultType":"done"}'

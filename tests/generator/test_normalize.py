@@ -19,7 +19,7 @@ from generator.schemas import (
     ref,
 )
 from mcpgen.errors import SchemaError
-from mcpgen.plain import ANY_MAP, Fixed, Range
+from mcpgen.plain import ANY_MAP, OWN_DEFAULT, Fixed, Range
 
 INTEGER = {"type": "integer"}
 NUMBER = {"type": "number"}
@@ -276,6 +276,15 @@ def test_a_default_takes_the_place_of_required() -> None:
     assert normal.definitions["Done"].required == []
     assert normal.definitions["Done"].properties["kind"]["default"] == "done"
     assert normal.definitions["Asking"].properties["kind"]["default"] == "asking"
+
+
+@pytest.mark.parametrize(("value", "tells"), [("asking", True), (0, False), (False, False)])
+def test_a_default_of_its_own_tells_a_definition_if_it_is_a_text(value: Any, tells: bool) -> None:
+    facts = facts_of(defaults={"Asking": {"kind": value}})
+    normal = normal_of(facts=facts, Asking=obj("kind", kind={}))
+    member = normal.definitions["Asking"].properties["kind"]
+    assert member["default"] == value
+    assert (OWN_DEFAULT in member) is tells
 
 
 @pytest.mark.parametrize("name", ["my-type", "ValueError", "class"])

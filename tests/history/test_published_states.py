@@ -55,6 +55,8 @@ def add(a: int, b: int) -> str:
 
 async def main() -> None:
     async with connected(server) as pair:
+        names = [tool.name for tool in await pair.client.list_tools()]
+        assert names == ["add"], names
         result = await pair.client.call_tool("add", {"a": 1, "b": 2})
         # the oldest states have one value as the result, not content
         text = result.content[0].text if hasattr(result, "content") else result.tool_result

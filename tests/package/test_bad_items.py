@@ -10,11 +10,14 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import pytest
 
+from mcp_protocol._wire import Untagged, Variant
 from mcp_protocol.client import connect
 from mcp_protocol.errors import RemoteProtocolError
-from mcp_protocol.mending import NAMED_ITEMS
+from mcp_protocol.mending import NAMED_ITEMS, page_decoder, result_decoder
+from mcp_protocol.r2026_07_28.models import DiscoverResult, ListToolsResult
 from mcp_protocol.revisions import REVISIONS
 from package.live import TEXT
 from package.rules import holding
@@ -75,6 +78,19 @@ async def test_a_bad_item_is_left_out_with_a_warning_and_the_others_keep_their_o
     assert warning.startswith(f"{method}: {member}[1] 'bad' is left out: ")
 
 
+def test_an_item_is_left_out_of_a_list_that_is_one_of_several_results() -> None:
+    class Either(Untagged):
+        variants = (Variant(ListToolsResult, required=("tools",)), Variant(DiscoverResult))
+
+    decode = page_decoder("tools/list", Either, "tools")
+    page = decode(msgspec.json.encode({"tools": [BAD_TOOL, tool("good")]}))
+    assert [item.name for item in page.tools] == ["good"]
+    other = {"supportedVersions": [], "capabilities": {}, "serverInfo": {"name": "", "version": ""}}
+    assert decode(msgspec.json.encode({**other, "ttlMs": -1})).ttl_ms == 0
+    with pytest.raises(msgspec.ValidationError, match="supportedVersions"):
+        decode(msgspec.json.encode({**other, "supportedVersions": 7}))
+
+
 @every
 def test_every_list_that_comes_in_pages_forgives_an_item(revision: str) -> None:
     for row in REVISIONS[revision].client_requests.values():
@@ -84,7 +100,7 @@ def test_every_list_that_comes_in_pages_forgives_an_item(revision: str) -> None:
         wire = {"tools/list": "tools", "prompts/list": "prompts", "tasks/list": "tasks"}
         member = LISTS[row.name][1] if row.name in LISTS else wire[row.name]
         page = json.dumps({"resultType": "complete", member: [{}]}).encode()
-        assert getattr(row.decode_result(page), row.items) == []
+        assert getattr(result_decoder(row)(page), row.items) == []
 
 
 @every
@@ -117,7 +133,7 @@ async def test_an_item_with_a_number_or_a_byte_that_cannot_be_read_costs_itself(
     row = REVISIONS[revision].client_requests["tools/list"]
     whole = json.dumps({"resultType": "complete", "tools": [tool("a"), "HERE", tool("b")]})
     for item in (b'{"name": 1e999}', b'{"name": "\xff"}', b'{"name": 1' + b"0" * 5000 + b"}"):
-        page = row.decode_result(whole.encode().replace(b'"HERE"', item))
+        page = result_decoder(row)(whole.encode().replace(b'"HERE"', item))
         assert [each.name for each in page.tools] == ["a", "b"]
 
 
