@@ -19,7 +19,7 @@ from typing import Any, get_args
 import msgspec
 from msgspec import Raw
 
-from ._wire import UNREADABLE, convert, decoder, is_object, mending_decoder
+from ._wire import UNREADABLE, convert, decoder, is_object, mending_decoder, structs_of
 from .foreign_text import safe_text
 from .method import TTL, Method
 
@@ -86,7 +86,7 @@ def page_decoder(name: str, page_type: Any, items: str) -> Callable[[bytes | Raw
 
     Args:
         name: The method, for the warnings.
-        page_type: The Struct of the page.
+        page_type: The Struct of the page, or a union with it.
         items: Python name of its list.
 
     Raises:
@@ -94,7 +94,12 @@ def page_decoder(name: str, page_type: Any, items: str) -> Callable[[bytes | Raw
         msgspec.DecodeError: (from the decoder) not JSON.
     """
     decode = decoder(page_type)
-    field = next(each for each in msgspec.structs.fields(page_type) if each.name == items)
+    struct, field = next(
+        (struct, each)
+        for struct in structs_of(page_type)
+        for each in msgspec.structs.fields(struct)
+        if each.name == items
+    )
     wire_name = field.encode_name
 
     def decode_page(data: bytes | Raw) -> Any:
@@ -108,6 +113,8 @@ def page_decoder(name: str, page_type: Any, items: str) -> Callable[[bytes | Raw
             members = {member: _builtins(part) for member, part in parts.items()}
             mend_result(members)
             page = convert(members, page_type)
+            if not isinstance(page, struct):
+                return page
             decode_item = decoder(get_args(field.type)[0])
             good = _good_items(f"{name}: {wire_name}", raw_items or (), decode_item)
             return msgspec.structs.replace(page, **{items: list(good)})

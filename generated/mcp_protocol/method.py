@@ -37,7 +37,7 @@ class Method:
         result: Type of its result, to decode with; `None` for notifications.
         capability: Path of the capability it depends on, empty for none. For a request it is one
             of the receiver's, for a notification one of the sender's own.
-        items: Python name of the list that a paginated result holds, or `None`.
+        items: Python name of the list that the result of a list request holds, or `None`.
         python_name: Name of its handler and of its coroutine.
     """
 

@@ -246,7 +246,7 @@ class Requests:
         while True:
             result = await self._get(ask, self._params(ask.name, {**fields, "cursor": cursor}))
             listed += getattr(result, items)
-            cursor = result.next_cursor
+            cursor = getattr(result, "next_cursor", None)  # a revision may have no pagination
             if cursor is None:
                 return listed
             if hash(cursor) in cursors:

@@ -101,6 +101,8 @@ class Listing(Generic[Item]):
         return made
 
     def _made(self, exchange: Exchange, cursor: str | None, size: int | None) -> Any:
+        if "cursor" not in exchange.method.wire_names:
+            size = None  # the revision has no pagination
         start, end, after = page(self._member, list(self._items), cursor, size)
         structured = exchange.revision.facts.behaviour.structured_content
         items = list(self._items.values())[start:end]
