@@ -11,6 +11,7 @@ import pytest
 
 from mcp_protocol.client import connect
 from mcp_protocol.client_side.changes import ToolsChanged
+from mcp_protocol.client_side.connecting import Timeouts
 from package.faults import ONE_OF_EACH, called, check_quiet, client_of
 from package.http_process import HttpProcess, http_process
 from package.wire import HANDSHAKE
@@ -68,7 +69,8 @@ class Crowd:
         async with AsyncExitStack() as stack:
             client = self._client
             if self._revision in HANDSHAKE:  # a session has one such stream
-                connecting: Any = connect(self._server.url, revision=self._revision)
+                url, waiting = self._server.url, Timeouts(opening=SECONDS, connect=SECONDS)
+                connecting: Any = connect(url, revision=self._revision, timeouts=waiting)
                 client = await stack.enter_async_context(connecting)
             changes = await stack.enter_async_context(client.listen(tools=True))
             self._open += 1
@@ -79,8 +81,9 @@ class Crowd:
 
 
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
+@pytest.mark.timeout(240)
 async def test_a_change_reaches_all_of_five_hundred_streams(revision: str) -> None:
-    with http_process() as server, anyio.fail_after(SECONDS):
+    with http_process() as server, anyio.fail_after(2 * SECONDS):
         async with client_of(server, revision) as client:
             crowd = Crowd(server, revision, client)
             async with anyio.create_task_group() as tasks:
