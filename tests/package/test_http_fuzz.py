@@ -7,6 +7,7 @@ import logging
 import socket
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urljoin
 
 import anyio
 import pytest
@@ -170,7 +171,7 @@ def test_any_body_posted_to_a_stream_of_events_gets_a_proper_answer_and_the_stre
             asgi(Web().server, sse_path="/sse") as http,
             http.stream("GET", path="/sse") as sse,
         ):
-            endpoint = (await sse.event()).data.decode()
+            endpoint = urljoin("/sse", (await sse.event()).data.decode())
             with anyio.fail_after(SECONDS):
                 check(await http.post(body, endpoint, **fields), caplog)
                 check(await http.post(initialize(revision, id="mine"), endpoint), caplog)
