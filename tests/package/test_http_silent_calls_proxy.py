@@ -103,12 +103,13 @@ async def test_a_client_resumes_a_silent_call_whose_connection_breaks(
     async with (
         IdleProxy(server.port, PATIENCE) as proxy,
         client_of(server, revision, url=proxy.url) as client,
+        client_of(server, revision) as other,
         anyio.create_task_group() as tasks,
     ):
         tasks.start_soon(outcome.run, partial(client.call_tool, "look", {"key": key}))
         await proxy.until(commented=1)
         proxy.cut()
-        await called(client, "release", key=key)
+        await called(other, "release", key=key)
         assert await outcome.text() == key
     assert server.said(f"working {key}") == 1
 
