@@ -39,6 +39,10 @@ TESTS_MAY = (
     "--allow-untyped-decorators",  # of the official SDK
     "--allow-untyped-calls",
 )
+SOME_FAILED, NONE_LEFT = 1, 5
+"""Exit codes of pytest: tests failed; no test was selected."""
+ONCE_MORE = ("--last-failed", "--last-failed-no-failures=none")
+"""Runs what has failed, alone: some tests have time limits, which a busy machine may miss."""
 OLDEST_PYTHON = (3, 11)
 OTHERS_RUN = ("tests/generator", "tests/package")
 CROWDS = ("tests/package/test_http_faults_many.py", "tests/package/test_http_faults_sessions.py")
@@ -113,9 +117,14 @@ def needs(session: nox.Session, group: str) -> None:
 def tests(session: nox.Session) -> None:
     """Unit, package, house and requirement tests, with branch coverage."""
     needs(session, "test")
-    arguments = session.posargs or ["--cov", "--cov-report=term", "--numprocesses=auto"]
     session.run("python", "-m", "tests.requirements.coverage")
-    session.run("pytest", *arguments)
+    if session.posargs:
+        session.run("pytest", *session.posargs)
+        return
+    measured = ("--cov", "--cov-report=", "--cov-fail-under=0")
+    session.run("pytest", *measured, "--numprocesses=auto", success_codes=(0, SOME_FAILED))
+    session.run("pytest", *measured, "--cov-append", *ONCE_MORE, success_codes=(0, NONE_LEFT))
+    session.run("coverage", "report")
 
 
 @nox.session(name="tests-others", venv_backend="none")
@@ -141,8 +150,10 @@ def tests_others(session: nox.Session) -> None:
         without = [f"--ignore={path}" for path in CROWDS]
         without += [f"--deselect={test}" for test in TIMED]
         without += ["-k", "not trio"]
-        run = ("-m", "pytest", "--quiet", "--numprocesses=auto", *without)
-        session.run(python, *run, *(session.posargs or OTHERS_RUN), external=True)
+        run = ("-m", "pytest", "--quiet", *without, *(session.posargs or OTHERS_RUN))
+        codes = (0, SOME_FAILED)
+        session.run(python, *run, "--numprocesses=auto", external=True, success_codes=codes)
+        session.run(python, *run, *ONCE_MORE, external=True, success_codes=(0, NONE_LEFT))
 
 
 def other_interpreters() -> dict[str, str]:
