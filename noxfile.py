@@ -122,7 +122,8 @@ def tests(session: nox.Session) -> None:
         session.run("pytest", *session.posargs)
         return
     measured = ("--cov", "--cov-report=", "--cov-fail-under=0")
-    session.run("pytest", *measured, "--numprocesses=auto", success_codes=(0, SOME_FAILED))
+    first = ("--cache-clear", "--numprocesses=auto")
+    session.run("pytest", *measured, *first, success_codes=(0, SOME_FAILED))
     session.run("pytest", *measured, "--cov-append", *ONCE_MORE, success_codes=(0, NONE_LEFT))
     session.run("coverage", "report")
 
@@ -152,7 +153,8 @@ def tests_others(session: nox.Session) -> None:
         without += ["-k", "not trio"]
         run = ("-m", "pytest", "--quiet", *without, *(session.posargs or OTHERS_RUN))
         codes = (0, SOME_FAILED)
-        session.run(python, *run, "--numprocesses=auto", external=True, success_codes=codes)
+        first = ("--cache-clear", "--numprocesses=auto")
+        session.run(python, *run, *first, external=True, success_codes=codes)
         session.run(python, *run, *ONCE_MORE, external=True, success_codes=(0, NONE_LEFT))
 
 
