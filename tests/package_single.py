@@ -104,7 +104,7 @@ def go_over_http(folder: Path, revision: str) -> None:
     expect("remote.py", f"{revision} 400000", printed)
     with serving("booking:server", folder) as url:
         command = [sys.executable, "guest.py", url]
-        if "elicit(" in (folder / "pkg" / "client.py").read_text("utf-8"):
+        if "elicit(" in (folder / "pkg" / "client/async_client.py").read_text("utf-8"):
             expect("guest.py", BOOKED, run(command, folder))
         else:
             expect("guest.py", NO_FORMS, complaint(command, folder))

@@ -45,30 +45,15 @@ if TYPE_CHECKING:
         UNSET,
         UnsetType,
     )
-    from .addresses import (
-        safe_url,
-    )
-    from .asgi.events import (
-        EventStore,
-        MemoryEventStore,
-        StoredEvent,
-    )
-    from .asgi.settings import (
-        HttpSettings,
-        Limits,
-    )
     from .channel import (
         Channel,
     )
-    from .client import (
+    from .client.async_client import (
         Client,
         ClientHandlers,
         connect,
     )
-    from .client_side.caching import (
-        Caching,
-    )
-    from .client_side.changes import (
+    from .client.change_events import (
         Change,
         ListeningAgain,
         NotificationFilter,
@@ -77,16 +62,19 @@ if TYPE_CHECKING:
         ResourceUpdated,
         ToolsChanged,
     )
-    from .client_side.connecting import (
+    from .client.connect import (
         Timeouts,
     )
-    from .client_side.icons import (
+    from .client.icons import (
         safe_icons,
     )
-    from .client_side.model_choice import (
+    from .client.model_preferences import (
         choose_model,
     )
-    from .client_sync import (
+    from .client.response_cache import (
+        Caching,
+    )
+    from .client.sync_client import (
         SyncClient,
         SyncClientHandlers,
         connect_sync,
@@ -114,51 +102,63 @@ if TYPE_CHECKING:
         ToolError,
         TransportError,
     )
-    from .exchange import (
-        Exchange,
-    )
-    from .hints import (
+    from .protocol.tool_annotations import (
         Hints,
         hints_of,
+    )
+    from .protocol.uris import (
+        safe_url,
     )
     from .revisions import (
         REVISIONS,
     )
-    from .sessions import (
+    from .runtime.request_context import (
+        Exchange,
+    )
+    from .server.asgi.event_store import (
+        EventStore,
+        MemoryEventStore,
+        StoredEvent,
+    )
+    from .server.asgi.settings import (
+        HttpSettings,
+        Limits,
+    )
+    from .server.server_session import (
         ServerSession,
     )
-    from .toolkit.asking.elicitation import (
+    from .server.toolkit.cache_hints import (
+        CacheHint,
+    )
+    from .server.toolkit.client_features.elicitation import (
         Accepted,
         Cancelled,
         Declined,
     )
-    from .toolkit.asking.form_fields import (
+    from .server.toolkit.client_features.form_fields import (
         titles,
     )
-    from .toolkit.asking.inputs import (
+    from .server.toolkit.client_features.input_required import (
         InputRequired,
     )
-    from .toolkit.asking.out_of_band import (
-        URLElicitation,
-        URLElicitationRequiredError,
-    )
-    from .toolkit.asking.roots import (
+    from .server.toolkit.client_features.roots import (
         Root,
     )
-    from .toolkit.asking.sampling import (
+    from .server.toolkit.client_features.sampling import (
         ModelPreferences,
         Sampled,
         SamplingMessage,
         ToolUse,
         ToolUseResult,
     )
-    from .toolkit.caching import (
-        CacheHint,
+    from .server.toolkit.client_features.url_elicitation import (
+        URLElicitation,
+        URLElicitationRequiredError,
     )
-    from .toolkit.completion import (
+    from .server.toolkit.completion import (
         Completion,
     )
-    from .toolkit.content import (
+    from .server.toolkit.content import (
         Annotations,
         Audio,
         Contents,
@@ -171,30 +171,23 @@ if TYPE_CHECKING:
         ToolAnnotations,
         ToolResult,
     )
-    from .toolkit.context import (
+    from .server.toolkit.context import (
         Context,
     )
-    from .toolkit.server import (
+    from .server.toolkit.server import (
         Server,
     )
-    from .toolkit.uris import (
+    from .server.toolkit.uri_templates import (
         AnyPath,
     )
 
 __all__ = [
     "UNSET",
     "UnsetType",
-    "safe_url",
-    "EventStore",
-    "MemoryEventStore",
-    "StoredEvent",
-    "HttpSettings",
-    "Limits",
     "Channel",
     "Client",
     "ClientHandlers",
     "connect",
-    "Caching",
     "Change",
     "ListeningAgain",
     "NotificationFilter",
@@ -205,6 +198,7 @@ __all__ = [
     "Timeouts",
     "safe_icons",
     "choose_model",
+    "Caching",
     "SyncClient",
     "SyncClientHandlers",
     "connect_sync",
@@ -229,25 +223,31 @@ __all__ = [
     "SessionLostError",
     "ToolError",
     "TransportError",
-    "Exchange",
     "Hints",
     "hints_of",
+    "safe_url",
     "REVISIONS",
+    "Exchange",
+    "EventStore",
+    "MemoryEventStore",
+    "StoredEvent",
+    "HttpSettings",
+    "Limits",
     "ServerSession",
+    "CacheHint",
     "Accepted",
     "Cancelled",
     "Declined",
     "titles",
     "InputRequired",
-    "URLElicitation",
-    "URLElicitationRequiredError",
     "Root",
     "ModelPreferences",
     "Sampled",
     "SamplingMessage",
     "ToolUse",
     "ToolUseResult",
-    "CacheHint",
+    "URLElicitation",
+    "URLElicitationRequiredError",
     "Completion",
     "Annotations",
     "Audio",
@@ -268,30 +268,24 @@ __all__ = [
 _HOMES = {
     "UNSET": "._wire",
     "UnsetType": "._wire",
-    "safe_url": ".addresses",
-    "EventStore": ".asgi.events",
-    "MemoryEventStore": ".asgi.events",
-    "StoredEvent": ".asgi.events",
-    "HttpSettings": ".asgi.settings",
-    "Limits": ".asgi.settings",
     "Channel": ".channel",
-    "Client": ".client",
-    "ClientHandlers": ".client",
-    "connect": ".client",
-    "Caching": ".client_side.caching",
-    "Change": ".client_side.changes",
-    "ListeningAgain": ".client_side.changes",
-    "NotificationFilter": ".client_side.changes",
-    "PromptsChanged": ".client_side.changes",
-    "ResourcesChanged": ".client_side.changes",
-    "ResourceUpdated": ".client_side.changes",
-    "ToolsChanged": ".client_side.changes",
-    "Timeouts": ".client_side.connecting",
-    "safe_icons": ".client_side.icons",
-    "choose_model": ".client_side.model_choice",
-    "SyncClient": ".client_sync",
-    "SyncClientHandlers": ".client_sync",
-    "connect_sync": ".client_sync",
+    "Client": ".client.async_client",
+    "ClientHandlers": ".client.async_client",
+    "connect": ".client.async_client",
+    "Change": ".client.change_events",
+    "ListeningAgain": ".client.change_events",
+    "NotificationFilter": ".client.change_events",
+    "PromptsChanged": ".client.change_events",
+    "ResourcesChanged": ".client.change_events",
+    "ResourceUpdated": ".client.change_events",
+    "ToolsChanged": ".client.change_events",
+    "Timeouts": ".client.connect",
+    "safe_icons": ".client.icons",
+    "choose_model": ".client.model_preferences",
+    "Caching": ".client.response_cache",
+    "SyncClient": ".client.sync_client",
+    "SyncClientHandlers": ".client.sync_client",
+    "connect_sync": ".client.sync_client",
     "AnswerLostError": ".errors",
     "ConnectFailedError": ".errors",
     "ConnectionClosedError": ".errors",
@@ -313,40 +307,46 @@ _HOMES = {
     "SessionLostError": ".errors",
     "ToolError": ".errors",
     "TransportError": ".errors",
-    "Exchange": ".exchange",
-    "Hints": ".hints",
-    "hints_of": ".hints",
+    "Hints": ".protocol.tool_annotations",
+    "hints_of": ".protocol.tool_annotations",
+    "safe_url": ".protocol.uris",
     "REVISIONS": ".revisions",
-    "ServerSession": ".sessions",
-    "Accepted": ".toolkit.asking.elicitation",
-    "Cancelled": ".toolkit.asking.elicitation",
-    "Declined": ".toolkit.asking.elicitation",
-    "titles": ".toolkit.asking.form_fields",
-    "InputRequired": ".toolkit.asking.inputs",
-    "URLElicitation": ".toolkit.asking.out_of_band",
-    "URLElicitationRequiredError": ".toolkit.asking.out_of_band",
-    "Root": ".toolkit.asking.roots",
-    "ModelPreferences": ".toolkit.asking.sampling",
-    "Sampled": ".toolkit.asking.sampling",
-    "SamplingMessage": ".toolkit.asking.sampling",
-    "ToolUse": ".toolkit.asking.sampling",
-    "ToolUseResult": ".toolkit.asking.sampling",
-    "CacheHint": ".toolkit.caching",
-    "Completion": ".toolkit.completion",
-    "Annotations": ".toolkit.content",
-    "Audio": ".toolkit.content",
-    "Contents": ".toolkit.content",
-    "EmbeddedResource": ".toolkit.content",
-    "Icon": ".toolkit.content",
-    "Image": ".toolkit.content",
-    "Message": ".toolkit.content",
-    "ResourceLink": ".toolkit.content",
-    "Text": ".toolkit.content",
-    "ToolAnnotations": ".toolkit.content",
-    "ToolResult": ".toolkit.content",
-    "Context": ".toolkit.context",
-    "Server": ".toolkit.server",
-    "AnyPath": ".toolkit.uris",
+    "Exchange": ".runtime.request_context",
+    "EventStore": ".server.asgi.event_store",
+    "MemoryEventStore": ".server.asgi.event_store",
+    "StoredEvent": ".server.asgi.event_store",
+    "HttpSettings": ".server.asgi.settings",
+    "Limits": ".server.asgi.settings",
+    "ServerSession": ".server.server_session",
+    "CacheHint": ".server.toolkit.cache_hints",
+    "Accepted": ".server.toolkit.client_features.elicitation",
+    "Cancelled": ".server.toolkit.client_features.elicitation",
+    "Declined": ".server.toolkit.client_features.elicitation",
+    "titles": ".server.toolkit.client_features.form_fields",
+    "InputRequired": ".server.toolkit.client_features.input_required",
+    "Root": ".server.toolkit.client_features.roots",
+    "ModelPreferences": ".server.toolkit.client_features.sampling",
+    "Sampled": ".server.toolkit.client_features.sampling",
+    "SamplingMessage": ".server.toolkit.client_features.sampling",
+    "ToolUse": ".server.toolkit.client_features.sampling",
+    "ToolUseResult": ".server.toolkit.client_features.sampling",
+    "URLElicitation": ".server.toolkit.client_features.url_elicitation",
+    "URLElicitationRequiredError": ".server.toolkit.client_features.url_elicitation",
+    "Completion": ".server.toolkit.completion",
+    "Annotations": ".server.toolkit.content",
+    "Audio": ".server.toolkit.content",
+    "Contents": ".server.toolkit.content",
+    "EmbeddedResource": ".server.toolkit.content",
+    "Icon": ".server.toolkit.content",
+    "Image": ".server.toolkit.content",
+    "Message": ".server.toolkit.content",
+    "ResourceLink": ".server.toolkit.content",
+    "Text": ".server.toolkit.content",
+    "ToolAnnotations": ".server.toolkit.content",
+    "ToolResult": ".server.toolkit.content",
+    "Context": ".server.toolkit.context",
+    "Server": ".server.toolkit.server",
+    "AnyPath": ".server.toolkit.uri_templates",
 }
 
 

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from .errors import ListenFailedError, MissingExtraError
-from .toolkit.server import RunWhileImportedError, Server, importing
+from .server.toolkit.server import RunWhileImportedError, Server, importing
 
 if TYPE_CHECKING:
-    from .asgi.settings import HttpOptions
+    from .server.asgi.settings import HttpOptions
 
 _PACKAGE = __package__ or ""
 _DEFAULT_NAME = "server"
@@ -82,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _serve_http(server: Server, chosen: argparse.Namespace) -> None:
-    from .asgi.running import address  # standard streams need none of it
+    from .server.asgi.uvicorn_runner import address  # standard streams need none of it
 
     path: str = chosen.path or "/mcp"
     options: HttpOptions = {"sse_path": _SSE_PATH} if chosen.sse else {}

@@ -29,9 +29,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from .channel import Channel, RequestId
-from .client import Client, ClientHandlers, connect
-from .client_side.base import ClientBase, Handlers
-from .client_side.connecting import Servable
+from .client.async_client import Client, ClientHandlers, connect
+from .client.base import ClientBase, Handlers
+from .client.connect import Servable
 
 if TYPE_CHECKING:
     from .r2024_11_05 import client as r2024_11_05

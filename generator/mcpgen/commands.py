@@ -165,9 +165,9 @@ def _advice(files: Mapping[str, str], package: str, directory: Path) -> Iterator
         yield f"for HTTP also: pip install {' '.join(for_http)}"
     if "__main__.py" in files:
         command = f"python -m {package} --help"
-    elif "client.py" in files:
+    elif "client/async_client.py" in files:
         command = f'python -c "from {package} import connect; help(connect)"'
-    elif "core/connection.py" in files:
+    elif "protocol/connection.py" in files:
         command = f'python -c "from {package} import Connection; help(Connection)"'
     else:
         folder = next(path for path in files if path.endswith("/methods.py")).partition("/")[0]

@@ -35,14 +35,10 @@ _UNSET = (_export("._wire", "types", "UNSET", "UnsetType"),)
 
 EXPORTS = (
     _export("._wire", "codec", "EncodingError", "ValidationError", "convert", "decoder", "encode"),
-    _export(".addresses", "client server", "safe_url"),
-    _export(".asgi.events", "server+http", "EventStore", "MemoryEventStore", "StoredEvent"),
-    _export(".asgi.settings", "server+http", "HttpSettings", "Limits"),
     _export(".channel", "protocol", "Channel"),
-    _export(".client", "client", "Client", "ClientHandlers", "connect"),
-    _export(".client_side.caching", "client", "Caching"),
+    _export(".client.async_client", "client", "Client", "ClientHandlers", "connect"),
     _export(
-        ".client_side.changes",
+        ".client.change_events",
         "client",
         "Change",
         "ListeningAgain",
@@ -52,11 +48,11 @@ EXPORTS = (
         "ResourceUpdated",
         "ToolsChanged",
     ),
-    _export(".client_side.connecting", "client", "Timeouts"),
-    _export(".client_side.icons", "client", "safe_icons"),
-    _export(".client_side.model_choice", "client", "choose_model"),
-    _export(".client_sync", "client", "SyncClient", "SyncClientHandlers", "connect_sync"),
-    _export(".core.connection", "connection", "Connection"),
+    _export(".client.connect", "client", "Timeouts"),
+    _export(".client.icons", "client", "safe_icons"),
+    _export(".client.model_preferences", "client", "choose_model"),
+    _export(".client.response_cache", "client", "Caching"),
+    _export(".client.sync_client", "client", "SyncClient", "SyncClientHandlers", "connect_sync"),
     _export(
         ".errors",
         "protocol",
@@ -82,19 +78,25 @@ EXPORTS = (
         "ToolError",
         "TransportError",
     ),
-    _export(".exchange", "client server", "Exchange"),
-    _export(".hints", "client server", "Hints", "hints_of"),
+    _export(".protocol.connection", "connection", "Connection"),
+    _export(".protocol.tool_annotations", "client server", "Hints", "hints_of"),
+    _export(".protocol.uris", "client server", "safe_url"),
     _export(".revisions", "protocol", "REVISIONS"),
-    _export(".sessions", "server", "ServerSession"),
-    _export(".toolkit.asking.elicitation", "server", "Accepted", "Cancelled", "Declined"),
-    _export(".toolkit.asking.form_fields", "server", "titles"),
-    _export(".toolkit.asking.inputs", "server", "InputRequired"),
+    _export(".runtime.request_context", "client server", "Exchange"),
     _export(
-        ".toolkit.asking.out_of_band", "server", "URLElicitation", "URLElicitationRequiredError"
+        ".server.asgi.event_store", "server+http", "EventStore", "MemoryEventStore", "StoredEvent"
     ),
-    _export(".toolkit.asking.roots", "server", "Root"),
+    _export(".server.asgi.settings", "server+http", "HttpSettings", "Limits"),
+    _export(".server.server_session", "server", "ServerSession"),
+    _export(".server.toolkit.cache_hints", "server", "CacheHint"),
     _export(
-        ".toolkit.asking.sampling",
+        ".server.toolkit.client_features.elicitation", "server", "Accepted", "Cancelled", "Declined"
+    ),
+    _export(".server.toolkit.client_features.form_fields", "server", "titles"),
+    _export(".server.toolkit.client_features.input_required", "server", "InputRequired"),
+    _export(".server.toolkit.client_features.roots", "server", "Root"),
+    _export(
+        ".server.toolkit.client_features.sampling",
         "server",
         "ModelPreferences",
         "Sampled",
@@ -102,10 +104,15 @@ EXPORTS = (
         "ToolUse",
         "ToolUseResult",
     ),
-    _export(".toolkit.caching", "server", "CacheHint"),
-    _export(".toolkit.completion", "server", "Completion"),
     _export(
-        ".toolkit.content",
+        ".server.toolkit.client_features.url_elicitation",
+        "server",
+        "URLElicitation",
+        "URLElicitationRequiredError",
+    ),
+    _export(".server.toolkit.completion", "server", "Completion"),
+    _export(
+        ".server.toolkit.content",
         "server",
         "Annotations",
         "Audio",
@@ -119,16 +126,16 @@ EXPORTS = (
         "ToolAnnotations",
         "ToolResult",
     ),
-    _export(".toolkit.context", "server", "Context"),
-    _export(".toolkit.server", "server", "Server"),
-    _export(".toolkit.uris", "server", "AnyPath"),
+    _export(".server.toolkit.context", "server", "Context"),
+    _export(".server.toolkit.server", "server", "Server"),
+    _export(".server.toolkit.uri_templates", "server", "AnyPath"),
 )
 
 _ENTRIES = (
     ("types", "py.typed"),
     ("several", "models.py"),
     ("protocol", "revisions.py"),
-    ("protocol", "core/connection.py"),
+    ("protocol", "protocol/connection.py"),
     ("server", "__main__.py"),
     ("testing", "testing.py"),
 )

@@ -10,7 +10,7 @@ import sys
 import anyio
 import pytest
 
-from mcp_protocol.client import connect
+from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import RequestTimeoutError
 from mcp_protocol.facts import Lifecycle
 from mcp_protocol.revisions import REVISIONS

@@ -10,7 +10,7 @@ import orjson
 from mcp_types.methods import parse_client_request, parse_server_result
 
 from mcp_protocol import REVISIONS, _wire
-from mcp_protocol.core import jsonrpc
+from mcp_protocol.protocol import jsonrpc
 
 from .measure import FLOOR, OURS, SDK, AtMost, Line, best
 

@@ -397,7 +397,7 @@ def test_an_update_moves_on_to_another_revision_and_keeps_the_rest(
     assert list(record["revisions"]) == [NEWEST]
     assert record["options"]["parts"] == ["types"]
     assert not (tmp_path / "pkg" / f"r{OLDEST.replace('-', '_')}").exists()
-    assert not (tmp_path / "pkg" / "client.py").exists()
+    assert not (tmp_path / "pkg" / "client/async_client.py").exists()
 
 
 def test_there_is_nothing_to_update_where_there_is_no_package(root: Path, tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_every_module_is_imported_by_another_or_begun_with(
 
 
 STEMS = ("methods", "client", "server")
-ROOTS = {"revisions.py", "models.py", "core/connection.py"}
+ROOTS = {"revisions.py", "models.py", "protocol/connection.py"}
 
 
 def targets(path: str, files: Mapping[str, str]) -> Iterator[str]:
@@ -134,9 +134,11 @@ def test_the_protocol_has_thirty_modules_and_opens_nothing() -> None:
 
 def test_a_server_over_stdio_has_no_module_for_http() -> None:
     files = made("server", "stdio", (MIDDLE,))
-    assert not [path for path in files if "http" in path or path.startswith(("asgi", "framing/s"))]
-    assert "framing/fields.py" not in files
-    assert "client.py" not in files
+    assert not [
+        path for path in files if "http" in path or path.startswith(("server/asgi", "framing/s"))
+    ]
+    assert "framing/http_headers.py" not in files
+    assert "client/async_client.py" not in files
 
 
 def foreign_imports(text: str) -> Iterator[str]:
@@ -170,11 +172,15 @@ def test_a_choice_names_no_dependency_of_another_even_for_type_checkers(
 
 def test_what_no_chosen_revision_needs_is_not_written() -> None:
     newest, oldest = made("all", "all", (NEWEST,)), made("server", "http+sse", (OLDEST,))
-    sessions = {"asgi/handshake.py", "asgi/sessions.py", "transports/http/sessions.py"}
+    sessions = {
+        "server/asgi/session_endpoint.py",
+        "server/asgi/http_session.py",
+        "transports/http/session_recovery.py",
+    }
     assert not sessions & newest.keys()
-    assert not {"asgi/http_sse.py", "transports/http/sse.py"} & newest.keys()
-    assert "asgi/http_sse.py" in oldest
-    assert "asgi/handshake.py" not in oldest
+    assert not {"server/asgi/sse_endpoint.py", "transports/http/http_sse.py"} & newest.keys()
+    assert "server/asgi/sse_endpoint.py" in oldest
+    assert "server/asgi/session_endpoint.py" not in oldest
 
 
 def test_every_part_together_is_the_whole() -> None:

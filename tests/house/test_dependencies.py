@@ -99,7 +99,7 @@ def test_a_module_of_the_package_imports_only_what_is_allowed() -> None:
 def test_the_extra_for_http_brings_what_http_imports() -> None:
     project = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]
     extra = {each.partition(">=")[0] for each in project["optional-dependencies"]["http"]}
-    files = python_files(PACKAGE / "asgi", PACKAGE / "transports" / "http")
+    files = python_files(PACKAGE / "server" / "asgi", PACKAGE / "transports" / "http")
     imported = {name for path in files for _, names in foreign_imports(path) for name in names}
     assert imported - CORE == extra
 

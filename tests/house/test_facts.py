@@ -18,21 +18,21 @@ ROW = "MethodFacts"
 """The class of what is stated about one method."""
 
 MAY_NAME_METHODS: Mapping[str, str] = {
-    "client_side/answering.py": "what handlers of a client are called with, and their checks",
-    "client_side/reissuing.py": "a tool says itself whether its calls may be retried",
-    "client_side/requests.py": "the list of tools gives output schemas and parameter headers",
-    "client_side/standing.py": "restores log level and subscriptions in a new session",
-    "core/lifecycle.py": "version negotiation and initialization, whose messages move the states",
-    "core/needs.py": "capabilities that depend on what the params of a request hold",
-    "core/notifying.py": "cancellation, progress and log messages, which a connection makes itself",
-    "core/receiving.py": "requests and notifications that a connection serves itself",
-    "core/subscriptions.py": "subscriptions to resources, and the start of a stream of them",
+    "client/handler_validation.py": "what handlers of a client are called with, and their checks",
+    "client/retries.py": "a tool says itself whether its calls may be retried",
+    "client/pipeline.py": "the list of tools gives output schemas and parameter headers",
+    "client/session_restore.py": "restores log level and subscriptions in a new session",
+    "protocol/lifecycle.py": "initialization, whose messages move the states",
+    "protocol/required_capabilities.py": "capabilities that depend on params",
+    "protocol/notifications.py": "cancellation, progress, log messages",
+    "protocol/receiver.py": "requests and notifications that a connection serves itself",
+    "protocol/subscriptions.py": "subscriptions to resources, and the start of a stream of them",
     "errors.py": "tells callers whether an error is about a resource that is not there",
-    "toolkit/application.py": "registers the handlers of tools, resources, prompts and completion",
-    "toolkit/asking/elicitation.py": "asks for elicitation",
-    "toolkit/asking/out_of_band.py": "announces that an elicitation by URL is complete",
-    "toolkit/asking/roots.py": "asks for roots",
-    "toolkit/asking/sampling.py": "asks for sampling",
+    "server/toolkit/dispatcher.py": "handlers of tools, resources, prompts, completion",
+    "server/toolkit/client_features/elicitation.py": "asks for elicitation",
+    "server/toolkit/client_features/url_elicitation.py": "announces the end of a URL elicitation",
+    "server/toolkit/client_features/roots.py": "asks for roots",
+    "server/toolkit/client_features/sampling.py": "asks for sampling",
 }
 """Modules that implement a feature by the name of its methods, each with the feature."""
 

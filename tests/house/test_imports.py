@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -44,69 +43,30 @@ GENERATOR_LAYERS: Layers = (
 )
 
 PACKAGE_LAYERS: Layers = (
-    ("foreign_text", "masking", "revision_facts"),
+    ("foreign_text", "revision_facts"),
     ("command_masking",),
-    ("errors", "channel", "facts", "_struct", "_wire", "method", "mending", "wakeup", "handover"),
-    ("patterns", "schema_keywords", "json_schema", "hints"),
-    ("addresses", "forms", "conversations", "client_side.icons", "client_side.model_choice"),
+    ("errors", "channel", "facts", "_struct", "_wire", "method"),
+    ("json_schema",),
     ("revision", "revision.models", "revision.methods", "revisions", "merged_models", "models"),
-    ("core", "client_side", "core.jsonrpc"),
-    ("core.events", "framing", "trace", "core.requests"),
-    ("core.lifecycle", "core.meta", "core.terms", "core.opening", "core.subscriptions"),
-    (
-        "core.needs",
-        "extensions",
-        "marks",
-        "client_side.caching",
-        "client_side.changes",
-        "client_side.header_marks",
-        "client_side.reissuing",
-        "client_side.standing",
-    ),
-    ("core.state", "core.notifying", "core.sending", "core.receiving"),
-    ("core.connection",),
-    ("waiting", "agreement", "transports"),
-    ("exchange", "peer"),
-    ("_faces", "client_side.structured", "client_side.answering"),
-    ("client_side.requests", "client_side.listening"),
-    ("client_side.base", "client_side.blocking", "client_side.connecting", "server"),
-    ("client_side.processes", "client_side.urls", "client_side.targets", "stdio_server"),
-    ("asgi",),
-    ("revision.client", "client", "client_sync", "revision.server", "sessions"),
-    ("toolkit",),
+    ("protocol", "framing"),
+    ("runtime.one_shot_event", "runtime.eager"),
+    ("transports",),
+    ("runtime",),
+    ("client", "revision.client", "server", "revision.server"),
     ("testing",),
     ("__init__",),
     ("__main__",),
 )
 
-CLIENT_SIDE = {
-    "client_side.answering",
-    "client_side.structured",
-    "client_side.caching",
-    "client_side.changes",
-    "client_side.reissuing",
-    "client_side.standing",
-    "client_side.requests",
-    "client_side.listening",
-    "client_side.base",
-    "client_side.blocking",
-    "client_side.connecting",
-    "client_side.header_marks",
-    "client_side.processes",
-    "client_side.targets",
-    "client_side.urls",
-    "client",
-    "client_sync",
-    "revision.client",
-}
-SERVER_SIDE = {"server", "stdio_server", "asgi", "sessions", "revision.server", "toolkit"}
-JOINS_ANY_CHANNEL = {"peer", "waiting", "agreement"}
-
 APART = {
-    *product(CLIENT_SIDE, SERVER_SIDE),
-    *product(SERVER_SIDE, CLIENT_SIDE),
-    *product(JOINS_ANY_CHANNEL, {"transports"}),
-    *product({"transports"}, JOINS_ANY_CHANNEL),
+    ("client", "server"),
+    ("server", "client"),
+    ("client", "revision.server"),
+    ("server", "revision.client"),
+    ("runtime", "transports"),
+    ("protocol", "framing"),
+    ("revision.client", "revision.server"),
+    ("revision.server", "revision.client"),
 }
 """Pairs that may not import each other, wherever they stand."""
 
@@ -118,9 +78,6 @@ CODE = (
 
 DRAWN = re.compile(r"^```\n(\w+ .+ -> .+)\n```", re.MULTILINE)
 """The order as the README draws it, for the tool and for the package."""
-
-FACES = re.compile(r"client|client_sync|sessions|models|r\d{4}_\d\d_\d\d")
-"""What the README calls `faces`: modules that are written for the chosen revisions."""
 
 
 def module_of(path: Path, tree: Path) -> tuple[str, ...]:
@@ -157,13 +114,14 @@ def targets(
         yield (*base, name.name) if is_module else base
 
 
-def layer_name(module: tuple[str, ...]) -> str:
-    """What a module is called in the table: a folder of a revision is one thing of its kind."""
+def layer_name(module: tuple[str, ...], place: Collection[str]) -> str:
+    """The name of a module in the table: its own, or that of the room it lies in."""
     if not module:
         return "__init__"
     if re.fullmatch(r"r\d{4}_\d\d_\d\d", module[0]):
-        return f"revision.{module[1]}" if len(module) > 1 else "revision"
-    return ".".join(module[:2]) if module[0] in ("core", "client_side") else module[0]
+        module = ("revision", *module[1:])
+    own = ".".join(module[:2])
+    return own if own in place else module[0]
 
 
 def place_of(layers: Layers) -> dict[str, int]:
@@ -173,8 +131,9 @@ def place_of(layers: Layers) -> dict[str, int]:
 
 @pytest.mark.parametrize(("tree", "layers"), CODE)
 def test_every_module_has_a_place_in_the_order(tree: Path, layers: Layers) -> None:
-    found = {layer_name(module_of(path, tree)) for path in python_files(tree)}
-    assert found - place_of(layers).keys() - {"__init__"} == set()
+    place = place_of(layers)
+    names = {layer_name(module_of(path, tree), place) for path in python_files(tree)}
+    assert names - place.keys() - {"__init__"} == set()
 
 
 @pytest.mark.parametrize(("tree", "layers"), CODE)
@@ -182,9 +141,9 @@ def test_nothing_imports_to_the_right_of_itself(tree: Path, layers: Layers) -> N
     place = place_of(layers)
     back = []
     for path in python_files(tree):
-        here = layer_name(module_of(path, tree))
+        here = layer_name(module_of(path, tree), place)
         for module in imports_of(path, tree):
-            there = layer_name(module)
+            there = layer_name(module, place)
             if place.get(there, 0) > place.get(here, 0) or (here, there) in APART:
                 back.append(f"{shown(path)} imports {'.'.join(module)}")
     assert back == []
@@ -203,22 +162,21 @@ def test_modules_import_each_other_in_no_circle(tree: Path, layers: Layers) -> N
         pytest.fail(f"a circle of imports: {error.args[1]}")
 
 
-def drawn_name(module: tuple[str, ...], tree: Path) -> str:
-    """What the README calls a module, if it draws it."""
-    top = module[0] if module else "__init__"
-    return "faces" if tree is PACKAGE and FACES.fullmatch(top) else top
+def drawn_name(module: tuple[str, ...]) -> str:
+    """The name that the README draws a module by: its room's."""
+    return module[0] if module else "__init__"
 
 
 @pytest.mark.parametrize(("number", "tree"), [(0, GENERATOR), (1, PACKAGE)])
 def test_the_readme_draws_the_order_that_holds(number: int, tree: Path) -> None:
     groups = DRAWN.findall(text_of(ROOT / "README.md"))[number].replace("|", "").split(" -> ")
     place = {name: at for at, group in enumerate(groups) for name in group.split()}
-    modules = {drawn_name(module_of(path, tree), tree) for path in python_files(tree)}
+    modules = {drawn_name(module_of(path, tree)) for path in python_files(tree)}
     assert place.keys() <= modules
     back: list[str] = []
     for path in python_files(tree):
-        here = place.get(drawn_name(module_of(path, tree), tree), len(place))
+        here = place.get(drawn_name(module_of(path, tree)), len(place))
         later = {name for name, at in place.items() if at > here}
-        imported = {drawn_name(module, tree) for module in imports_of(path, tree)}
+        imported = {drawn_name(module) for module in imports_of(path, tree)}
         back += [f"{shown(path)} imports {name}" for name in sorted(imported & later)]
     assert back == []

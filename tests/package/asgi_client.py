@@ -20,7 +20,7 @@ from typing import Any, TypeAlias, Unpack
 import anyio
 import anyio.abc
 
-from mcp_protocol.asgi.settings import HttpOptions
+from mcp_protocol.server.asgi.settings import HttpOptions
 from package.asgi_stream import SECONDS, App, Reply, Stream
 from package.wire import HANDSHAKE, INITIALIZED, encoded, facts, initialize, request
 

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import connect
+from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import McpError
 from package.http_process import SECONDS, HttpProcess
 from package.wire import PER_REQUEST, SESSIONS

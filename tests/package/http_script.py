@@ -11,7 +11,7 @@ from typing import Any
 
 import anyio
 
-from mcp_protocol.client import connect
+from mcp_protocol.client.async_client import connect
 from mcp_protocol.facts import Lifecycle
 from mcp_protocol.revisions import REVISIONS
 from package.http_server import Asked, Handler, HttpServer, Reply

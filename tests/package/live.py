@@ -14,12 +14,12 @@ from typing import Any
 import anyio
 
 from mcp_protocol.channel import Channel, RequestId
-from mcp_protocol.client import connect
+from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import EndOfChannel
-from mcp_protocol.exchange import Exchange
 from mcp_protocol.facts import Revisions
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server import Service, serve
+from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.server.serving import Service, serve
 from mcp_protocol.transports.memory import memory_pair
 from package.samples import EVERY_SERVER_CAPABILITY
 from package.wire import HANDSHAKE, described, encoded

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from mcp_protocol.channel import RequestId
-from mcp_protocol.client import connect
+from mcp_protocol.client.async_client import connect
 from package.live import FakeServer
 
 

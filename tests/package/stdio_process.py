@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mcp_protocol.core.jsonrpc import Malformed, parse
+from mcp_protocol.protocol.jsonrpc import Malformed, parse
 from package.processes import PACKAGE_ROOT
 from package.wire import HANDSHAKE, INITIALIZED, encoded, initialize, request
 

@@ -11,8 +11,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import ClientHandlers, connect
-from mcp_protocol.client_side.caching import Caching
+from mcp_protocol.client.async_client import ClientHandlers, connect
+from mcp_protocol.client.response_cache import Caching
 from mcp_protocol.errors import RemoteError
 from mcp_protocol.revisions import REVISIONS
 from package.cached import Clock, hinted, names, tools

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.client_side.caching import Caching
+from mcp_protocol.client.response_cache import Caching
 from mcp_protocol.errors import ConnectionClosedError
 from package.cached import hinted, names, tools
 from package.rules import holding

@@ -11,13 +11,13 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import connect
-from mcp_protocol.core.connection import Connection
-from mcp_protocol.core.events import CancelReceived, Ignored, RequestFailed
+from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import InternalError, RequestCancelledError
 from mcp_protocol.facts import Role
+from mcp_protocol.protocol.connection import Connection
+from mcp_protocol.protocol.events import CancelReceived, Ignored, RequestFailed
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.server.toolkit.server import Server
 from package.ends import ASKED, answering, ask, asking, both, end_of
 from package.live import TEXT, FakeServer, live
 from package.pair import Pair

@@ -11,10 +11,10 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import connect
+from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import RemoteError
-from mcp_protocol.toolkit.context import Context
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.server.toolkit.context import Context
+from mcp_protocol.server.toolkit.server import Server
 from package.live import TEXT, FakeServer, live, text_of
 from package.wire import (
     ALL,

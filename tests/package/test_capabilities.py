@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.client_side.base import ClientApplication, Identity
-from mcp_protocol.core.connection import Connection
-from mcp_protocol.core.events import RequestFailed
-from mcp_protocol.core.lifecycle import Description, declared
+from mcp_protocol.client.base import ClientApplication, Identity
 from mcp_protocol.errors import LocalProtocolError, MissingCapabilityError
-from mcp_protocol.exchange import Exchange
 from mcp_protocol.facts import Method, Revision
+from mcp_protocol.protocol.connection import Connection
+from mcp_protocol.protocol.events import RequestFailed
+from mcp_protocol.protocol.lifecycle import Description, declared
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.server.toolkit.server import Server
 from package.ends import both, end_of
 from package.pair import Pair
 from package.rules import holding

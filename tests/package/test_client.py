@@ -8,10 +8,10 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import connect
+from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import InvalidParamsError, MethodNotFoundError, RemoteError, RevisionError
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.server.toolkit.server import Server
 from package.live import TEXT, App, FakeServer, live, names_back, text_of
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts
 

@@ -9,9 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import connect
+from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import ConnectionClosedError
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.server.toolkit.server import Server
 from package.live import FakeServer
 from package.wire import ALL
 

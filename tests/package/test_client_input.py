@@ -8,14 +8,14 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import ClientHandlers, connect
-from mcp_protocol.client_side.requests import INPUT_ROUNDS
+from mcp_protocol.client.async_client import ClientHandlers, connect
+from mcp_protocol.client.pipeline import INPUT_ROUNDS
 from mcp_protocol.errors import RemoteProtocolError
-from mcp_protocol.exchange import Exchange
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.toolkit.asking.inputs import InputRequired
-from mcp_protocol.toolkit.context import Context
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.server.toolkit.client_features.input_required import InputRequired
+from mcp_protocol.server.toolkit.context import Context
+from mcp_protocol.server.toolkit.server import Server
 from package.live import TEXT, App, FakeServer, live, text_of
 from package.samples import PARAMS
 from package.scripted import scripted

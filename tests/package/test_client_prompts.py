@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.client import connect
+from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import InvalidParamsError, MissingCapabilityError
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.server.toolkit.server import Server
 from package.live import FakeServer, live
 from package.samples import RESULTS
 from package.scripted import scripted

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.client_side.changes import ResourceUpdated
+from mcp_protocol.client.change_events import ResourceUpdated
 from mcp_protocol.errors import InvalidParamsError, MethodNotFoundError, RemoteError
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.server.toolkit.server import Server
 from package.live import live
 from package.rules import holding
 from package.samples import RESULTS

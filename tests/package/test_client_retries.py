@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.client import ClientHandlers
+from mcp_protocol.client.async_client import ClientHandlers
 from mcp_protocol.errors import RemoteProtocolError
 from package.rules import holding
 from package.samples import RESULTS

@@ -16,10 +16,10 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import Client, ClientHandlers, connect
-from mcp_protocol.client_side.blocking import Backend
-from mcp_protocol.client_side.changes import NotificationFilter, ToolsChanged
-from mcp_protocol.client_sync import SyncClient, SyncClientHandlers, connect_sync
+from mcp_protocol.client.async_client import Client, ClientHandlers, connect
+from mcp_protocol.client.change_events import NotificationFilter, ToolsChanged
+from mcp_protocol.client.sync import Backend
+from mcp_protocol.client.sync_client import SyncClient, SyncClientHandlers, connect_sync
 from mcp_protocol.errors import (
     ConnectionClosedError,
     MethodNotFoundError,
@@ -28,8 +28,8 @@ from mcp_protocol.errors import (
     RevisionError,
     ServerStartError,
 )
-from mcp_protocol.toolkit.context import Context
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.server.toolkit.context import Context
+from mcp_protocol.server.toolkit.server import Server
 from package.live import text_of
 from package.stdio_process import PATHS, SERVER
 from package.wire import ALL, HANDSHAKE, PER_REQUEST

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import anyio
 import pytest
 
-from mcp_protocol.client import connect
-from mcp_protocol.client_side.connecting import Timeouts
+from mcp_protocol.client.async_client import connect
+from mcp_protocol.client.connect import Timeouts
 from mcp_protocol.command_masking import COMMAND_TEXT, masked_command
 from mcp_protocol.errors import ConnectionClosedError, RequestTimeoutError, ServerStartError
 from mcp_protocol.transports.process import open_process

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mcp_protocol.errors import InvalidParamsError, RemoteProtocolError
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.server.toolkit.server import Server
 from package.live import live
 from package.rules import holding
 from package.scripted import scripted

@@ -10,9 +10,10 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import ClientHandlers, Context, Server, peer
-from mcp_protocol.client import connect
-from mcp_protocol.client_sync import connect_sync
+from mcp_protocol import ClientHandlers, Context, Server
+from mcp_protocol.client.async_client import connect
+from mcp_protocol.client.sync_client import connect_sync
+from mcp_protocol.runtime import peer
 from mcp_protocol.transports.memory import memory_pair
 from package.live import FakeServer, text_of
 from package.wire import ALL, HANDSHAKE, RawEnd, cancelled, encoded, request, speaking_to

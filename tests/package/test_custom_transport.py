@@ -15,8 +15,7 @@ import anyio.abc
 import pytest
 
 from mcp_protocol.channel import Channel, RequestId
-from mcp_protocol.client import ClientHandlers, connect
-from mcp_protocol.core.events import Ignored
+from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import (
     ConnectionClosedError,
     EndOfChannel,
@@ -24,10 +23,11 @@ from mcp_protocol.errors import (
     RemoteError,
     RequestTimeoutError,
 )
-from mcp_protocol.exchange import Exchange
-from mcp_protocol.toolkit.context import Context
-from mcp_protocol.toolkit.server import Server
-from mcp_protocol.transports.lines import stream_channel
+from mcp_protocol.protocol.events import Ignored
+from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.server.toolkit.context import Context
+from mcp_protocol.server.toolkit.server import Server
+from mcp_protocol.transports.line_channel import stream_channel
 from mcp_protocol.transports.memory import memory_pair
 from package.live import App, FakeServer, text_of
 from package.samples import PARAMS, RESULTS

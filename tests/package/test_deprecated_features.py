@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from mcp_protocol import ClientHandlers, Context, Server, connect
-from mcp_protocol.exchange import Exchange
-from mcp_protocol.toolkit.asking.inputs import InputRequired
+from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.server.toolkit.client_features.input_required import InputRequired
 from package.rules import holding
 from package.samples import PARAMS
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.core.connection import Connection
-from mcp_protocol.core.events import RequestFailed
-from mcp_protocol.core.lifecycle import Description
 from mcp_protocol.facts import Revision
+from mcp_protocol.protocol.connection import Connection
+from mcp_protocol.protocol.events import RequestFailed
+from mcp_protocol.protocol.lifecycle import Description
 from mcp_protocol.revisions import REVISIONS
 from package.rules import holding
 from package.samples import EVERY_SERVER_CAPABILITY, PARAMS

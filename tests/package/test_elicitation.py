@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from mcp_protocol import Accepted, Cancelled, Context, Declined, InputRequired, Server
 from mcp_protocol.errors import RemoteProtocolError
-from mcp_protocol.toolkit.asking.elicitation import Answer
+from mcp_protocol.server.toolkit.client_features.elicitation import Answer
 from package.respondent import accepted, refusal_code, responding, text_in
 from package.rules import holding
 from package.wire import HANDSHAKE, PER_REQUEST, speaking_to

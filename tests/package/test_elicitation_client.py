@@ -12,9 +12,9 @@ import anyio
 import pytest
 
 from mcp_protocol import safe_url
-from mcp_protocol.client import ClientHandlers, connect
+from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import LocalProtocolError, RemoteError, RemoteProtocolError
-from mcp_protocol.exchange import Exchange
+from mcp_protocol.runtime.request_context import Exchange
 from package.live import TEXT, FakeServer
 from package.questioner import KEY, Outcome, declared, questioned
 from package.rules import holding

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mcp_protocol import Context, Server, URLElicitation, URLElicitationRequiredError
-from mcp_protocol.toolkit.asking.out_of_band import LIMIT
+from mcp_protocol.server.toolkit.client_features.url_elicitation import LIMIT
 from package.respondent import refusal_code, responding, text_in
 from package.rules import holding
 from package.wire import ALL, PER_REQUEST, speaking_to

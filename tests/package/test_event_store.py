@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_protocol.asgi.events import MemoryEventStore
+from mcp_protocol.server.asgi.event_store import MemoryEventStore
 
 
 async def after(store: MemoryEventStore, event: str) -> list[bytes] | None:

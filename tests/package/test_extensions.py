@@ -11,11 +11,11 @@ from typing import Any, TypeAlias
 import msgspec
 import pytest
 
-from mcp_protocol.client import connect
+from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import MissingCapabilityError, RemoteError, RemoteProtocolError
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.toolkit.context import Context
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.server.toolkit.context import Context
+from mcp_protocol.server.toolkit.server import Server
 from package.live import FakeServer, live, text_of
 from package.rules import holding
 from package.scripted import scripted

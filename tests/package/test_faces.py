@@ -17,10 +17,10 @@ from mcp_protocol import (
     ServerSession,
     connect,
 )
-from mcp_protocol._faces import typed_params
-from mcp_protocol.exchange import Exchange
 from mcp_protocol.facts import Revision
 from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.runtime.stubs import typed_params
 
 ALL = tuple(REVISIONS)
 ASKING = tuple(name for name in ALL if "sampling/createMessage" in REVISIONS[name].server_requests)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_protocol.errors import LocalProtocolError
-from mcp_protocol.framing.fields import (
+from mcp_protocol.framing.http_headers import (
     SAFE_INTEGER,
     decode_value,
     encode_value,
@@ -18,7 +18,7 @@ from mcp_protocol.framing.fields import (
     says,
     value_text,
 )
-from mcp_protocol.marks import is_token
+from mcp_protocol.protocol.param_headers import is_token
 
 
 @pytest.mark.requirement(

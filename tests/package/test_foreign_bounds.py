@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import Server, forms
-from mcp_protocol.client_side.answering import ID_CHARACTERS, Elicitations
-from mcp_protocol.client_side.header_marks import KEPT_TOOLS, HeaderMarks
-from mcp_protocol.client_side.structured import OutputSchemas
-from mcp_protocol.conversations import complaint as conversation_complaint
+from mcp_protocol import Server
+from mcp_protocol.client.handler_validation import ID_CHARACTERS, Elicitations
+from mcp_protocol.client.output_schemas import OutputSchemas
+from mcp_protocol.client.tool_param_headers import KEPT_TOOLS, HeaderMarks
 from mcp_protocol.errors import RemoteProtocolError
+from mcp_protocol.protocol import elicitation_schema
+from mcp_protocol.protocol.sampling_messages import complaint as conversation_complaint
 from package.live import TEXT
 from package.wire import ALL, speaking_to
 
@@ -105,15 +106,15 @@ TEXT_FIELD = {"type": "string"}
     ids=str.split("list deep format enum choice text large small infinite number boolean"),
 )
 def test_what_is_wrong_with_a_form_is_said_in_short(field: Any, value: Any) -> None:
-    wrong = forms.complaint({"properties": {LONG: field}}, {LONG: value})
+    wrong = elicitation_schema.complaint({"properties": {LONG: field}}, {LONG: value})
     assert wrong is not None
     assert is_shown_safely(wrong)
-    missing = forms.complaint({"required": [LONG]}, {})
+    missing = elicitation_schema.complaint({"required": [LONG]}, {})
     assert is_shown_safely(str(missing))
 
 
 def test_a_number_of_a_form_may_be_large() -> None:
-    assert forms.field_complaint({"type": "number"}, 10**400) is None
+    assert elicitation_schema.field_complaint({"type": "number"}, 10**400) is None
 
 
 def test_a_conversation_names_few_of_its_ids() -> None:

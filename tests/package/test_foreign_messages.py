@@ -12,11 +12,7 @@ import pytest
 
 from mcp_protocol import ClientHandlers, Server
 from mcp_protocol.channel import RequestId
-from mcp_protocol.client import connect
-from mcp_protocol.core.connection import Connection
-from mcp_protocol.core.events import Ignored, OpenFailed, RequestFailed, RequestReceived
-from mcp_protocol.core.jsonrpc import ID_CHARACTERS
-from mcp_protocol.core.subscriptions import STREAMS
+from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import (
     ConnectFailedError,
     HttpStatusError,
@@ -30,6 +26,10 @@ from mcp_protocol.errors import (
     UnsupportedRevisionError,
 )
 from mcp_protocol.facts import Role
+from mcp_protocol.protocol.connection import Connection
+from mcp_protocol.protocol.events import Ignored, OpenFailed, RequestFailed, RequestReceived
+from mcp_protocol.protocol.jsonrpc import ID_CHARACTERS
+from mcp_protocol.protocol.subscriptions import STREAMS
 from mcp_protocol.revisions import REVISIONS
 from package.ends import End, end_of
 from package.live import App, FakeServer, live

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_protocol.errors import INVALID_REQUEST, LocalProtocolError
-from mcp_protocol.framing.lines import LineReader, TooLong, frame_line
+from mcp_protocol.framing.line_framing import LineReader, TooLong, frame_line
 
 MESSAGES = [b'{"a":1}', '{"text":"\u00e9\U0001f600"}'.encode(), b"[1,2]", b'"\\n"']
 WIRE = b"".join(frame_line(message) for message in MESSAGES)

@@ -13,9 +13,9 @@ import pytest
 
 from mcp_protocol.errors import InvalidParamsError
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.transports.http.channel import HttpChannel
+from mcp_protocol.transports.http.http_channel import HttpChannel
+from mcp_protocol.transports.http.http_client import HttpSettings
 from mcp_protocol.transports.http.outgoing import OutgoingReader, request_fields
-from mcp_protocol.transports.http.requests import HttpSettings
 from package.http_script import Script, error, result, scripted, tool
 from package.http_server import Asked, HttpServer, Reply
 from package.rules import holding

@@ -9,7 +9,7 @@ import pytest
 from trio.testing import MockClock
 
 from mcp_protocol import Context, Server
-from mcp_protocol.asgi.settings import Limits
+from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import Http, asgi
 from package.asgi_stream import SECONDS, Reply, Stream
 from package.wire import INITIALIZED, SESSIONS, facts, request

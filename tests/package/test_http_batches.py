@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from mcp_protocol import Context, Server
-from mcp_protocol.asgi.settings import Limits
+from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import JSON, SSE, Http, asgi
 from package.rules import holding
 from package.wire import INITIALIZED, SESSIONS, cancelled, facts, initialize, request

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import ClientHandlers
+from mcp_protocol.client.async_client import ClientHandlers
 from mcp_protocol.errors import HttpStatusError, McpError, RemoteError, RemoteProtocolError
 from package.http_script import Script, discovered, error, opened, result, says, scripted, streamed
 from package.http_server import Asked, Handler, Reply

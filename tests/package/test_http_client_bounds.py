@@ -16,7 +16,7 @@ import anyio
 import httpx2
 import pytest
 
-from mcp_protocol.client import connect
+from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import (
     AnswerLostError,
     FrameError,
@@ -25,7 +25,7 @@ from mcp_protocol.errors import (
     RemoteProtocolError,
 )
 from mcp_protocol.transports.http.http1 import HEAD_LIMIT, INFORMATIONAL_LIMIT
-from mcp_protocol.transports.http.requests import (
+from mcp_protocol.transports.http.http_client import (
     POSTED,
     REDIRECTS,
     REFUSAL_LIMIT,

@@ -16,8 +16,8 @@ import httpx2
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
-from mcp_protocol.client import connect
-from mcp_protocol.client_side.connecting import Timeouts
+from mcp_protocol.client.async_client import connect
+from mcp_protocol.client.connect import Timeouts
 from mcp_protocol.errors import (
     ConnectFailedError,
     HttpStatusError,
@@ -75,7 +75,7 @@ async def test_a_revision_that_needs_the_older_transport_says_so_where_there_is_
     came: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mcp_protocol.transports.http.sse.ENDPOINT_SECONDS", 0.2)
+    monkeypatch.setattr("mcp_protocol.transports.http.http_sse.ENDPOINT_SECONDS", 0.2)
     script = Script(STREAMABLE[0], "s")
     script.on["GET"] = get
     async with HttpServer(script) as server:

@@ -11,15 +11,15 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import ClientHandlers
-from mcp_protocol.client_side.connecting import Timeouts
+from mcp_protocol.client.async_client import ClientHandlers
+from mcp_protocol.client.connect import Timeouts
 from mcp_protocol.errors import (
     AnswerLostError,
     ConnectFailedError,
     McpError,
     RequestTimeoutError,
 )
-from mcp_protocol.transports.http import streams
+from mcp_protocol.transports.http import event_stream
 from package.broken_answers import garbage, half_a_body, half_a_head, half_an_event, noisy
 from package.faults import ONE_OF_EACH
 from package.http_script import Script, SseScript, result, scripted
@@ -38,10 +38,10 @@ def revision(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses that no server asked for are short."""
-    monkeypatch.setattr(streams, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(streams, "SHORTEST_PAUSE", 0.01)
-    monkeypatch.setattr(streams, "LONGEST_POLL", 0.01)
-    monkeypatch.setattr(streams, "LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr(event_stream, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.01)
+    monkeypatch.setattr(event_stream, "LONGEST_POLL", 0.01)
+    monkeypatch.setattr(event_stream, "LONGEST_PAUSE", 0.01)
 
 
 class Mortal(Script):
@@ -268,7 +268,7 @@ OPENINGS.update(dict.fromkeys(SSE_ONLY, SseScript))
 async def test_garbage_fails_calls_readably_and_never_hangs(
     revision: str, seed: int, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcp_protocol.client_side.reissuing.PAUSES", (0.0,))
+    monkeypatch.setattr("mcp_protocol.client.retries.PAUSES", (0.0,))
     noise = random.Random(f"{revision} {seed}")
     script = Script(revision)
     async with scripted(script) as (client, _):

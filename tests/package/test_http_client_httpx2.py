@@ -10,9 +10,9 @@ import anyio
 import httpx2
 import pytest
 
-from mcp_protocol.client_side.connecting import Timeouts
+from mcp_protocol.client.connect import Timeouts
 from mcp_protocol.errors import AnswerLostError, ConnectFailedError, McpError, RequestTimeoutError
-from mcp_protocol.transports.http import streams
+from mcp_protocol.transports.http import event_stream
 from package.broken_answers import half_a_body, half_a_head, half_an_event, noisy
 from package.http_script import Script, SseScript, result, scripted, streamed
 from package.http_server import Asked, Handler, Reply
@@ -37,10 +37,10 @@ async def own() -> AsyncIterator[httpx2.AsyncClient]:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses that no server asked for are short."""
-    monkeypatch.setattr(streams, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(streams, "SHORTEST_PAUSE", 0.01)
-    monkeypatch.setattr(streams, "LONGEST_POLL", 0.01)
-    monkeypatch.setattr("mcp_protocol.client_side.reissuing.PAUSES", (0.0,))
+    monkeypatch.setattr(event_stream, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.01)
+    monkeypatch.setattr(event_stream, "LONGEST_POLL", 0.01)
+    monkeypatch.setattr("mcp_protocol.client.retries.PAUSES", (0.0,))
 
 
 async def breaking(asked: Asked, reply: Reply) -> None:

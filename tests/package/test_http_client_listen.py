@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client_side.changes import ListeningAgain, ResourceUpdated, ToolsChanged
+from mcp_protocol.client.change_events import ListeningAgain, ResourceUpdated, ToolsChanged
 from mcp_protocol.errors import AnswerLostError, HttpStatusError, RemoteError
 from package.http_script import Script, error, scripted
 from package.http_server import Asked, Reply

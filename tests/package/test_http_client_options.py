@@ -11,8 +11,8 @@ import anyio
 import httpx2
 import pytest
 
-from mcp_protocol.client import connect
-from mcp_protocol.client_side.connecting import Timeouts
+from mcp_protocol.client.async_client import connect
+from mcp_protocol.client.connect import Timeouts
 from mcp_protocol.errors import (
     AnswerLostError,
     ConnectFailedError,

@@ -18,7 +18,7 @@ from mcp_protocol.errors import (
     RevisionError,
     SessionLostError,
 )
-from mcp_protocol.transports.http import streams
+from mcp_protocol.transports.http import event_stream
 from package.http_script import Forgetful, Script, opened, result, scripted
 from package.http_server import Asked, Reply
 from package.rules import holding
@@ -192,7 +192,7 @@ async def test_a_session_that_nobody_waited_for_long_enough_is_opened_anew(
 async def test_a_server_that_does_not_answer_when_asked_for_another_session_fails_the_call(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcp_protocol.transports.http.sessions.RENEWING_SECONDS", 0.2)
+    monkeypatch.setattr("mcp_protocol.transports.http.session_recovery.RENEWING_SECONDS", 0.2)
     script = Forgetful(revision)
     async with scripted(script) as (client, _):
         script.forgotten.add("s")
@@ -262,9 +262,9 @@ async def test_a_server_that_comes_back_with_another_revision_fails_the_call() -
 async def test_what_is_safe_is_asked_again_when_its_stream_dies_with_the_session(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(streams, "SHORTEST_PAUSE", 0.01)
-    monkeypatch.setattr(streams, "LONGEST_POLL", 0.01)
+    monkeypatch.setattr(event_stream, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.01)
+    monkeypatch.setattr(event_stream, "LONGEST_POLL", 0.01)
     script = Forgetful(revision)
 
     async def dying(asked: Asked, reply: Reply) -> None:
@@ -300,9 +300,9 @@ def dying_in(script: Forgetful, session: str) -> Any:
 async def test_a_lost_session_shows_when_its_open_stream_is_taken_up_again(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(streams, "SHORTEST_PAUSE", 0.01)
-    monkeypatch.setattr(streams, "LONGEST_POLL", 0.01)
+    monkeypatch.setattr(event_stream, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.01)
+    monkeypatch.setattr(event_stream, "LONGEST_POLL", 0.01)
     script = Forgetful(revision)
 
     async def get(asked: Asked, reply: Reply) -> None:

@@ -11,8 +11,8 @@ import anyio
 import pytest
 from msgspec import Raw
 
-from mcp_protocol.client_side.caching import Caching
-from mcp_protocol.client_side.changes import ListeningAgain, ToolsChanged
+from mcp_protocol.client.change_events import ListeningAgain, ToolsChanged
+from mcp_protocol.client.response_cache import Caching
 from package.http_script import Forgetful, error, scripted
 from package.http_server import Asked, HttpServer, Reply
 from package.wire import SESSIONS
@@ -111,7 +111,7 @@ async def test_what_cannot_be_had_again_is_told_in_the_log(
 async def test_silence_about_what_was_kept_does_not_hold_up_a_call(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcp_protocol.client_side.requests.RESTORING_SECONDS", 0.1)
+    monkeypatch.setattr("mcp_protocol.client.pipeline.RESTORING_SECONDS", 0.1)
 
     async def silent(asked: Asked, reply: Reply) -> None:
         await reply.gone()

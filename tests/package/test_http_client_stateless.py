@@ -7,11 +7,11 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import ClientHandlers
+from mcp_protocol.client.async_client import ClientHandlers
 from mcp_protocol.errors import AnswerLostError, RemoteError, RequestTimeoutError
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.transports.http.channel import HttpChannel
-from mcp_protocol.transports.http.requests import HttpSettings
+from mcp_protocol.transports.http.http_channel import HttpChannel
+from mcp_protocol.transports.http.http_client import HttpSettings
 from package.http_script import Script, error, result, scripted
 from package.http_server import Asked, Handler, HttpServer, Reply
 from package.wire import PER_REQUEST, encoded, facts, request
@@ -157,7 +157,7 @@ async def test_a_tool_that_is_harmless_by_its_own_account_is_called_again(
 
 
 async def test_asking_again_comes_to_an_end(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_protocol.client_side.reissuing.PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr("mcp_protocol.client.retries.PAUSES", (0.0, 0.0, 0.0))
     script = Script(revision)
     script.on["tools/list"] = cut
     async with scripted(script) as (client, server):

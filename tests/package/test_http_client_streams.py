@@ -9,9 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import ClientHandlers
+from mcp_protocol.client.async_client import ClientHandlers
 from mcp_protocol.errors import AnswerLostError
-from mcp_protocol.transports.http import streams
+from mcp_protocol.transports.http import event_stream
 from package.http_script import Script, result, scripted
 from package.http_server import Asked, Handler, Reply
 from package.wire import SESSIONS
@@ -28,10 +28,10 @@ def revision(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses that no server asked for are short."""
-    monkeypatch.setattr(streams, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(streams, "SHORTEST_PAUSE", 0.01)
-    monkeypatch.setattr(streams, "LONGEST_POLL", 0.04)
-    monkeypatch.setattr(streams, "LINGER", 0.1)
+    monkeypatch.setattr(event_stream, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.01)
+    monkeypatch.setattr(event_stream, "LONGEST_POLL", 0.04)
+    monkeypatch.setattr(event_stream, "LINGER", 0.1)
 
 
 class Listener(ClientHandlers):
@@ -249,7 +249,7 @@ async def test_a_message_lets_a_stream_be_polled_sooner_again(revision: str) -> 
 async def test_no_server_is_polled_without_a_pause(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "SHORTEST_PAUSE", 0.1)
+    monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.1)
     async with scripted(Polled(revision, 2, retry=0, news=True)) as (client, server):
         await client.call_tool("echo", {})
     assert all(pause >= 0.1 for pause in pauses(server))
@@ -258,7 +258,7 @@ async def test_no_server_is_polled_without_a_pause(
 async def test_a_server_cannot_have_a_client_wait_for_ever(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "LONGEST_RETRY", 0.05)
+    monkeypatch.setattr(event_stream, "LONGEST_RETRY", 0.05)
     async with scripted(Polled(revision, 2, retry=999_999_999)) as (client, server):
         with anyio.fail_after(5):
             await client.call_tool("echo", {})

@@ -8,10 +8,10 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import connect
-from mcp_protocol.client_side.connecting import Timeouts
+from mcp_protocol.client.async_client import connect
+from mcp_protocol.client.connect import Timeouts
 from mcp_protocol.errors import HttpStatusError, McpError, RemoteError, RevisionError
-from mcp_protocol.transports.http import sse
+from mcp_protocol.transports.http import http_sse
 from package.http_script import Script, SseScript, discovered, error, opened, result, says, scripted
 from package.http_server import Asked, Handler, HttpServer, Reply
 from package.rules import holding
@@ -303,7 +303,7 @@ async def test_an_address_that_speaks_neither_is_reported_with_both_reasons(
 async def test_a_stream_whose_first_event_is_another_is_not_the_older_transport(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sse, "ENDPOINT_SECONDS", 0.2)
+    monkeypatch.setattr(http_sse, "ENDPOINT_SECONDS", 0.2)
 
     async def get(asked: Asked, reply: Reply) -> None:
         await reply.stream()

@@ -10,10 +10,10 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client_side import reissuing
-from mcp_protocol.client_side.changes import ToolsChanged
+from mcp_protocol.client import retries
+from mcp_protocol.client.change_events import ToolsChanged
 from mcp_protocol.errors import AnswerLostError, ConnectFailedError, RequestTimeoutError
-from mcp_protocol.transports.http import streams
+from mcp_protocol.transports.http import event_stream
 from package.faults import ONE_OF_EACH, called, check_quiet, client_of, text_of
 from package.faulty_proxy import FAULTLESS, Fault, FaultyProxy, faultless
 from package.http_process import SECONDS, HttpProcess, http_process
@@ -35,10 +35,10 @@ def server() -> Iterator[HttpProcess]:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses that no server asked for are short."""
-    monkeypatch.setattr(streams, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(streams, "SHORTEST_PAUSE", 0.01)
-    monkeypatch.setattr(streams, "LONGEST_POLL", 0.01)
-    monkeypatch.setattr(reissuing, "PAUSES", (0.0, 0.01, 0.02, 0.04))
+    monkeypatch.setattr(event_stream, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.01)
+    monkeypatch.setattr(event_stream, "LONGEST_POLL", 0.01)
+    monkeypatch.setattr(retries, "PAUSES", (0.0, 0.01, 0.02, 0.04))
 
 
 @pytest.fixture(autouse=True)

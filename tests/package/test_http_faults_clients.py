@@ -12,8 +12,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import connect
-from mcp_protocol.client_side.changes import ToolsChanged
+from mcp_protocol.client.async_client import connect
+from mcp_protocol.client.change_events import ToolsChanged
 from mcp_protocol.errors import HttpStatusError, RemoteError
 from package.faults import called, check_quiet, client_of
 from package.http_process import SECONDS, HttpProcess, Process, http_process
@@ -27,7 +27,7 @@ CLIENT = """
 import anyio, sys
 from functools import partial
 from mcp_protocol import connect
-from mcp_protocol.client import ClientHandlers
+from mcp_protocol.client.async_client import ClientHandlers
 
 def say(*words):
     print(*words, file=sys.stderr, flush=True)

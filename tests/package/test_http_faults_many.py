@@ -9,9 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import connect
-from mcp_protocol.client_side.changes import ToolsChanged
-from mcp_protocol.client_side.connecting import Timeouts
+from mcp_protocol.client.async_client import connect
+from mcp_protocol.client.change_events import ToolsChanged
+from mcp_protocol.client.connect import Timeouts
 from package.faults import ONE_OF_EACH, called, check_quiet, client_of
 from package.http_process import HttpProcess, http_process
 from package.wire import HANDSHAKE

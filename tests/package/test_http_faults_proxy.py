@@ -11,14 +11,14 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client_side.changes import ToolsChanged
-from mcp_protocol.client_side.connecting import Timeouts
+from mcp_protocol.client.change_events import ToolsChanged
+from mcp_protocol.client.connect import Timeouts
 from mcp_protocol.errors import (
     AnswerLostError,
     RemoteError,
     RequestTimeoutError,
 )
-from mcp_protocol.transports.http import streams
+from mcp_protocol.transports.http import event_stream
 from package.faults import EACH, ONE_OF_EACH, Outcome, called, check_quiet, client_of, text_of
 from package.faulty_proxy import FAULTLESS, Fault, FaultyProxy, Plan, faultless
 from package.http_process import SECONDS, HttpProcess, http_process
@@ -46,9 +46,9 @@ def key() -> str:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses that no server asked for are short."""
-    monkeypatch.setattr(streams, "FIRST_PAUSE", 0.02)
-    monkeypatch.setattr(streams, "SHORTEST_PAUSE", 0.02)
-    monkeypatch.setattr(streams, "LONGEST_POLL", 0.02)
+    monkeypatch.setattr(event_stream, "FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.02)
+    monkeypatch.setattr(event_stream, "LONGEST_POLL", 0.02)
 
 
 @pytest.fixture(autouse=True)

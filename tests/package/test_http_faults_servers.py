@@ -11,15 +11,15 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client_side import reissuing
-from mcp_protocol.client_side.changes import ListeningAgain, ResourceUpdated, ToolsChanged
+from mcp_protocol.client import retries
+from mcp_protocol.client.change_events import ListeningAgain, ResourceUpdated, ToolsChanged
 from mcp_protocol.errors import (
     AnswerLostError,
     ConnectFailedError,
     ConnectionClosedError,
     RemoteError,
 )
-from mcp_protocol.transports.http import streams
+from mcp_protocol.transports.http import event_stream
 from package.faults import EACH, ONE_OF_EACH, Outcome, called, check_quiet, client_of, text_of
 from package.http_process import HttpProcess, http_process
 from package.wire import PER_REQUEST, SESSIONS, SSE_ONLY
@@ -55,11 +55,11 @@ def key() -> str:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses that no server asked for are short."""
-    monkeypatch.setattr(streams, "FIRST_PAUSE", 0.02)
-    monkeypatch.setattr(streams, "SHORTEST_PAUSE", 0.02)
-    monkeypatch.setattr(streams, "LONGEST_POLL", 0.02)
-    monkeypatch.setattr(streams, "LONGEST_PAUSE", 0.05)
-    monkeypatch.setattr(reissuing, "PAUSES", (0.05,) * 1000)
+    monkeypatch.setattr(event_stream, "FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.02)
+    monkeypatch.setattr(event_stream, "LONGEST_POLL", 0.02)
+    monkeypatch.setattr(event_stream, "LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(retries, "PAUSES", (0.05,) * 1000)
 
 
 @pytest.fixture(autouse=True)

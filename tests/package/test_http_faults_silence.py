@@ -14,7 +14,7 @@ import pytest
 from anyio.abc import SocketStream
 
 from mcp_protocol import Context, Server
-from mcp_protocol.asgi.settings import Limits
+from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import SESSION, asgi, fields_of
 from package.faults import ONE_OF_EACH, Outcome, called, check_quiet, client_of
 from package.http_process import SECONDS, HttpProcess, http_process

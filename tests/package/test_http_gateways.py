@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mcp_protocol.channel import RequestId
-from mcp_protocol.client import connect
+from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import RevisionError
 from mcp_protocol.transports.memory import memory_pair
 from package.asgi_client import SESSION, Http, asgi, fields_of

@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.asgi.settings import HttpSettings, Limits
-from mcp_protocol.toolkit.context import Context
+from mcp_protocol.server.asgi.settings import HttpSettings, Limits
+from mcp_protocol.server.toolkit.context import Context
 from package.asgi_client import Http, asgi, fields_of
 from package.asgi_stream import Stream
 from package.web import Web

@@ -12,7 +12,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.routing import Mount
 
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.server.toolkit.server import Server
 from package.asgi_client import asgi
 from package.web import Web
 from package.wire import PER_REQUEST, SESSIONS

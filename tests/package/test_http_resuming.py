@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from mcp_protocol import Context, Server
-from mcp_protocol.asgi.events import MemoryEventStore
+from mcp_protocol.server.asgi.event_store import MemoryEventStore
 from package.asgi_client import asgi
 from package.asgi_stream import Stream
 from package.live import live, text_of

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_protocol.asgi.running import address
+from mcp_protocol.server.asgi.uvicorn_runner import address
 from package.raw_http import head, whole
 from package.web_process import REVISION, SERVE, rest, run, started, until, write_server
 from package.wire import HANDSHAKE, SESSIONS, encoded, initialize

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.asgi.guard import Guard
-from mcp_protocol.asgi.incoming import Incoming
+from mcp_protocol.server.asgi.host_origin import Guard
+from mcp_protocol.server.asgi.request import Incoming
 from package.asgi_client import Http, asgi, fields_of
 from package.asgi_stream import Reply
 from package.rules import holding

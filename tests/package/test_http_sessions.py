@@ -11,8 +11,8 @@ import anyio
 import pytest
 
 from mcp_protocol import Context, Server
-from mcp_protocol.asgi.settings import Limits
-from mcp_protocol.framing.fields import is_visible_ascii
+from mcp_protocol.framing.http_headers import is_visible_ascii
+from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import SESSION, asgi
 from package.rules import holding
 from package.wire import HANDSHAKE, INITIALIZED, SESSIONS, cancelled, facts, initialize, request

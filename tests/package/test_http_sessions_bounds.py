@@ -8,9 +8,9 @@ import anyio
 import pytest
 
 from mcp_protocol import Context, Server
-from mcp_protocol.asgi.load import decoded_size
-from mcp_protocol.asgi.session_table import network_of
-from mcp_protocol.asgi.settings import Limits
+from mcp_protocol.server.asgi.load import decoded_size
+from mcp_protocol.server.asgi.session_registry import network_of
+from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import SESSION, Http, asgi
 from package.asgi_stream import SECONDS, Reply
 from package.web import Web

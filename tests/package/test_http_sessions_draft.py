@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.toolkit.context import Context
+from mcp_protocol.server.toolkit.context import Context
 from package.asgi_client import SESSION, asgi
 from package.web import Web
 from package.wire import INITIALIZED, PER_REQUEST, SESSIONS, facts, initialize, request

@@ -15,8 +15,8 @@ import pytest
 import uvicorn
 
 from mcp_protocol import Context, Server
-from mcp_protocol.asgi.settings import Limits
 from mcp_protocol.framing.sse import EventDecoder
+from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import BOTH, SESSION, SSE
 from package.raw_http import SECONDS, Raw, head, raw
 from package.wire import INITIALIZED, initialize, request

@@ -11,8 +11,8 @@ import pytest
 from trio.testing import MockClock
 
 from mcp_protocol import Context, Server
-from mcp_protocol.asgi.events import MemoryEventStore
-from mcp_protocol.asgi.settings import Limits
+from mcp_protocol.server.asgi.event_store import MemoryEventStore
+from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import SESSION, Http, asgi
 from package.wire import INITIALIZED, initialize, request
 

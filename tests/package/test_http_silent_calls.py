@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from mcp_protocol import Server
-from mcp_protocol.asgi.settings import Answers
 from mcp_protocol.framing.sse import encode_comment
+from mcp_protocol.server.asgi.settings import Answers
 from package.asgi_client import BOTH, JSON, SSE, Http, asgi
 from package.asgi_stream import SECONDS
 from package.faults import EACH

@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.asgi.settings import Answers
-from mcp_protocol.toolkit.context import Context
+from mcp_protocol.server.asgi.settings import Answers
+from mcp_protocol.server.toolkit.context import Context
 from package.asgi_client import BOTH, SESSION, asgi
 from package.rules import holding
 from package.web import Web

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from mcp_protocol import Context, Server
-from mcp_protocol.asgi.settings import Answers
+from mcp_protocol.server.asgi.settings import Answers
 from package.asgi_client import JSON, SSE, asgi
 from package.wire import SESSIONS, request
 

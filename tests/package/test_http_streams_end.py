@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from mcp_protocol import Context, Server
-from mcp_protocol.asgi.settings import Answers, Limits
+from mcp_protocol.server.asgi.settings import Answers, Limits
 from package.asgi_client import JSON, SESSION, SSE, asgi
 from package.wire import SESSIONS, cancelled, request
 

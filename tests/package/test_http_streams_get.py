@@ -8,10 +8,10 @@ import anyio
 import pytest
 
 from mcp_protocol import Context, Server, TransportError
-from mcp_protocol.asgi.app import Application
-from mcp_protocol.asgi.settings import HttpSettings, Limits
 from mcp_protocol.facts import Lifecycle
 from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.server.asgi.app import Application
+from mcp_protocol.server.asgi.settings import HttpSettings, Limits
 from package.asgi_client import asgi
 from package.asgi_stream import Stream
 from package.live import App, names_back

@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from mcp_protocol._wire import convert
-from mcp_protocol.client_side.icons import safe_icons
-from mcp_protocol.toolkit.content import Icon
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.client.icons import safe_icons
+from mcp_protocol.server.toolkit.content import Icon
+from mcp_protocol.server.toolkit.server import Server
 from package.live import live
 from package.rules import holding
 from package.scripted import scripted

@@ -16,8 +16,8 @@ import pytest
 
 from mcp_protocol.errors import RemoteProtocolError
 from mcp_protocol.facts import Role
-from mcp_protocol.json_schema import validator
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.json_schema.validation import validator
+from mcp_protocol.server.toolkit.server import Server
 from package.live import TEXT
 from package.rules import holding
 from package.scripted import scripted

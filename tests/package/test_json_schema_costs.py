@@ -19,14 +19,14 @@ from hypothesis import strategies as st
 
 from mcp_protocol import Server, Timeouts, connect
 from mcp_protocol.errors import McpError, RemoteProtocolError
-from mcp_protocol.json_schema import (
+from mcp_protocol.json_schema.keywords import ID_CHARACTERS, MULTIPLE_BITS
+from mcp_protocol.json_schema.validation import (
     SCHEMA_PARTS,
     Deadline,
     complaint_in_time,
     validator,
     validator_in_time,
 )
-from mcp_protocol.schema_keywords import ID_CHARACTERS, MULTIPLE_BITS
 from package.live import TEXT
 from package.rules import holding
 from package.scripted import scripted

@@ -14,8 +14,11 @@ from msgspec import Raw
 
 from mcp_protocol import ClientHandlers, Context, Server
 from mcp_protocol._wire import EncodingError, encode
-from mcp_protocol.client import connect
-from mcp_protocol.core.jsonrpc import (
+from mcp_protocol.client.async_client import connect
+from mcp_protocol.errors import LocalProtocolError, McpError, RemoteError
+from mcp_protocol.foreign_text import safe_repr
+from mcp_protocol.protocol.elicitation_schema import field_complaint
+from mcp_protocol.protocol.jsonrpc import (
     encode_error,
     encode_notification,
     encode_request,
@@ -24,9 +27,6 @@ from mcp_protocol.core.jsonrpc import (
     is_answer,
     is_notification,
 )
-from mcp_protocol.errors import LocalProtocolError, McpError, RemoteError
-from mcp_protocol.foreign_text import safe_repr
-from mcp_protocol.forms import field_complaint
 from package.live import App, FakeServer, live, names_back
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, ServerEnd, request, speaking_to
 

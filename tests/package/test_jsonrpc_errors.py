@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 
 from mcp_protocol import errors
-from mcp_protocol.core.connection import Connection
-from mcp_protocol.core.events import RequestFailed, ResponseReceived
 from mcp_protocol.errors import (
     NO_DATA,
     InternalError,
@@ -21,8 +19,10 @@ from mcp_protocol.errors import (
     ResourceNotFoundError,
 )
 from mcp_protocol.facts import Role, other
+from mcp_protocol.protocol.connection import Connection
+from mcp_protocol.protocol.events import RequestFailed, ResponseReceived
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.server.toolkit.server import Server
 from package.ends import answering, ask, end_of
 from package.pair import Pair
 from package.rules import holding

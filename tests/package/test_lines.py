@@ -14,15 +14,15 @@ from anyio import wait_all_tasks_blocked
 from anyio.abc import ByteStream, Listener, SocketAttribute
 
 from mcp_protocol.errors import ConnectionClosedError, EndOfChannel, LocalProtocolError
-from mcp_protocol.transports.descriptors import (
+from mcp_protocol.transports.fd_io import (
     AsyncioSource,
     PolledSink,
     PolledSource,
     open_sink,
     open_source,
 )
-from mcp_protocol.transports.lines import LineChannel, Sink, Source, stream_channel
-from mcp_protocol.transports.threaded import ThreadedSink, ThreadedSource
+from mcp_protocol.transports.line_channel import LineChannel, Sink, Source, stream_channel
+from mcp_protocol.transports.thread_io import ThreadedSink, ThreadedSource
 
 pytestmark = pytest.mark.anyio
 

@@ -12,9 +12,8 @@ import anyio
 import pytest
 
 from mcp_protocol.channel import RequestId
-from mcp_protocol.client import connect
-from mcp_protocol.client_side.caching import Caching
-from mcp_protocol.client_side.changes import (
+from mcp_protocol.client.async_client import connect
+from mcp_protocol.client.change_events import (
     Change,
     ListeningAgain,
     NotificationFilter,
@@ -23,6 +22,7 @@ from mcp_protocol.client_side.changes import (
     ResourceUpdated,
     ToolsChanged,
 )
+from mcp_protocol.client.response_cache import Caching
 from mcp_protocol.errors import (
     AnswerLostError,
     ConnectFailedError,
@@ -32,8 +32,8 @@ from mcp_protocol.errors import (
     RemoteError,
     RequestLost,
 )
-from mcp_protocol.toolkit.server import Server
-from mcp_protocol.waiting import NEWS
+from mcp_protocol.runtime.pending_requests import NEWS
+from mcp_protocol.server.toolkit.server import Server
 from package.live import FakeServer, live
 from package.scripted import scripted
 from package.streams import ACKNOWLEDGED, CHANGED, LISTEN, UPDATED, tag, told

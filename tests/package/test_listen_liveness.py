@@ -14,15 +14,15 @@ from urllib.parse import urlsplit
 import anyio
 import pytest
 
-from mcp_protocol.client import connect
-from mcp_protocol.client_side.changes import ListeningAgain, ToolsChanged
+from mcp_protocol.client.async_client import connect
+from mcp_protocol.client.change_events import ListeningAgain, ToolsChanged
 from mcp_protocol.errors import (
     AnswerLostError,
     HttpStatusError,
     RequestTimeoutError,
     TransportError,
 )
-from mcp_protocol.transports.http import sockets, streams
+from mcp_protocol.transports.http import event_stream, sockets
 from package.faulty_proxy import FAULTLESS, Fault, FaultyProxy
 from package.http_script import Script, error, result, scripted
 from package.http_server import Asked, Handler, HttpServer, Reply
@@ -47,8 +47,8 @@ def anyio_backend() -> str:
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lost stream is asked for again at once."""
-    monkeypatch.setattr(streams, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(streams, "LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr(event_stream, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(event_stream, "LONGEST_PAUSE", 0.01)
 
 
 class Listened(Script):

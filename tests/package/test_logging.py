@@ -11,12 +11,12 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import ClientHandlers, connect
-from mcp_protocol.core.events import Ignored, NotificationReceived
-from mcp_protocol.core.requests import LOG_LEVELS
+from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import LocalProtocolError
-from mcp_protocol.toolkit.context import Context
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.protocol.events import Ignored, NotificationReceived
+from mcp_protocol.protocol.requests import LOG_LEVELS
+from mcp_protocol.server.toolkit.context import Context
+from mcp_protocol.server.toolkit.server import Server
 from package.live import FakeServer, live
 from package.rules import holding
 from package.samples import EVERY_SERVER_CAPABILITY, PARAMS

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.client import Client
-from mcp_protocol.client_side.base import ClientApplication, Identity
-from mcp_protocol.client_side.caching import Caching
-from mcp_protocol.client_side.targets import open_client
+from mcp_protocol.client.async_client import Client
+from mcp_protocol.client.base import ClientApplication, Identity
+from mcp_protocol.client.response_cache import Caching
+from mcp_protocol.client.targets import open_client
 from mcp_protocol.errors import InvalidParamsError, RemoteError
-from mcp_protocol.marks import marks_of
+from mcp_protocol.protocol.param_headers import marks_of
 from mcp_protocol.revisions import REVISIONS
 from package.live import TEXT, text_of
 from package.rules import holding

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.masking import MASK, SEARCH_LIMIT, masked, masked_text
+from mcp_protocol.runtime.masking import MASK, SEARCH_LIMIT, masked, masked_text
 
 SECRET = "hunter2"
 

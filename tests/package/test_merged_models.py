@@ -20,9 +20,9 @@ from mcp_protocol import (
     models,
 )
 from mcp_protocol._wire import UNSET, to_builtins
-from mcp_protocol.exchange import Exchange
 from mcp_protocol.merged_models import MergedType
 from mcp_protocol.revisions import FOLDERS, REVISIONS
+from mcp_protocol.runtime.request_context import Exchange
 from mcp_protocol.testing import connected
 
 ALL = tuple(REVISIONS)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.core.events import RequestReceived, ResponseReceived
-from mcp_protocol.core.meta import check_user_meta, is_reserved_key, is_valid_key
 from mcp_protocol.errors import LocalProtocolError
 from mcp_protocol.facts import Role, other
+from mcp_protocol.protocol.events import RequestReceived, ResponseReceived
+from mcp_protocol.protocol.meta_keys import check_user_meta, is_reserved_key, is_valid_key
 from mcp_protocol.revisions import REVISIONS
 from package.ends import answering, ask, asking, both, end_of
 from package.pair import Pair

@@ -10,9 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import ClientHandlers, connect
+from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import RemoteProtocolError
-from mcp_protocol.exchange import Exchange
+from mcp_protocol.runtime.request_context import Exchange
 from package.live import TEXT, FakeServer, text_of
 from package.rules import holding
 from package.samples import PARAMS

@@ -17,9 +17,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from mcp_protocol.client import ClientHandlers, connect
+from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import RemoteError
-from mcp_protocol.exchange import Exchange
+from mcp_protocol.runtime.request_context import Exchange
 from package.asgi_client import BOTH, fields_of
 from package.http_process import Process
 from package.processes import PACKAGE_ROOT

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from mcp_protocol.channel import Channel
-from mcp_protocol.core.connection import Connection
-from mcp_protocol.core.events import NotificationReceived
 from mcp_protocol.errors import MethodNotFoundError
-from mcp_protocol.exchange import Exchange
 from mcp_protocol.facts import Role, other
-from mcp_protocol.peer import Peer
+from mcp_protocol.protocol.connection import Connection
+from mcp_protocol.protocol.events import NotificationReceived
 from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.runtime.peer import Peer
+from mcp_protocol.runtime.request_context import Exchange
 from package.ends import answered, asking, both, end_of
 from package.rules import holding
 from package.samples import EVERY_SERVER_CAPABILITY, PARAMS

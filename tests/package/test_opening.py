@@ -8,9 +8,6 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.core.connection import Connection
-from mcp_protocol.core.events import Event, Ignored, Opened, OpenFailed, Send
-from mcp_protocol.core.lifecycle import Description
 from mcp_protocol.errors import (
     ConnectionClosedError,
     RemoteError,
@@ -18,6 +15,9 @@ from mcp_protocol.errors import (
     RevisionError,
 )
 from mcp_protocol.facts import Lifecycle, Revisions
+from mcp_protocol.protocol.connection import Connection
+from mcp_protocol.protocol.events import Event, Ignored, Opened, OpenFailed, Send
+from mcp_protocol.protocol.lifecycle import Description
 from mcp_protocol.revisions import REVISIONS
 from package.rules import holding, with_another
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, described, encoded, meta_of, sent

@@ -14,9 +14,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mcp_protocol.client import connect
-from mcp_protocol.client_side.connecting import Timeouts
-from mcp_protocol.client_sync import connect_sync
+from mcp_protocol.client.async_client import connect
+from mcp_protocol.client.connect import Timeouts
+from mcp_protocol.client.sync_client import connect_sync
 from mcp_protocol.errors import (
     ConnectionClosedError,
     McpError,

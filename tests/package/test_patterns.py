@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_protocol import patterns
-from mcp_protocol.patterns import PATTERN_CHARACTERS, Pattern, PatternError
+from mcp_protocol.json_schema import patterns
+from mcp_protocol.json_schema.patterns import PATTERN_CHARACTERS, Pattern, PatternError
 
 MANY = 20_000
 

@@ -11,9 +11,9 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from mcp_protocol.client import ClientHandlers, connect
+from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import RemoteError
-from mcp_protocol.exchange import Exchange
+from mcp_protocol.runtime.request_context import Exchange
 from package.live import TEXT, App, FakeServer, live, names_back, text_of
 from package.rules import holding
 from package.samples import CALL

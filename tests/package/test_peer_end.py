@@ -9,9 +9,9 @@ import anyio
 import pytest
 
 from mcp_protocol.channel import RequestId
-from mcp_protocol.client import connect
+from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import ConnectionClosedError, FrameError
-from mcp_protocol.exchange import Exchange
+from mcp_protocol.runtime.request_context import Exchange
 from mcp_protocol.transports.memory import MemoryChannel, memory_pair
 from package.live import TEXT, App, FakeServer, names_back, text_of
 from package.samples import CALL

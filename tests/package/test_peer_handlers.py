@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import ClientHandlers, connect
+from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import (
     ConnectionClosedError,
     InvalidParamsError,
@@ -19,7 +19,7 @@ from mcp_protocol.errors import (
     ResourceNotFoundError,
     ToolError,
 )
-from mcp_protocol.exchange import Exchange
+from mcp_protocol.runtime.request_context import Exchange
 from package.live import App, FakeServer, live, names_back, text_of
 from package.samples import CALL
 from package.wire import ALL, HANDSHAKE, facts, speaking_to

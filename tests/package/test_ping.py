@@ -7,11 +7,11 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.core.events import RequestFailed, RequestReceived, ResponseReceived
 from mcp_protocol.errors import MethodNotFoundError, RemoteError
 from mcp_protocol.facts import Role
+from mcp_protocol.protocol.events import RequestFailed, RequestReceived, ResponseReceived
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.server.toolkit.server import Server
 from package.ends import ASKED, answering, ask, both, end_of
 from package.pair import Pair
 from package.rules import holding

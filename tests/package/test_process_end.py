@@ -198,7 +198,8 @@ LEAVES = """
 FORKS = """
     import os, sys
     import anyio
-    from mcp_protocol.transports import process, process_tree
+    from mcp_protocol.transports import process
+    from mcp_protocol.transports import process_tree
 
     async def main():
         channel = await process.open_process(sys.argv[2:])

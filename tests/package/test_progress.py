@@ -12,13 +12,13 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import ClientHandlers, connect
-from mcp_protocol.core.events import Ignored, ProgressReceived
+from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import LocalProtocolError, MethodNotFoundError
 from mcp_protocol.facts import Role
-from mcp_protocol.toolkit.context import Context
-from mcp_protocol.toolkit.server import Server
-from mcp_protocol.waiting import NEWS
+from mcp_protocol.protocol.events import Ignored, ProgressReceived
+from mcp_protocol.runtime.pending_requests import NEWS
+from mcp_protocol.server.toolkit.context import Context
+from mcp_protocol.server.toolkit.server import Server
 from package.ends import ASKED, answering, ask, asking, end_of
 from package.live import TEXT, FakeServer, live, text_of
 from package.rules import holding

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 from mcp_protocol import _wire
 from mcp_protocol._wire import Untagged
 from mcp_protocol.channel import RequestId
-from mcp_protocol.core.connection import Connection
-from mcp_protocol.core.events import (
+from mcp_protocol.errors import ProtocolError, RemoteError
+from mcp_protocol.protocol.connection import Connection
+from mcp_protocol.protocol.events import (
     CancelReceived,
     RequestFailed,
     RequestReceived,
     ResponseReceived,
 )
-from mcp_protocol.errors import ProtocolError, RemoteError
-from mcp_protocol.exchange import Exchange
+from mcp_protocol.runtime.request_context import Exchange
 from package.ends import ask, end_of
 from package.live import App, live, text_of
 from package.pair import Pair

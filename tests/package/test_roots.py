@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from mcp_protocol import Context, Root, Server
-from mcp_protocol.client import ClientHandlers, connect
+from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import LocalProtocolError, MethodNotFoundError
-from mcp_protocol.exchange import Exchange
+from mcp_protocol.runtime.request_context import Exchange
 from package.live import FakeServer, live, text_of
 from package.questioner import declared, questioned
 from package.respondent import ROOTS, refusal_code, responding, text_in

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from mcp_protocol import choose_model
-from mcp_protocol.client import ClientHandlers
+from mcp_protocol.client.async_client import ClientHandlers
 from mcp_protocol.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
-from mcp_protocol.exchange import Exchange
+from mcp_protocol.runtime.request_context import Exchange
 from package.questioner import Outcome, declared, questioned
 from package.respondent import SAMPLED
 from package.rules import holding

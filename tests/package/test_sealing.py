@@ -9,7 +9,7 @@ import pytest
 
 from mcp_protocol import Server
 from mcp_protocol.errors import InternalError, InvalidParamsError
-from mcp_protocol.toolkit.asking.sealing import STATE_LIMIT, Sealer
+from mcp_protocol.server.toolkit.client_features.request_state import STATE_LIMIT, Sealer
 
 KEY, OTHER, THIRD = bytes(16), bytes(range(32)), b"x" * 16
 PAYLOAD = '{"state": "\u00e9\\n"}'.encode()

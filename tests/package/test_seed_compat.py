@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.core.connection import Connection
-from mcp_protocol.core.events import (
+from mcp_protocol.errors import MissingCapabilityError, RemoteError
+from mcp_protocol.facts import Role, other
+from mcp_protocol.framing.line_framing import LineReader
+from mcp_protocol.protocol.connection import Connection
+from mcp_protocol.protocol.events import (
     Event,
     Ignored,
     NotificationReceived,
@@ -15,9 +18,6 @@ from mcp_protocol.core.events import (
     RequestFailed,
     ResponseReceived,
 )
-from mcp_protocol.errors import MissingCapabilityError, RemoteError
-from mcp_protocol.facts import Role, other
-from mcp_protocol.framing.lines import LineReader
 from mcp_protocol.revisions import REVISIONS
 from package.ends import ASKED, answering, ask, asking, both, end_of
 from package.pair import Pair

@@ -8,11 +8,11 @@ import pytest
 
 from mcp_protocol import Server, connect
 from mcp_protocol.channel import Channel
-from mcp_protocol.core.connection import Connection
 from mcp_protocol.errors import InvalidParamsError, RemoteError
-from mcp_protocol.exchange import Exchange
-from mcp_protocol.peer import Peer
+from mcp_protocol.protocol.connection import Connection
 from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.runtime.peer import Peer
+from mcp_protocol.runtime.request_context import Exchange
 from package.rules import holding
 from package.samples import EVERY_SERVER_CAPABILITY
 from package.wire import described, speaking_to

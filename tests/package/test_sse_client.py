@@ -9,7 +9,7 @@ import anyio
 import httpx2
 import pytest
 
-from mcp_protocol.client import ClientHandlers, connect
+from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import (
     ConnectFailedError,
     ConnectionClosedError,
@@ -18,7 +18,7 @@ from mcp_protocol.errors import (
     RemoteProtocolError,
     RevisionError,
 )
-from mcp_protocol.transports.http import sse
+from mcp_protocol.transports.http import http_sse
 from package.http_script import SseScript, result, scripted
 from package.http_server import Asked, Handler, HttpServer, Reply, unused_port
 from package.rules import holding
@@ -162,7 +162,7 @@ async def test_a_stream_that_names_no_address_is_a_readable_error(
     text: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sse, "ENDPOINT_SECONDS", 0.3)
+    monkeypatch.setattr(http_sse, "ENDPOINT_SECONDS", 0.3)
     script = SseScript(revision)
     script.on["GET"] = get
     with pytest.raises(kind, match=text):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_protocol.errors import LocalProtocolError
-from mcp_protocol.framing.lines import TooLong
+from mcp_protocol.framing.line_framing import TooLong
 from mcp_protocol.framing.sse import (
     FIELD_LIMIT,
     EventDecoder,

@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from mcp_protocol import connect
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.server.toolkit.server import Server
 from package.asgi_client import asgi
 from package.rules import holding
 from package.wire import initialize

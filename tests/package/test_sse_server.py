@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from mcp_protocol import Context, Server
-from mcp_protocol.asgi.settings import HttpOptions, Limits
+from mcp_protocol.server.asgi.settings import HttpOptions, Limits
 from package.asgi_client import Http, asgi
 from package.asgi_stream import Reply, Stream
 from package.rules import holding

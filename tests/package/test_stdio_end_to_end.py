@@ -13,10 +13,10 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import ClientHandlers, connect
-from mcp_protocol.core.jsonrpc import Malformed, parse
+from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import RequestTimeoutError
-from mcp_protocol.exchange import Exchange
+from mcp_protocol.protocol.jsonrpc import Malformed, parse
+from mcp_protocol.runtime.request_context import Exchange
 from package.live import text_of
 from package.rules import holding
 from package.stdio_process import PATHS, SCRIPT, SERVER, process, script

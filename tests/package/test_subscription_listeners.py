@@ -11,17 +11,17 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import ClientHandlers, connect
-from mcp_protocol.client_side.changes import (
+from mcp_protocol.client.async_client import ClientHandlers, connect
+from mcp_protocol.client.change_events import (
     Change,
     NotificationFilter,
     ResourceUpdated,
     ToolsChanged,
 )
-from mcp_protocol.core.events import Ignored, NotificationReceived
 from mcp_protocol.errors import ConnectionClosedError, RemoteError, RequestTimeoutError
-from mcp_protocol.toolkit.context import Context
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.protocol.events import Ignored, NotificationReceived
+from mcp_protocol.server.toolkit.context import Context
+from mcp_protocol.server.toolkit.server import Server
 from package.live import FakeServer, live
 from package.streams import ACKNOWLEDGED, ALL_LISTS, CHANGED, LISTEN, UPDATED, tag, told
 from package.wire import CANCELLED, PER_REQUEST, ClientEnd, meta_of, speaking_to

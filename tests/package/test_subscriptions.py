@@ -12,8 +12,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.core.subscriptions import RESOURCES, URI_CHARACTERS
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.protocol.subscriptions import RESOURCES, URI_CHARACTERS
+from mcp_protocol.server.toolkit.server import Server
 from mcp_protocol.transports.memory import memory_pair
 from package.streams import ACKNOWLEDGED, ALL_LISTS, CHANGED, LISTEN, UPDATED, tag
 from package.wire import (

@@ -14,8 +14,8 @@ import anyio
 import pytest
 import trio.testing
 
-from mcp_protocol.client import connect
-from mcp_protocol.client_side.connecting import Timeouts
+from mcp_protocol.client.async_client import connect
+from mcp_protocol.client.connect import Timeouts
 from mcp_protocol.errors import RequestTimeoutError, RevisionError
 from mcp_protocol.facts import Role
 from package.ends import asking, end_of

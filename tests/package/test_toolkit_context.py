@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from mcp_protocol.errors import MissingCapabilityError
-from mcp_protocol.toolkit.context import Context
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.server.toolkit.context import Context
+from mcp_protocol.server.toolkit.server import Server
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, request, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from mcp_protocol._wire import convert
-from mcp_protocol.exchange import Exchange
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.server.toolkit.server import Server
 from package.respondent import refusal_code
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, speaking_to
 

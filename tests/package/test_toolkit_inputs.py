@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.toolkit.asking.inputs import InputRequired
-from mcp_protocol.toolkit.content import Contents, Text
-from mcp_protocol.toolkit.context import Context
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.server.toolkit.client_features.input_required import InputRequired
+from mcp_protocol.server.toolkit.content import Contents, Text
+from mcp_protocol.server.toolkit.context import Context
+from mcp_protocol.server.toolkit.server import Server
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)

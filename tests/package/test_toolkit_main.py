@@ -22,7 +22,7 @@ REVISION = max(REVISIONS.of(Lifecycle.HANDSHAKE))
 
 WEATHER = """
     import os, subprocess, sys, time
-    from mcp_protocol.toolkit.server import Server
+    from mcp_protocol.server.toolkit.server import Server
     print("imported", flush=True)
     subprocess.run([sys.executable, "-c", "print('from a child')"], check=True)
     server = Server("weather", "1", drain=0.2)

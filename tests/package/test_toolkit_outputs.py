@@ -10,10 +10,10 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from mcp_protocol.json_schema import Deadline
+from mcp_protocol.json_schema.validation import Deadline
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.toolkit import outputs, shapes
-from mcp_protocol.toolkit.content import Annotations, Image, Text, ToolResult
+from mcp_protocol.server.toolkit import output_conversion, revision_types
+from mcp_protocol.server.toolkit.content import Annotations, Image, Text, ToolResult
 from package.wire import ALL, facts
 
 NEWEST = ALL[-1]
@@ -21,14 +21,16 @@ MODELS: Any = importlib.import_module(f"mcp_protocol.r{NEWEST.replace('-', '_')}
 every = pytest.mark.parametrize("revision", ALL)
 
 
-def shape(revision: str) -> shapes.ToolShape:
+def shape(revision: str) -> revision_types.ToolShape:
     method = REVISIONS[revision].client_requests["tools/call"]
-    return shapes.ToolShape(method.result, facts(revision).behaviour.structured_content)
+    return revision_types.ToolShape(method.result, facts(revision).behaviour.structured_content)
 
 
 def sent(revision: str, annotation: Any, value: Any) -> Any:
     """The result of a tool with this return annotation, as wire object."""
-    made = shape(revision).full(*outputs.from_annotation(annotation, "tool").results(value))
+    made = shape(revision).full(
+        *output_conversion.from_annotation(annotation, "tool").results(value)
+    )
     return msgspec.to_builtins(made)
 
 
@@ -70,14 +72,14 @@ CONTENT = [
 
 @pytest.mark.parametrize("annotation", CONTENT, ids=str)
 def test_these_annotations_mean_content(annotation: Any) -> None:
-    assert outputs.from_annotation(annotation, "tool").form == "content"
+    assert output_conversion.from_annotation(annotation, "tool").form == "content"
 
 
 @pytest.mark.parametrize(
     "annotation", [int, list[str], bool | None, list[int], Any | None], ids=str
 )
 def test_these_annotations_mean_a_value_in_an_object(annotation: Any) -> None:
-    assert outputs.from_annotation(annotation, "tool").form == "wrapped"
+    assert output_conversion.from_annotation(annotation, "tool").form == "wrapped"
 
 
 @pytest.mark.parametrize(
@@ -95,27 +97,35 @@ def test_these_annotations_mean_a_value_in_an_object(annotation: Any) -> None:
 def test_a_value_that_is_not_what_was_promised_does_not_pass(
     annotation: Any, value: Any, complaint: str
 ) -> None:
-    with pytest.raises(outputs.OutputError, match=complaint):
-        outputs.from_annotation(annotation, "tool").results(value)
+    with pytest.raises(output_conversion.OutputError, match=complaint):
+        output_conversion.from_annotation(annotation, "tool").results(value)
 
 
 @pytest.mark.requirement("tools.output-conforms")
 async def test_content_alone_does_not_keep_a_schema() -> None:
-    made = outputs.from_schema({"type": "object", "required": ["a"]})
-    with pytest.raises(outputs.OutputError, match="got content alone"):
+    made = output_conversion.from_schema({"type": "object", "required": ["a"]})
+    with pytest.raises(output_conversion.OutputError, match="got content alone"):
         made.results("text")
-    with pytest.raises(outputs.OutputError, match="'a' is a required property"):
+    with pytest.raises(output_conversion.OutputError, match="'a' is a required property"):
         await made.check(made.results({})[1], Deadline.after(5, "testing"))
     assert made.results({"a": 1}) == ([{"type": "text", "text": '{"a":1}'}], {"a": 1}, None)
 
 
 @pytest.mark.requirement("content.structured-text-fallback")
 def test_a_result_told_in_full_has_what_was_told() -> None:
-    told = outputs.from_annotation(int, "tool").results(ToolResult(structured=3, meta={"k": 1}))
+    told = output_conversion.from_annotation(int, "tool").results(
+        ToolResult(structured=3, meta={"k": 1})
+    )
     assert told == ([{"type": "text", "text": "3"}], {"result": 3}, {"k": 1})
-    told = outputs.from_annotation(ToolResult, "tool").results(ToolResult(content=[Text("x")]))
+    told = output_conversion.from_annotation(ToolResult, "tool").results(
+        ToolResult(content=[Text("x")])
+    )
     assert told == ([{"type": "text", "text": "x"}], UNSET, None)
-    assert outputs.from_annotation(ToolResult, "tool").results(ToolResult()) == ([], UNSET, None)
+    assert output_conversion.from_annotation(ToolResult, "tool").results(ToolResult()) == (
+        [],
+        UNSET,
+        None,
+    )
 
 
 @pytest.mark.requirement("content.annotations-audience", "content.annotations-priority")
@@ -128,4 +138,4 @@ def test_annotations_of_a_block_are_held_against_the_revision(revision: str) -> 
 
 def test_a_type_that_is_no_result_has_no_shape() -> None:
     with pytest.raises(LookupError, match="has the field 'content'"):
-        shapes.struct_with(Annotated[int, "no struct"], "content")
+        revision_types.struct_with(Annotated[int, "no struct"], "content")

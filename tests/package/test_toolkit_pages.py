@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_protocol.errors import InvalidParamsError
-from mcp_protocol.toolkit.pages import cursor_after, page
+from mcp_protocol.server.toolkit.pagination import cursor_after, page
 
 KEYS = ["a", "b", "c", "d", "e"]
 

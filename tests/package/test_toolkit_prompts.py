@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.toolkit.completion import Completion
-from mcp_protocol.toolkit.content import (
+from mcp_protocol.server.toolkit.completion import Completion
+from mcp_protocol.server.toolkit.content import (
     Audio,
     Contents,
     EmbeddedResource,
@@ -19,8 +19,8 @@ from mcp_protocol.toolkit.content import (
     ResourceLink,
     Text,
 )
-from mcp_protocol.toolkit.context import Context
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.server.toolkit.context import Context
+from mcp_protocol.server.toolkit.server import Server
 from package.wire import ALL, PER_REQUEST, facts, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)

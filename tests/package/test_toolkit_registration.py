@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from mcp_protocol.errors import MissingExtraError
-from mcp_protocol.toolkit.content import (
+from mcp_protocol.server.toolkit.content import (
     Annotations,
     Audio,
     Contents,
@@ -17,7 +17,7 @@ from mcp_protocol.toolkit.content import (
     Image,
     Message,
 )
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.server.toolkit.server import Server
 
 
 def fresh() -> Server:

@@ -11,9 +11,9 @@ import pytest
 
 from mcp_protocol import AnyPath
 from mcp_protocol.errors import ResourceNotFoundError
-from mcp_protocol.toolkit.content import Annotations, Contents, Icon
-from mcp_protocol.toolkit.context import Context
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.server.toolkit.content import Annotations, Contents, Icon
+from mcp_protocol.server.toolkit.context import Context
+from mcp_protocol.server.toolkit.server import Server
 from package.streams import UPDATED
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, RawEnd, facts, speaking_to
 

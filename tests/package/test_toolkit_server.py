@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.toolkit.content import Icon
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.server.toolkit.content import Icon
+from mcp_protocol.server.toolkit.server import Server
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, initialize, request, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal, TypedDict
 import msgspec
 import pytest
 
-from mcp_protocol.toolkit import docstrings
-from mcp_protocol.toolkit.context import Context
-from mcp_protocol.toolkit.signatures import read
+from mcp_protocol.server.toolkit import docstrings
+from mcp_protocol.server.toolkit.context import Context
+from mcp_protocol.server.toolkit.signatures import read
 
 
 class Unit(enum.Enum):

@@ -11,9 +11,9 @@ import uritemplate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_protocol.addresses import is_uri
 from mcp_protocol.errors import InvalidParamsError, MissingExtraError
-from mcp_protocol.toolkit.uris import URI_LIMIT, UriTemplate, check_requested
+from mcp_protocol.protocol.uris import is_uri
+from mcp_protocol.server.toolkit.uri_templates import URI_LIMIT, UriTemplate, check_requested
 
 MATCHES = [
     ("weather://{city}/now", "weather://Oslo/now", {"city": "Oslo"}),

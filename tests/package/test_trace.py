@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from mcp_protocol.channel import RequestId
-from mcp_protocol.client import connect
+from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import EndOfChannel, FrameError, TransportError
-from mcp_protocol.masking import MASK
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.toolkit.server import Server
-from mcp_protocol.trace import traced
+from mcp_protocol.runtime.masking import MASK
+from mcp_protocol.runtime.trace import traced
+from mcp_protocol.server.toolkit.server import Server
 from mcp_protocol.transports.memory import memory_pair
 from package.processes import PACKAGE_ROOT
 
@@ -174,7 +174,7 @@ async def test_a_full_disk_ends_the_trace_with_one_warning_and_not_the_session(
 LIMITED = """
 import resource, signal, sys
 import anyio
-from mcp_protocol.trace import traced
+from mcp_protocol.runtime.trace import traced
 from mcp_protocol.transports.memory import memory_pair
 
 async def main():
@@ -260,7 +260,7 @@ async def test_a_reason_that_holds_no_text_of_unicode_is_recorded(trace: Path) -
 def test_several_processes_can_append_to_one_trace(trace: Path) -> None:
     script = """
 import anyio
-from mcp_protocol.trace import traced
+from mcp_protocol.runtime.trace import traced
 from mcp_protocol.transports.memory import memory_pair
 
 async def main():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mcp_protocol.core.events import RequestReceived
 from mcp_protocol.errors import (
     InternalError,
     MethodNotFoundError,
@@ -14,6 +13,7 @@ from mcp_protocol.errors import (
     ResourceNotFoundError,
 )
 from mcp_protocol.facts import Role, other
+from mcp_protocol.protocol.events import RequestReceived
 from package.pair import Pair
 from package.samples import PARAMS, RESULTS, URI
 from package.wire import facts

@@ -8,13 +8,13 @@ from typing import Any, Unpack
 
 import anyio
 
-from mcp_protocol.asgi.app import Application
-from mcp_protocol.asgi.settings import HttpOptions, HttpSettings
 from mcp_protocol.errors import MissingCapabilityError
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server import Service
-from mcp_protocol.toolkit.context import Context
-from mcp_protocol.toolkit.server import Server
+from mcp_protocol.server.asgi.app import Application
+from mcp_protocol.server.asgi.settings import HttpOptions, HttpSettings
+from mcp_protocol.server.serving import Service
+from mcp_protocol.server.toolkit.context import Context
+from mcp_protocol.server.toolkit.server import Server
 
 UNICODE = "memo://\u00fcn\u00efcode"
 """A resource whose name is beyond ASCII."""

@@ -29,7 +29,7 @@ LINE = re.compile(r"serving at http://(\S+?):(\d+)(/\S*)\n")
 WEB = """
     import contextlib, os, sys, threading, time
     import anyio
-    from mcp_protocol.toolkit.server import Server
+    from mcp_protocol.server.toolkit.server import Server
 
     @contextlib.asynccontextmanager
     async def lifespan(server):

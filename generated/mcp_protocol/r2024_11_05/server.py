@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from .._faces import HandlersBase, SessionBase
+from ..runtime.stubs import HandlersBase, SessionBase
 from ..errors import MethodNotFoundError
 
 if TYPE_CHECKING:
-    from ..exchange import Exchange
+    from ..runtime.request_context import Exchange
     from . import models
 
 

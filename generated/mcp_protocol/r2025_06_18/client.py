@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .._faces import HandlersBase, wire_params
-from ..client_side.base import ClientBase
+from ..runtime.stubs import HandlersBase, wire_params
+from ..client.base import ClientBase
 from ..errors import MethodNotFoundError
 
 if TYPE_CHECKING:
-    from ..exchange import Exchange
-    from ..waiting import OnProgress
+    from ..runtime.request_context import Exchange
+    from ..runtime.pending_requests import OnProgress
     from . import models
 
 

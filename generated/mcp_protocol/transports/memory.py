@@ -19,7 +19,7 @@ from anyio import Event
 
 from ..channel import RequestId
 from ..errors import ConnectionClosedError, EndOfChannel
-from ..wakeup import Wakeup, wakeup_type
+from ..runtime.one_shot_event import Wakeup, wakeup_type
 
 Item = TypeVar("Item")
 

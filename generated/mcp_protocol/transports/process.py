@@ -34,9 +34,9 @@ from ..errors import (
     last_lines,
 )
 from ..foreign_text import safe_repr
-from ..framing.lines import MESSAGE_LIMIT
-from .descriptors import open_sink, open_source, unread
-from .lines import LineChannel
+from ..framing.line_framing import MESSAGE_LIMIT
+from .fd_io import open_sink, open_source, unread
+from .line_channel import LineChannel
 from .process_tree import ProcessTree
 
 INHERITED = (

@@ -22,10 +22,10 @@ from typing import TypeGuard
 
 from ..channel import RequestId
 from ..errors import ConnectionClosedError
-from ..framing.lines import MESSAGE_LIMIT
-from .descriptors import open_sink, open_source
-from .lines import LineChannel, Sink
-from .threaded import ThreadedSink
+from ..framing.line_framing import MESSAGE_LIMIT
+from .fd_io import open_sink, open_source
+from .line_channel import LineChannel, Sink
+from .thread_io import ThreadedSink
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 

@@ -16,7 +16,7 @@ import msgspec
 
 from ..errors import LocalProtocolError
 from ..foreign_text import safe_repr
-from .lines import MESSAGE_LIMIT, TooLong
+from .line_framing import MESSAGE_LIMIT, TooLong
 
 MEDIA_TYPE = "text/event-stream"
 """The content type of a stream of events."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, assert_type
 
 from mcp_protocol import Client, ServerSession, connect, models
-from mcp_protocol.exchange import Exchange
 from mcp_protocol.r2024_11_05 import models as oldest
 from mcp_protocol.r2024_11_05.client import Client as ClientOfOldest
 from mcp_protocol.r2025_06_18 import models as middle
+from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.server.toolkit.server import Server
 from mcp_protocol.testing import Pair, PairOf, connected
-from mcp_protocol.toolkit.server import Server
 
 server = Server("weather")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mcp_protocol import Client, ClientHandlers, Exchange, models
+from mcp_protocol.server.toolkit.server import Server
 from mcp_protocol.testing import connected
-from mcp_protocol.toolkit.server import Server
 
 server = Server("weather")
 

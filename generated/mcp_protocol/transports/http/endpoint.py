@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ...core.lifecycle import INITIALIZE
 from ...facts import Revision
+from ...protocol.lifecycle import INITIALIZE
+from .http_client import LISTENING, POSTED, HttpRequests
 from .outgoing import Outgoing, ParamHeaders, request_fields
-from .requests import LISTENING, POSTED, HttpRequests
 from .response import Response, shown
 from .session import HttpSession
 

@@ -12,7 +12,7 @@ Source: basic/transports, basic/index (messages).
 from __future__ import annotations
 
 from ...channel import RequestId
-from ...core import jsonrpc
+from ...protocol import jsonrpc
 
 
 def answers_in(data: bytes, batching: bool) -> dict[RequestId, bytes | None]:

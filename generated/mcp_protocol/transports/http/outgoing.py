@@ -22,7 +22,7 @@ from msgspec import UNSET, Raw, UnsetType
 from ..._wire import decoder, is_object
 from ...channel import RequestId
 from ...facts import Lifecycle, Revision, Revisions
-from ...framing.fields import encode_value
+from ...framing.http_headers import encode_value
 from ...revision_facts import Facts
 
 _ARGUMENTS = "arguments"

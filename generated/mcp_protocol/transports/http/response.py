@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from ...foreign_text import safe_text
-from ...framing.fields import media_type
+from ...framing.http_headers import media_type
 
 if TYPE_CHECKING:
     import httpx2

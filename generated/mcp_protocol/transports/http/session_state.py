@@ -8,4 +8,4 @@
 
 from __future__ import annotations
 
-from .sessions import Sessions as Sessions
+from .session_recovery import Sessions as Sessions

@@ -20,8 +20,8 @@ import anyio
 import msgspec
 
 from ...errors import AnswerLostError, ConnectFailedError, LocalProtocolError
-from ...framing.lines import TooLong
-from .failures import reason_of
+from ...framing.line_framing import TooLong
+from .http_errors import reason_of
 from .response import shown
 from .sockets import Socket, connect
 

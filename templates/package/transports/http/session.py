@@ -13,7 +13,7 @@ from typing import Any
 from ..._wire import decoder
 from ...errors import RemoteProtocolError
 from ...facts import Lifecycle, Revision, Revisions
-from ...framing.fields import is_visible_ascii
+from ...framing.http_headers import is_visible_ascii
 from ...revision_facts import Facts
 from .outgoing import Outgoing
 

@@ -14,7 +14,6 @@ import math
 from collections.abc import Callable, Mapping
 
 from ...channel import RequestId
-from ...core.lifecycle import INITIALIZE, INITIALIZED
 from ...errors import (
     AnswerLostError,
     ConnectionClosedError,
@@ -26,17 +25,18 @@ from ...errors import (
 )
 from ...facts import Revisions
 from ...foreign_text import safe_repr, safe_text
-from ...framing.fields import JSON
+from ...framing.http_headers import JSON
 from ...framing.sse import MEDIA_TYPE
+from ...protocol.lifecycle import INITIALIZE, INITIALIZED
 from .endpoint import Endpoint
-from .inbox import Inbox
+from .event_stream import EventStream, OnStream, Resume, StartSoon
 from .incoming import answers_in, failure_in
+from .message_queue import Inbox
 from .outgoing import Outgoing
 from .posting import TAKING_SECONDS, Posting
 from .response import Response, kind_of
 from .session import HttpSession
 from .session_state import Sessions
-from .streams import EventStream, OnStream, Resume, StartSoon
 
 logger = logging.getLogger(__name__.partition(".")[0])
 

@@ -1,0 +1,1 @@
+"""Validation against JSON Schemas that arrive as data: written by a user, or listed by a server."""

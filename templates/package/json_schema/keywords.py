@@ -1,0 +1,418 @@
+"""Keywords of JSON Schema whose cost the library `jsonschema` leaves to the schema, done otherwise.
+
+Here they take linear time and say beforehand what they cost: what compares values compares texts
+that stand for them, and patterns are searched by `patterns`. Values and schemas are copied before,
+into containers whose `repr` is bounded, since the library writes the value into each error.
+
+Source: JSON Schema 2020-12, core and validation; the same keywords of older dialects.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from .._wire import is_many, is_object
+from ..foreign_text import SHOWN_TEXT, safe_repr
+from .patterns import PatternError, Take, pattern_of
+
+MULTIPLE_BITS = 8192
+"""Most bits of a number that `multipleOf` is judged for."""
+
+ID_CHARACTERS = 20_000
+"""Most characters in all identifiers of one schema, which are joined when they are nested."""
+
+Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Iterable[Any] | None]
+"""Takes validator, value of the keyword, instance and schema; gives errors."""
+
+_LARGE = 1 << 4 * SHOWN_TEXT
+_IDS = ("$id", "id")
+_ANNOTATIONS = frozenset({"type", "title", "description", "default", "examples", "$comment"})
+_NUMBERS: Mapping[str, frozenset[type]] = {
+    "integer": frozenset({int}),
+    "number": frozenset({int, float}),
+}
+_SCALARS: Mapping[str, frozenset[type]] = {
+    **_NUMBERS,
+    "boolean": frozenset({bool}),
+    "null": frozenset({type(None)}),
+    "string": frozenset({str}),
+}
+
+
+class _Text(str):
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return safe_repr(self)
+
+
+class _Integer(int):
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return safe_repr(self)
+
+
+class _Array(list[Any]):
+    """An array; of an `enum`, with the texts of its values once they are needed."""
+
+    __slots__ = ("keys",)
+    keys: frozenset[str]
+
+    def __repr__(self) -> str:
+        return safe_repr(self)
+
+
+class _Object(dict[str, Any]):
+    """An object; of a schema, with the text of its `const` once that is needed."""
+
+    __slots__ = ("const_key",)
+    const_key: str
+
+    def __repr__(self) -> str:
+        return safe_repr(self)
+
+
+class Copier:
+    """Copies decoded JSON, so that the `repr` of every part is short.
+
+    Args:
+        count: Called with the number of parts before each container is copied; may raise.
+
+    Attributes:
+        parts: How many parts there were: objects, arrays, and members of either.
+        id_characters: How many characters the members `$id` and `id` have.
+    """
+
+    def __init__(self, count: Callable[[int], None]) -> None:
+        self._count = count
+        self.parts = 1
+        self.id_characters = 0
+
+    def copy(self, value: Any) -> Any:
+        """The copy; what is no JSON is the same object.
+
+        Raises:
+            RecursionError: It is nested too deep.
+        """
+        if type(value) is str:
+            return value if len(value) <= SHOWN_TEXT else _Text(value)
+        if type(value) is int:
+            return value if -_LARGE < value < _LARGE else _Integer(value)
+        if is_object(value):
+            self._add(len(value))
+            for name in _IDS:
+                if isinstance(value.get(name), str):
+                    self.id_characters += len(value[name])
+            copy = self.copy
+            return _Object({copy(name): copy(member) for name, member in value.items()})
+        if is_many(value):
+            self._add(len(value))
+            copy = self.copy
+            return _Array([item if type(item) is float else copy(item) for item in value])
+        return value
+
+    def _add(self, parts: int) -> None:
+        self.parts += parts
+        self._count(self.parts)
+
+
+def key_of(value: Any, take: Take) -> str:
+    """A text that is the same for two values of JSON if, and only if, they are equal.
+
+    Numbers are equal if they are mathematically: `1` and `1.0`. As texts they can be looked up in
+    a set: the hash of a text can't be foreseen, that of a number can.
+
+    Raises:
+        RecursionError: It is nested too deep.
+    """
+    if isinstance(value, str):
+        take(1 + len(value) // 1000)
+        return f"{len(value)}'{value}"
+    if isinstance(value, bool) or value is None:
+        return str(value)
+    if isinstance(value, float):
+        return hex(int(value)) if value.is_integer() else value.hex()
+    if isinstance(value, int):
+        return hex(value)
+    if is_object(value):
+        take(1 + len(value) // 5)
+        members = sorted(
+            f"{len(name)}'{name}:{key_of(member, take)}" for name, member in value.items()
+        )
+        return f"{{{','.join(members)}}}"
+    if is_many(value):
+        take(1 + len(value) // 10)
+        return f"[{','.join([key_of(item, take) for item in value])}]"
+    return safe_repr(value)
+
+
+class Keywords:
+    """The keywords that are done otherwise.
+
+    Args:
+        error: The library's class of errors.
+        take: Told of steps before they are done.
+    """
+
+    def __init__(self, error: Callable[[str], Any], take: Take) -> None:
+        self._error = error
+        self._take = take
+
+    def instead_of(self, name: str, original: Keyword) -> Keyword:
+        """What does a keyword, which may call the original."""
+        if name == "items":
+            return self._items(original)
+        replaced: Mapping[str, Keyword] = {
+            "additionalProperties": self._additional_properties,
+            "const": self._const,
+            "divisibleBy": self._multiple_of,
+            "enum": self._enum,
+            "multipleOf": self._multiple_of,
+            "pattern": self._pattern,
+            "patternProperties": self._pattern_properties,
+            "unevaluatedItems": self._unevaluated_items,
+            "unevaluatedProperties": self._unevaluated_properties,
+            "uniqueItems": self._unique_items,
+        }
+        return replaced.get(name, original)
+
+    def _matches(self, pattern: str, text: str) -> bool:
+        try:
+            return pattern_of(pattern).search(text, self._take)
+        except PatternError as error:
+            raise PatternError(f"pattern {safe_repr(pattern)}: {error}") from None
+
+    def _pattern(self, validator: Any, pattern: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        if isinstance(instance, str) and not self._matches(pattern, instance):
+            yield self._error(f"{instance!r} does not match {pattern!r}")
+
+    def _pattern_properties(
+        self, validator: Any, patterns: Any, instance: Any, schema: Any
+    ) -> Iterator[Any]:
+        if not is_object(instance):
+            return
+        for pattern, subschema in patterns.items():
+            for name, value in instance.items():
+                if self._matches(pattern, name):
+                    yield from validator.descend(value, subschema, path=name, schema_path=pattern)
+
+    def _additional_properties(
+        self, validator: Any, allowed: Any, instance: Any, schema: Any
+    ) -> Iterator[Any]:
+        if not is_object(instance):
+            return
+        extras = [name for name in instance if not self._is_named(name, schema)]
+        if is_object(allowed):
+            for name in extras:
+                yield from validator.descend(instance[name], allowed, path=name)
+        elif not allowed and extras:
+            verb = "was" if len(extras) == 1 else "were"
+            shown = safe_repr(extras)[1:-1]
+            message = f"Additional properties are not allowed ({shown} {verb} unexpected)"
+            yield self._error(message)
+
+    def _is_named(self, name: str, schema: Mapping[str, Any]) -> bool:
+        """Whether `properties` or `patternProperties` concern a property."""
+        return name in schema.get("properties", ()) or any(
+            self._matches(pattern, name) for pattern in schema.get("patternProperties", ())
+        )
+
+    def _const(self, validator: Any, const: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        key = getattr(schema, "const_key", None)
+        if key is None:
+            key = key_of(const, self._take)
+            if isinstance(schema, _Object):
+                schema.const_key = key
+        if key_of(instance, self._take) != key:
+            yield self._error(f"{const!r} was expected")
+
+    def _enum(self, validator: Any, enum: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        keys = getattr(enum, "keys", None)
+        if keys is None:
+            keys = frozenset(key_of(value, self._take) for value in enum)
+            if isinstance(enum, _Array):
+                enum.keys = keys
+        if key_of(instance, self._take) not in keys:
+            yield self._error(f"{instance!r} is not one of {enum!r}")
+
+    def _unique_items(
+        self, validator: Any, unique: Any, instance: Any, schema: Any
+    ) -> Iterator[Any]:
+        if not unique or not is_many(instance):
+            return
+        seen: set[str] = set()
+        for item in instance:
+            self._take(1)
+            key = key_of(item, self._take)
+            if key in seen:
+                yield self._error(f"{instance!r} has non-unique elements")
+                return
+            seen.add(key)
+
+    def _multiple_of(
+        self, validator: Any, factor: Any, instance: Any, schema: Any
+    ) -> Iterator[Any]:
+        if not validator.is_type(instance, "number"):
+            return
+        for number in (instance, factor):
+            if isinstance(number, int) and number.bit_length() > MULTIPLE_BITS:
+                yield self._error(
+                    f"{number!r}: multipleOf is judged for at most {MULTIPLE_BITS} bits"
+                )
+                return
+        (value, value_exponent), (unit, unit_exponent) = _decimal(instance), _decimal(factor)
+        least = min(value_exponent, unit_exponent)
+        if value * 10 ** (value_exponent - least) % (unit * 10 ** (unit_exponent - least)):
+            yield self._error(f"{instance!r} is not a multiple of {factor!r}")
+
+    def _items(self, original: Keyword) -> Keyword:
+        def items(
+            validator: Any, subschema: Any, instance: Any, schema: Any
+        ) -> Iterable[Any] | None:
+            fits = None
+            if is_many(instance) and "prefixItems" not in schema:
+                fits = _simple_test(subschema)
+            if fits is None:
+                return original(validator, subschema, instance, schema)
+            return (
+                error
+                for index, item in enumerate(instance)
+                if not fits(item)
+                for error in validator.descend(item, subschema, path=index)
+            )
+
+        return items
+
+    def _unevaluated_items(
+        self, validator: Any, unevaluated: Any, instance: Any, schema: Any
+    ) -> Iterator[Any]:
+        if not is_many(instance):
+            return
+        evaluated = self._evaluated_items(validator, instance, schema, inner=False)
+        wrong = [
+            item
+            for index, item in enumerate(instance)
+            if index not in evaluated and not validator.evolve(schema=unevaluated).is_valid(item)
+        ]
+        if wrong:
+            verb = "was" if len(wrong) == 1 else "were"
+            shown = safe_repr(wrong)[1:-1]
+            yield self._error(f"Unevaluated items are not allowed ({shown} {verb} unexpected)")
+
+    def _unevaluated_properties(
+        self, validator: Any, unevaluated: Any, instance: Any, schema: Any
+    ) -> Iterator[Any]:
+        if not is_object(instance):
+            return
+        evaluated = self._evaluated_properties(validator, instance, schema, inner=False)
+        wrong = [
+            name
+            for name, value in instance.items()
+            if name not in evaluated and not validator.evolve(schema=unevaluated).is_valid(value)
+        ]
+        if wrong:
+            verb = "was" if len(wrong) == 1 else "were"
+            shown = safe_repr(wrong)[1:-1]
+            yield self._error(f"Unevaluated properties are not allowed ({shown} {verb} unexpected)")
+
+    def _evaluated_items(
+        self, validator: Any, instance: Sequence[Any], schema: Any, *, inner: bool = True
+    ) -> set[int]:
+        """Indexes of the items that the other keywords of a schema concern."""
+        every = set(range(len(instance)))
+        if not is_object(schema):
+            return set()
+        self._take(1 + len(instance) // 20)
+        items = schema.get("items")
+        if "items" in schema and (not is_many(items) or "additionalItems" in schema):
+            return every
+        if inner and "unevaluatedItems" in schema:
+            return every
+        found = set(range(max(len(items or ()), len(schema.get("prefixItems", ())))))
+        if "contains" in schema:
+            contains = validator.evolve(schema=schema["contains"])
+            found |= {index for index in every if contains.is_valid(instance[index])}
+        for applied, part in self._in_place(validator, instance, schema):
+            found |= self._evaluated_items(applied, instance, part)
+        return found
+
+    def _evaluated_properties(
+        self, validator: Any, instance: Mapping[str, Any], schema: Any, *, inner: bool = True
+    ) -> set[str]:
+        """Names of the properties that the other keywords of a schema concern."""
+        if not is_object(schema):
+            return set()
+        self._take(1 + len(instance) // 20)
+        if "additionalProperties" in schema or (inner and "unevaluatedProperties" in schema):
+            return set(instance)
+        found = {name for name in instance if self._is_named(name, schema)}
+        for applied, part in self._in_place(validator, instance, schema):
+            found |= self._evaluated_properties(applied, instance, part)
+        for name, part in schema.get("dependentSchemas", {}).items():
+            if name in instance:
+                found |= self._evaluated_properties(validator, instance, part)
+        return found
+
+    def _in_place(
+        self, validator: Any, instance: Any, schema: Mapping[str, Any]
+    ) -> Iterator[tuple[Any, Any]]:
+        """The schemas that a schema applies to the same value, each with its validator."""
+        for resolved in _references(validator, schema):
+            applied = validator.evolve(schema=resolved.contents, _resolver=resolved.resolver)
+            yield applied, resolved.contents
+        for keyword in ("allOf", "anyOf", "oneOf"):
+            for part in schema.get(keyword, ()):
+                if next(iter(validator.descend(instance, part)), None) is None:
+                    yield validator, part
+        if "if" in schema:
+            holds = validator.evolve(schema=schema["if"]).is_valid(instance)
+            if holds:
+                yield validator, schema["if"]
+            branch = "then" if holds else "else"
+            if branch in schema:
+                yield validator, schema[branch]
+
+
+def _references(validator: Any, schema: Mapping[str, Any]) -> Iterator[Any]:
+    """What a schema refers to, as `referencing` resolves it; the library keeps the resolver."""
+    known = validator.VALIDATORS.keys() & schema.keys()
+    for keyword in ("$ref", "$dynamicRef"):
+        if keyword in known:
+            yield validator._resolver.lookup(schema[keyword])
+    if "$recursiveRef" in known:
+        library: Any = importlib.import_module("referencing.jsonschema")
+        yield library.lookup_recursive_ref(validator._resolver)
+
+
+def _decimal(number: float) -> tuple[int, int]:
+    """A number as its decimal text has it: digits and the power of ten."""
+    if isinstance(number, int):
+        return number, 0
+    digits, _, exponent = repr(number).partition("e")
+    whole, _, fraction = digits.partition(".")
+    return int(whole + fraction), int(exponent or 0) - len(fraction)
+
+
+def _simple_test(schema: Any) -> Callable[[Any], bool] | None:
+    """A test whether a scalar surely fits; `None` if the schema asks for more than that."""
+    if not is_object(schema):
+        return None
+    kind = schema.get("type")
+    kinds = _SCALARS.get(kind) if isinstance(kind, str) else None
+    rest = schema.keys() - _ANNOTATIONS
+    if kinds is None:
+        return None
+    if not rest:
+        return lambda item: type(item) in kinds
+    bounds = [schema.get(name, default) for name, default in _BOUNDS.items()]
+    numeric = all(type(bound) in (int, float) for bound in bounds)
+    if kind not in _NUMBERS or rest - _BOUNDS.keys() or not numeric:
+        return None
+    low, high = bounds
+    return lambda item: type(item) in kinds and low <= item <= high
+
+
+_BOUNDS: Mapping[str, float] = {"minimum": float("-inf"), "maximum": float("inf")}

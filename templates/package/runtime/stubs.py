@@ -1,0 +1,118 @@
+"""What the rendered faces stand on: handlers that know what was overridden, and typed params."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, ClassVar
+
+import msgspec
+
+from .._wire import UNSET, UNWRITABLE, ValidationError, convert, error_text, is_object, to_builtins
+from ..errors import InvalidParamsError, MethodNotFoundError
+from ..facts import Method
+from ..protocol.uris import WEB_SCHEMES
+from .request_context import Exchange
+
+_HOLDING_STRUCTS = (msgspec.Struct, list, tuple)
+"""Types of values that are, or may hold, Structs that a user made."""
+
+
+class HandlersBase:
+    """Base of the dispatch stubs: what a subclass overrides is what a side can do."""
+
+    mcp_stubs: ClassVar[bool] = True
+    """Whether the methods that a class itself defines are stubs; only rendered classes say so."""
+
+    url_schemes: Collection[str] = WEB_SCHEMES
+    """Schemes of the addresses that a server may ask a client's user to open."""
+
+    def mcp_handler(self, method: Method) -> Callable[[Any, Exchange], Any] | None:
+        """The user's own coroutine function for a method; `None` if it was not overridden."""
+        name = method.python_name
+        for owner in type(self).__mro__:
+            if name in vars(owner):
+                found: Callable[[Any, Exchange], Any] = getattr(self, name)
+                return None if "mcp_stubs" in vars(owner) else found
+        return None
+
+
+class SessionBase:
+    """What a server says of its own accord, on behalf of the message it handles."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    async def _request(self, name: str, fields: Mapping[str, Any], timeout: float | None) -> Any:
+        """Send a request whose params are given by Python names; absent ones are left out."""
+        rows = self._exchange.revision.server_requests
+        params = typed_params(rows, name, fields, self._exchange.revision.name)
+        return await self._exchange.request(name, params, timeout=timeout)
+
+    async def _request_whole(self, name: str, params: Any, timeout: float | None) -> Any:
+        """Send a request whose params are given as one."""
+        method = self._exchange.revision.server_requests.get(name)
+        if method is None:
+            raise MethodNotFoundError(name)
+        return await self._exchange.request(name, _typed(params, method), timeout=timeout)
+
+    async def _notify(self, name: str, fields: Mapping[str, Any]) -> None:
+        """Send a notification whose params are given by Python names."""
+        rows = self._exchange.revision.server_notifications
+        await self._exchange.notify(
+            name, wire_params(rows, name, fields, self._exchange.revision.name)
+        )
+
+
+def typed_params(
+    rows: Mapping[str, Method], name: str, fields: Mapping[str, Any], revision: str
+) -> Any:
+    """The params of a message from its fields by Python name, in a revision's own shape.
+
+    Returns:
+        A Struct, or `None` for a message without params.
+
+    Raises:
+        MethodNotFoundError: The revision has no such message.
+        InvalidParamsError: The revision has no such field, a required one is missing, or a value
+            has another type there.
+    """
+    method = rows.get(name)
+    if method is None:
+        raise MethodNotFoundError(name)
+    known = method.wire_names
+    given: dict[str, Any] = {}
+    for field, value in fields.items():
+        if value is UNSET or (value is None and (field in method.optional or field not in known)):
+            continue
+        if field not in known:
+            raise InvalidParamsError(f"{name}: {revision} has no {field!r}")
+        given[known[field]] = value
+    if method.params is None or not (given or method.params_required):
+        return None
+    return _typed({**method.filled_in, **given}, method)
+
+
+def _typed(params: Any, method: Method) -> Any:
+    """Params in a revision's own type; they may be, or hold, Structs of another revision."""
+    try:
+        try:
+            typed = convert(params, method.params)
+        except ValidationError:
+            return convert(to_builtins(params), method.params)
+        values = params.values() if is_object(params) else (params,)
+        if any(isinstance(value, _HOLDING_STRUCTS) for value in values):
+            return convert(to_builtins(typed), method.params)  # deep inside may be others
+    except UNWRITABLE as error:
+        raise InvalidParamsError(f"{method.name}: {error_text(error)}") from None
+    return typed
+
+
+def wire_params(
+    rows: Mapping[str, Method], name: str, fields: Mapping[str, Any], revision: str
+) -> dict[str, Any] | None:
+    """The same as a wire object, without an empty `_meta`."""
+    params = typed_params(rows, name, fields, revision)
+    if params is None:
+        return None
+    wire: dict[str, Any] = to_builtins(params)
+    return {key: value for key, value in wire.items() if key != "_meta" or value}

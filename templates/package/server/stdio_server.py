@@ -1,0 +1,61 @@
+"""A server at standard input and output, from the start of the event loop to its end."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+import anyio
+
+from ..channel import Channel
+from .serving import leave_stuck_threads
+
+Backend: TypeAlias = Literal["asyncio", "trio"]
+
+_logger = logging.getLogger(__name__)
+
+
+def run_stdio(serve_channel: Callable[[Channel], Any], backend: Backend) -> None:
+    """Serve the client at the other end of standard input and output, then return.
+
+    Ends when standard input does, at SIGINT and at SIGTERM. A plain function that still runs in
+    its thread then can't be stopped; the process leaves without it.
+    """
+    from ..transports.stdio import open_stdio  # what serves other channels need not load it
+
+    async def main() -> None:
+        failure: Exception | None = None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_cancel_at_signal, tasks.cancel_scope)
+            channel = open_stdio()
+            try:
+                await serve_channel(channel)
+            except Exception as error:
+                failure = error  # to leave as it is: the last line on standard error is its text
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await channel.close()
+            tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+
+    try:
+        anyio.run(main, backend=backend)
+    except KeyboardInterrupt:
+        _logger.info("interrupted")
+    leave_stuck_threads()
+
+
+async def _cancel_at_signal(scope: anyio.CancelScope) -> None:
+    if threading.current_thread() is not threading.main_thread():
+        return
+    try:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for number in signals:
+                _logger.info("ended by %s", signal.Signals(number).name)
+                scope.cancel()
+    except NotImplementedError:
+        return  # Windows: Ctrl-C arrives as KeyboardInterrupt, and there is no SIGTERM.

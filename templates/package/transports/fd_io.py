@@ -1,0 +1,268 @@
+"""File descriptors as sources and sinks of bytes.
+
+What an event loop can wait for (pipes, sockets, terminals on POSIX) is waited for there. The rest
+(regular files, the null device, anything on Windows) is left to threads.
+
+A descriptor is read only when it is ready, so it need not be non-blocking: that flag belongs to all
+processes that share the open file, and some of them would break.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeGuard
+
+from anyio import (
+    ClosedResourceError,
+    Lock,
+    move_on_after,
+    notify_closing,
+    wait_readable,
+    wait_writable,
+)
+from anyio.lowlevel import current_token
+
+from ..errors import ConnectionClosedError
+from .line_channel import CHUNK, FLUSH_SECONDS
+from .thread_io import ThreadedSink, ThreadedSource
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Future
+
+
+def open_source(fd: int) -> AsyncioSource | PolledSource | ThreadedSource:
+    """The descriptor as a source that owns it, for the event loop that runs."""
+    if not _can_be_polled(fd):
+        return ThreadedSource(fd)
+    loop = current_token().native_token
+    return AsyncioSource(fd, loop) if _is_asyncio(loop) else PolledSource(fd)
+
+
+def open_sink(fd: int) -> PolledSink | ThreadedSink:
+    """The descriptor as a sink that owns it. Sets it non-blocking where it can be waited for."""
+    return PolledSink(fd) if _can_be_polled(fd) else ThreadedSink(fd)
+
+
+def _is_asyncio(loop: object) -> TypeGuard[AbstractEventLoop]:
+    return hasattr(loop, "add_reader")
+
+
+def _can_be_polled(fd: int) -> bool:
+    try:
+        with selectors.DefaultSelector() as selector:
+            selector.register(fd, selectors.EVENT_READ)
+            selector.select(0)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _read_some(fd: int) -> bytes | None:
+    """What is there; empty at the end; `None` if nothing is there yet."""
+    try:
+        return os.read(fd, CHUNK)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""
+
+
+if sys.platform == "win32":
+
+    def unread(_fd: int) -> int:
+        """Zero: how much lies in a pipe, its other end alone can tell."""
+        return 0
+
+    def _set_blocking(_fd: int, _blocking: bool) -> bool:
+        return True  # no descriptor can be polled there
+
+else:
+    import fcntl
+    import termios
+
+    def unread(fd: int) -> int:
+        """Bytes that were written to a pipe and not read yet; zero where that can't be known."""
+        try:
+            return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, bytes(4)), sys.byteorder)
+        except OSError:
+            return 0
+
+    def _set_blocking(fd: int, blocking: bool) -> bool:
+        """Set it, and return what it was."""
+        before = os.get_blocking(fd)
+        os.set_blocking(fd, blocking)
+        return before
+
+
+class PolledSource:
+    """A descriptor that an event loop can wait for."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._waits = True
+
+    async def read(self) -> bytes:
+        """Some bytes; empty at the end, when interrupted and when the other end broke."""
+        while self._fd >= 0 and self._waits:
+            try:
+                await wait_readable(self._fd)
+            except (ClosedResourceError, OSError):
+                break
+            chunk = _read_some(self._fd)
+            if chunk is not None:
+                return chunk
+        return b"" if self._fd < 0 or self._waits else _read_some(self._fd) or b""
+
+    def interrupt(self) -> None:
+        """Wake a waiting reader."""
+        if self._fd >= 0:
+            notify_closing(self._fd)
+
+    def cut(self) -> None:
+        """Wait no more: what is there already can still be read, then comes the end."""
+        self._waits = False
+        _set_blocking(self._fd, False)
+        self.interrupt()
+
+    async def close(self) -> None:
+        """Close the descriptor."""
+        self.interrupt()
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+class AsyncioSource:
+    """A descriptor that an asyncio loop watches as long as somebody keeps reading.
+
+    Registering anew for each read, as `PolledSource` does, takes two more system calls a message.
+    """
+
+    def __init__(self, fd: int, loop: AbstractEventLoop) -> None:
+        self._fd = fd
+        self._loop = loop
+        self._watched = False
+        self._waits = True
+        self._waiter: Future[None] | None = None
+        self._chunk: bytes | None = None
+
+    async def read(self) -> bytes:
+        """Some bytes; empty at the end, when interrupted and when the other end broke."""
+        if self._chunk is None and self._waits:
+            if not self._watched:
+                self._loop.add_reader(self._fd, self._take)
+                self._watched = True
+            self._waiter = self._loop.create_future()
+            await self._waiter
+        # Kept here and not in the waiter: a reader that is cancelled now must lose nothing.
+        chunk, self._chunk = self._chunk, None
+        if chunk is not None or self._waits or self._fd < 0:
+            return chunk or b""
+        return _read_some(self._fd) or b""
+
+    def interrupt(self) -> None:
+        """Wake a waiting reader."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def cut(self) -> None:
+        """Wait no more: what is there already can still be read, then comes the end."""
+        self._unwatch()
+        self._waits = False
+        _set_blocking(self._fd, False)
+        self.interrupt()
+
+    async def close(self) -> None:
+        """Close the descriptor."""
+        self._unwatch()
+        self._waits = False
+        self.interrupt()
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def _take(self) -> None:
+        if self._waiter is None or self._waiter.done():
+            # Nobody reads just now. What is in the pipe stays there, and holds the peer back.
+            self._unwatch()
+        else:
+            self._chunk = _read_some(self._fd)
+            if self._chunk is not None:
+                self._waiter.set_result(None)
+            if self._chunk == b"":
+                self._unwatch()
+
+    def _unwatch(self) -> None:
+        if self._watched:
+            self._loop.remove_reader(self._fd)
+        self._watched = False
+
+
+class PolledSink:
+    """A descriptor that an event loop can wait for, written without blocking.
+
+    A message begun is finished, whatever becomes of the task that began it: the next writer, or
+    closing, carries the rest out first.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._was_blocking = _set_blocking(fd, False)
+        self._rest = memoryview(b"")
+        self._lock = Lock(fast_acquire=True)
+
+    async def write(self, data: bytes) -> None:
+        """Write all of it; waits while the other end is slow.
+
+        Raises:
+            ConnectionClosedError: Nobody reads the other end, or this one was closed.
+        """
+        # Most messages fit at once; only the others pay for a lock.
+        if not self._rest and not self._lock.locked():
+            sent = self._write_some(data)
+            if sent == len(data):
+                return
+            self._rest = memoryview(data)[sent:]
+            async with self._lock:
+                await self._write_rest()
+        else:
+            async with self._lock:
+                await self._write_rest()
+                self._rest = memoryview(data)
+                await self._write_rest()
+
+    async def close(self) -> None:
+        """Finish a message that was begun, as far as the other end takes it, and close."""
+        if self._fd < 0:
+            return
+        if self._rest:
+            with move_on_after(FLUSH_SECONDS, shield=True), suppress(ConnectionClosedError):
+                async with self._lock:
+                    await self._write_rest()
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            notify_closing(fd)
+            _set_blocking(fd, self._was_blocking)
+            os.close(fd)
+
+    async def _write_rest(self) -> None:
+        while self._rest:
+            try:
+                await wait_writable(self._fd)
+            except (ClosedResourceError, OSError, ValueError) as gone:
+                raise ConnectionClosedError("the channel was closed; nothing was sent") from gone
+            self._rest = self._rest[self._write_some(self._rest) :]
+
+    def _write_some(self, data: bytes | memoryview) -> int:
+        if self._fd < 0:
+            raise ConnectionClosedError("the channel is closed; nothing more can be sent")
+        try:
+            return os.write(self._fd, data)
+        except BlockingIOError:
+            return 0
+        except OSError as gone:
+            self._rest = memoryview(b"")
+            raise ConnectionClosedError("the other end no longer reads") from gone

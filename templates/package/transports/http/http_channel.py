@@ -1,0 +1,241 @@
+"""The channel to a server over HTTP, whichever of the transports it turns out to speak.
+
+A server is taken for one of Streamable HTTP until it refuses `initialize` in a way that servers of
+HTTP+SSE have; then the same address is asked for a stream of events, and if it names where to post,
+that transport is used from there on.
+
+Source: basic/transports (backwards compatibility); 2026-07-28: basic/transports/streamable-http.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+import anyio
+import anyio.abc
+
+from ...channel import RequestId
+from ...errors import (
+    METHOD_NOT_FOUND,
+    ConnectionClosedError,
+    HttpStatusError,
+    McpError,
+    RemoteError,
+)
+from ...facts import Lifecycle, Revisions, has_streamable_http
+from ...protocol.lifecycle import INITIALIZE
+from .endpoint import Endpoint
+from .event_stream import OnStream
+from .fallback import HAS_SSE, open_with_sse
+from .http_client import HttpRequests, HttpSettings
+from .incoming import failure_in
+from .message_queue import Inbox
+from .outgoing import Outgoing, OutgoingReader, ParamHeaders
+from .session import facts_over_http
+from .streamable import StreamableHttp
+
+if TYPE_CHECKING:
+    import httpx2
+
+HttpTransport: TypeAlias = Literal["streamable-http", "sse"]
+"""The transports over HTTP: Streamable HTTP, and HTTP+SSE of older revisions."""
+
+
+class _Way(Protocol):
+    """One of the transports, at work."""
+
+    async def open(self) -> None: ...
+
+    async def send(self, message: Outgoing) -> None: ...
+
+    def abandon(self, identifier: RequestId) -> None: ...
+
+    async def end(self) -> None: ...
+
+
+class HttpChannel:
+    """A channel to a server over HTTP. `run` has to run beside whatever uses it.
+
+    Args:
+        url: Address of the server.
+        revisions: The revisions that the client speaks.
+        settings: How HTTP requests are made.
+        transport: The transport to use; `None` to find out.
+        param_headers: Makes the fields that repeat arguments of tools.
+        on_renewed: Called when another session was opened in place of a lost one.
+        on_stream: Told why the stream of a session that belongs to no request can't be had again,
+            and by `None` that it is there.
+
+    Raises:
+        MissingExtraError: httpx2 is not installed.
+        ConnectFailedError: The address is none.
+    """
+
+    transport = "HTTP"
+
+    def __init__(
+        self,
+        url: str,
+        revisions: Revisions,
+        settings: HttpSettings,
+        transport: HttpTransport | None = None,
+        param_headers: ParamHeaders | None = None,
+        on_renewed: Callable[[], None] | None = None,
+        on_stream: OnStream | None = None,
+    ) -> None:
+        self._requests = HttpRequests(settings)
+        self._url: httpx2.URL = self._requests.url(url)
+        self._revisions = revisions
+        self._reader = OutgoingReader(revisions)
+        self._inbox = Inbox()
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._running = anyio.Event()
+        self._closing = anyio.Event()
+        self._parted = anyio.Event()
+        streamable = has_streamable_http(revisions)
+        self._may_fall_back = HAS_SSE and transport is None and streamable
+        self._way: _Way
+        if transport == "sse" or (transport is None and not streamable):
+            self._way = self._with_sse()
+        else:
+            endpoint = Endpoint(self._requests, self._url, param_headers)
+            self._way = StreamableHttp(
+                endpoint, revisions, self._inbox, self._start_soon, on_renewed, on_stream
+            )
+
+    async def run(self) -> None:
+        """Do what has to be done beside sending and receiving, until `close`.
+
+        The end of the session is among it: whoever closes may be cancelled before that is done.
+        """
+        try:
+            async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
+                self._running.set()
+                await self._closing.wait()
+                tasks.cancel_scope.cancel()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._way.end()
+                await self._requests.close()
+            self._parted.set()
+
+    async def receive(self) -> bytes:
+        """Wait for the next message, from whichever stream.
+
+        Raises:
+            EndOfChannel: The channel was closed, or its one stream ended.
+            RequestLost: A request of ours will not be answered.
+            FrameError: A message was too long and was dropped.
+        """
+        return await self._inbox.take()
+
+    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+        """Post one message.
+
+        Raises:
+            ConnectionClosedError: The channel was closed.
+            HttpStatusError: The server refused it, or its stream.
+            ConnectFailedError: The server can't be reached.
+            AnswerLostError: The connection broke before the answer came.
+            SessionLostError: The server forgot two sessions in a row.
+            RemoteError: The server refused it by an error that names no request.
+            RemoteProtocolError: The response is none that a server may give.
+        """
+        await self._running.wait()
+        if self._closing.is_set():
+            raise ConnectionClosedError("the connection is closed")
+        outgoing = self._reader.read(message)
+        await self._way.open()
+        try:
+            await self._way.send(outgoing)
+        except HttpStatusError as refusal:
+            if self._may_be_older(outgoing, refusal):
+                await self._fall_back(outgoing, refusal)
+            else:
+                await self._take_refusal(outgoing, refusal)
+
+    def abandon(self, identifier: RequestId) -> None:
+        """Close the stream of a request that nobody waits for."""
+        self._way.abandon(identifier)
+
+    async def close(self) -> None:
+        """Close all streams and end the session. Idempotent, from any task."""
+        if not self._closing.is_set():
+            self._closing.set()
+            self._inbox.close("this side closed it")
+            self._inbox.clear()
+        await self._parted.wait()
+
+    def _start_soon(self, work: Any, *args: Any) -> bool:
+        if self._tasks is None or self._closing.is_set():
+            return False
+        self._tasks.start_soon(work, *args)
+        return True
+
+    def _with_sse(self) -> _Way:
+        return open_with_sse(
+            self._requests, self._url, self._revisions, self._inbox, self._start_soon
+        )
+
+    def _may_be_older(self, outgoing: Outgoing, refusal: HttpStatusError) -> bool:
+        """Whether a refusal is one of `initialize` that hints at a server of HTTP+SSE."""
+        if outgoing.method != INITIALIZE or not self._may_fall_back:
+            return False
+        return not refusal.wants_credentials and self._hints_at_sse(refusal)
+
+    async def _fall_back(self, outgoing: Outgoing, refusal: HttpStatusError) -> None:
+        """Go on with HTTP+SSE; if the server does not speak that, the refusal stands."""
+        older = self._with_sse()
+        try:
+            await older.open()
+        except McpError as error:
+            await older.end()
+            more = f"nor is it a server of HTTP+SSE: {error}"
+            await self._take_refusal(outgoing, refusal.with_more(more))
+        else:
+            self._may_fall_back = False
+            self._way = older
+            await older.send(outgoing)
+
+    def _hints_at_sse(self, refusal: HttpStatusError) -> bool:
+        """Whether a refusal is one of those that servers of HTTP+SSE give, and of no modern one."""
+        offered = (self._revisions.of(Lifecycle.HANDSHAKE) or self._revisions).newest()
+        status = str(refusal.status)
+        patterns = facts_over_http(offered, offered, self._revisions).http.fallback
+        if not any(_matches(status, pattern) for pattern in patterns):
+            return False
+        failure = failure_in(refusal.body)
+        if failure is None:
+            return True
+        for modern in self._revisions.of(Lifecycle.PER_REQUEST).values():
+            facts = modern.facts
+            if failure.code in (facts.errors.defined or ()):
+                return False
+            if failure.code == METHOD_NOT_FOUND and refusal.status == facts.http.unknown_method:
+                return False
+        return True
+
+    async def _take_refusal(self, outgoing: Outgoing, refusal: HttpStatusError) -> None:
+        """Take a refusal as the answer, if its body is one; raise it otherwise.
+
+        An error of the server's own that names no request speaks of its state, which may pass.
+        """
+        failure = None if refusal.wants_credentials else failure_in(refusal.body)
+        if failure is None or not outgoing.is_request:
+            raise refusal
+        if failure.id == outgoing.id:
+            await self._inbox.put(refusal.body)
+        elif failure.id is None and not refusal.may_pass:
+            method = outgoing.method or ""
+            raise RemoteError(failure.code, failure.message, failure.data, method) from refusal
+        else:
+            raise refusal
+
+
+def _matches(status: str, pattern: str) -> bool:
+    """Whether a status is one of those that a pattern such as `4xx` stands for."""
+    return len(status) == len(pattern) and all(
+        wanted in ("x", digit) for digit, wanted in zip(status, pattern, strict=True)
+    )

@@ -1,0 +1,224 @@
+"""The session with a server over Streamable HTTP: opened, lost, opened again, ended.
+
+A server may forget a session at any time. It is then asked for another one by the same request as
+the first time; the one that speaks for the package's user hears nothing of it but a warning.
+
+Source: basic/transports (session management, listening for messages from the server).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+import anyio
+
+from ...errors import AnswerLostError, HttpStatusError, McpError, SessionLostError
+from ...facts import Revisions
+from ...framing.http_headers import JSON
+from ...framing.sse import MEDIA_TYPE
+from .endpoint import Endpoint
+from .event_stream import EventStream, Hear, OnStream, StartSoon
+from .incoming import answers_in
+from .log_redaction import Secrets
+from .outgoing import Outgoing
+from .response import kind_of
+from .session import HttpSession, session_of
+
+logger = logging.getLogger(__name__.partition(".")[0])
+
+PARTING_SECONDS = 2.0
+"""How long the server may take to hear that its session is not needed any more."""
+
+RENEWING_SECONDS = 30.0
+"""How long the server may take to open another session, while other messages wait for that."""
+
+
+class Sessions:
+    """Keeps one session with a server, or none where there is no such thing.
+
+    Args:
+        endpoint: The server's address.
+        revisions: The revisions that the client speaks.
+        hear: Told of each message that comes on a stream of no request.
+        start_soon: Starts a task.
+        on_renewed: Called when another session was opened in place of a lost one.
+        on_stream: Told of the stream that belongs to no request, once it was there.
+
+    Attributes:
+        current: The session; `None` before, and where requests stand alone.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        revisions: Revisions,
+        hear: Hear,
+        start_soon: StartSoon,
+        on_renewed: Callable[[], None] | None = None,
+        on_stream: OnStream | None = None,
+    ) -> None:
+        self.current: HttpSession | None = None
+        self._endpoint = endpoint
+        self._revisions = revisions
+        self._hear = hear
+        self._start_soon = start_soon
+        self._on_renewed = on_renewed
+        self._on_stream = on_stream
+        self._renewing = anyio.Lock()
+        self._listening: EventStream | None = None
+        self._secrets = Secrets()
+
+    def opened(self, initialize: Outgoing, result: bytes, headers: Mapping[str, str]) -> None:
+        """Take note of the answer to `initialize`.
+
+        Raises:
+            RemoteProtocolError: The id of the session is not made of visible ASCII characters.
+        """
+        self.current = session_of(initialize, result, headers, self._revisions)
+        if self.current is not None and self.current.id is not None:
+            self._secrets.add(self.current.id)
+
+    def confirmed(self, session: HttpSession, message: Outgoing) -> None:
+        """The server knows that the client is ready: listen to what it says of its own accord."""
+        session.initialized = message
+        idle = 0
+        if self._listening is not None:
+            self._listening.scope.cancel()
+            idle = self._listening.idle
+        self._tell(None)
+        if session.facts.http.standalone_stream:
+            self._listening = EventStream(
+                self._endpoint.requests,
+                lambda last_event_id: self._endpoint.get(session, last_event_id),
+                self._hear,
+                None,
+            )
+            self._listening.idle = idle
+            self._start_soon(self._listen, self._listening, session)
+
+    async def renewed(self, lost: HttpSession) -> HttpSession:
+        """The session in place of one that the server has forgotten.
+
+        Raises:
+            SessionLostError: It makes no other one.
+            McpError: It can't be reached, or refuses.
+        """
+        async with self._renewing:
+            if self.current is None or self.current is lost:
+                try:
+                    await self._renew_in_time(lost)
+                except BaseException:
+                    self.current = lost  # which leads here again, with the next message
+                    raise
+            assert self.current is not None
+            return self.current
+
+    def lost_twice(self) -> SessionLostError:
+        """The error for a server that forgets each session at once."""
+        return SessionLostError(
+            f"{self._endpoint}: the server forgot the session, and the new one as well"
+        )
+
+    async def renew_if_lost(self, session: HttpSession | None, cause: object) -> None:
+        """Open another session if a refusal says that this one is lost; try no more than that."""
+        if session is None or not isinstance(cause, HttpStatusError):
+            return
+        if session.is_lost(cause.status) and session is self.current:
+            try:
+                await self.renewed(session)
+            except McpError as error:
+                logger.warning("the server forgot the session: %s", error)
+
+    async def end(self) -> None:
+        """Be done with the session; the server is told, if it is there. Idempotent."""
+        if self._listening is not None:
+            self._listening.scope.cancel()
+        session, self.current = self.current, None
+        if session is not None and session.id is not None:
+            with anyio.move_on_after(PARTING_SECONDS):
+                try:
+                    await self._endpoint.delete(session)
+                except McpError as error:
+                    logger.debug("the session was not ended: %s", error)
+        self._secrets.clear()
+
+    async def _renew_in_time(self, lost: HttpSession) -> None:
+        with anyio.move_on_after(RENEWING_SECONDS):
+            await self._renew(lost)
+            return
+        raise SessionLostError(
+            f"{self._endpoint}: the server forgot the session, "
+            f"and opened no other one within {RENEWING_SECONDS:g} s"
+        )
+
+    async def _renew(self, lost: HttpSession) -> None:
+        initialize, initialized = lost.initialize, lost.initialized
+        await self._open(initialize)
+        session = self.current
+        if session is None or session is lost or session.agreed is not lost.agreed:
+            raise SessionLostError(
+                f"{self._endpoint}: the server forgot the session, "
+                f"and makes no other one in {lost.agreed.name}"
+            )
+        logger.warning("%s forgot the session; another one was opened", self._endpoint)
+        if initialized is not None:
+            await self._confirm(session, initialized)
+
+    async def _confirm(self, session: HttpSession, initialized: Outgoing) -> None:
+        """Tell the server, as the first time, that the client is ready."""
+        try:
+            response = await self._endpoint.post(initialized, session)
+        except HttpStatusError as error:
+            if session.is_lost(error.status):
+                raise self.lost_twice() from error
+            raise
+        await self._endpoint.requests.discard(response)
+        self.confirmed(session, initialized)
+        if self._on_renewed is not None:
+            self._on_renewed()
+
+    async def _open(self, initialize: Outgoing) -> None:
+        """Ask for a session and wait for it, whichever way the answer comes."""
+        response = await self._endpoint.post(initialize, None)
+        requests, identifier = self._endpoint.requests, initialize.id
+
+        async def hear(data: bytes) -> None:
+            result = answers_in(data, False).get(identifier or 0)
+            if result is not None:
+                self.opened(initialize, result, response.headers)
+                stream.scope.cancel()
+            else:
+                await self._hear(data)
+
+        stream = EventStream(requests, None, hear, identifier)
+        if kind_of(response) == JSON:
+            await hear(await requests.read(response))
+        elif kind_of(response) == MEDIA_TYPE:
+            with stream.scope:
+                await stream.follow(response)
+        else:
+            raise await requests.unexpected(response, f"{JSON} or {MEDIA_TYPE}")
+
+    async def _listen(self, stream: EventStream, session: HttpSession) -> None:
+        failure: McpError
+        with stream.scope:
+            try:
+                await stream.listen(self._tell)
+                return
+            except HttpStatusError as error:
+                if stream.connected:
+                    await self.renew_if_lost(session, error)
+                failure = error
+            except McpError as error:
+                failure = error
+            except Exception as error:
+                logger.exception("a stream of events failed")
+                failure = AnswerLostError(f"{self._endpoint}: {error}")
+            logger.debug("no stream of events without a request: %s", failure)
+            if stream.connected and self._listening is stream:
+                self._tell(failure)
+
+    def _tell(self, failure: McpError | None) -> None:
+        if self._on_stream is not None:
+            self._on_stream(failure)
