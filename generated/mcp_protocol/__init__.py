@@ -80,7 +80,7 @@ if TYPE_CHECKING:
         connect_sync,
     )
     from .errors import (
-        AnswerLostError,
+        ResponseLostError,
         ConnectFailedError,
         ConnectionClosedError,
         HttpStatusError,
@@ -113,7 +113,7 @@ if TYPE_CHECKING:
         REVISIONS,
     )
     from .runtime.request_context import (
-        Exchange,
+        RequestContext,
     )
     from .server.asgi.event_store import (
         EventStore,
@@ -202,7 +202,7 @@ __all__ = [
     "SyncClient",
     "SyncClientHandlers",
     "connect_sync",
-    "AnswerLostError",
+    "ResponseLostError",
     "ConnectFailedError",
     "ConnectionClosedError",
     "HttpStatusError",
@@ -227,7 +227,7 @@ __all__ = [
     "hints_of",
     "safe_url",
     "REVISIONS",
-    "Exchange",
+    "RequestContext",
     "EventStore",
     "MemoryEventStore",
     "StoredEvent",
@@ -286,7 +286,7 @@ _HOMES = {
     "SyncClient": ".client.sync_client",
     "SyncClientHandlers": ".client.sync_client",
     "connect_sync": ".client.sync_client",
-    "AnswerLostError": ".errors",
+    "ResponseLostError": ".errors",
     "ConnectFailedError": ".errors",
     "ConnectionClosedError": ".errors",
     "HttpStatusError": ".errors",
@@ -311,7 +311,7 @@ _HOMES = {
     "hints_of": ".protocol.tool_annotations",
     "safe_url": ".protocol.uris",
     "REVISIONS": ".revisions",
-    "Exchange": ".runtime.request_context",
+    "RequestContext": ".runtime.request_context",
     "EventStore": ".server.asgi.event_store",
     "MemoryEventStore": ".server.asgi.event_store",
     "StoredEvent": ".server.asgi.event_store",

@@ -417,7 +417,7 @@ class HttpStatusError(TransportError):
         return self.status >= 500
 
 
-class AnswerLostError(TransportError):
+class ResponseLostError(TransportError):
     """The connection broke before the answer to a request came; the server may have acted on it."""
 
 

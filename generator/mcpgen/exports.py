@@ -56,7 +56,7 @@ EXPORTS = (
     _export(
         ".errors",
         "protocol",
-        "AnswerLostError",
+        "ResponseLostError",
         "ConnectFailedError",
         "ConnectionClosedError",
         "HttpStatusError",
@@ -82,7 +82,7 @@ EXPORTS = (
     _export(".protocol.tool_annotations", "client server", "Hints", "hints_of"),
     _export(".protocol.uris", "client server", "safe_url"),
     _export(".revisions", "protocol", "REVISIONS"),
-    _export(".runtime.request_context", "client server", "Exchange"),
+    _export(".runtime.request_context", "client server", "RequestContext"),
     _export(
         ".server.asgi.event_store", "server+http", "EventStore", "MemoryEventStore", "StoredEvent"
     ),

@@ -96,7 +96,7 @@ def _imports(used: set[str]) -> Imports:
         faces=those("HandlersBase", "SessionBase", "wire_params"),
         wire=those("UNSET", "UnsetType", "to_builtins"),
         errors=those("MethodNotFoundError"),
-        exchange=those("Exchange"),
+        exchange=those("RequestContext"),
         waiting=those("OnProgress"),
         models=those("models"),
     )
@@ -117,5 +117,5 @@ def _handled(face: Face) -> Iterator[str]:
         yield "MethodNotFoundError"
     calls: tuple[Call, ...] = (*face.requests, *face.notifications)
     for call in calls:
-        yield "Exchange"
+        yield "RequestContext"
         yield from names_in(f"{call.params} {call.returned}")

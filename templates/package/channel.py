@@ -54,17 +54,19 @@ def transport_of(channel: Channel) -> str:
     return transport if isinstance(transport, str) else type(channel).__name__
 
 
-def abandon_of(channel: Channel) -> Callable[[RequestId], None] | None:
+def close_request_stream_of(channel: Channel) -> Callable[[RequestId], None] | None:
     """How a channel closes the stream of one request of ours; `None` where requests share one.
 
-    Such a channel has a method `abandon`. It is given the id of a request whose answer nobody waits
-    for any more; it does not wait, and an id that it does not know is no error.
+    Such a channel has a method `close_request_stream`. The method takes the id of a request whose
+    response is no longer awaited; it does not block, and an unknown id is not an error.
     """
-    abandon: Callable[[RequestId], None] | None = getattr(channel, "abandon", None)
-    return abandon
+    close_request_stream: Callable[[RequestId], None] | None = getattr(
+        channel, "close_request_stream", None
+    )
+    return close_request_stream
 
 
-def release_of(channel: Channel) -> Callable[[RequestId], Awaitable[None]] | None:
+def close_sse_stream_of(channel: Channel) -> Callable[[RequestId], Awaitable[None]] | None:
     """How a channel lets go of the connection that a request of the peer's is answered on.
 
     Such a channel has a method `release`. It is given the id of a request; where the peer can come

@@ -61,7 +61,7 @@ class Method:
         return frozenset(field.name for field in fields if field.default is None)
 
     @cached_property
-    def filled_in(self) -> Mapping[str, Any]:
+    def default_params(self) -> Mapping[str, Any]:
         """Required params, by wire name, that the connection fills in: `_meta`, or none."""
         if self.params is None:
             return {}

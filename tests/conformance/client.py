@@ -14,7 +14,7 @@ from typing import Any
 
 import anyio
 
-from mcp_protocol import Client, ClientHandlers, Exchange, connect
+from mcp_protocol import Client, ClientHandlers, RequestContext, connect
 
 URL = sys.argv[-1]
 SCENARIO = os.environ["MCP_CONFORMANCE_SCENARIO"]
@@ -28,7 +28,7 @@ EXAMPLES = {"string": "text", "integer": 1, "number": 2.5, "boolean": True, "arr
 class Person(ClientHandlers):
     """Answers whatever a server may ask."""
 
-    async def elicit(self, params: Any, ctx: Exchange) -> Any:
+    async def elicit(self, params: Any, ctx: RequestContext) -> Any:
         """Accepts the form: fields with a default keep it, of the others a switch is turned on."""
         fields: dict[str, Any] = {}
         for name, field in params.requested_schema.properties.items():
@@ -39,12 +39,12 @@ class Person(ClientHandlers):
                 fields[name] = True
         return {"action": "accept", "content": fields}
 
-    async def create_message(self, params: Any, ctx: Exchange) -> Any:
+    async def create_message(self, params: Any, ctx: RequestContext) -> Any:
         """Answers with a line of text."""
         content = {"type": "text", "text": "Hello"}
         return {"role": "assistant", "content": content, "model": "none", "stopReason": "endTurn"}
 
-    async def list_roots(self, params: Any, ctx: Exchange) -> Any:
+    async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
         """Shows one root."""
         return {"roots": [{"uri": "file:///work", "name": "work"}]}
 

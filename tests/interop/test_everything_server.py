@@ -12,7 +12,7 @@ import pytest
 from interop.hearing import Heard
 from interop.processes import HERE, NPM, serving
 from interop.revisions import HANDSHAKE
-from mcp_protocol import ClientHandlers, Exchange, RemoteError, connect
+from mcp_protocol import ClientHandlers, RemoteError, RequestContext, connect
 
 pytestmark = pytest.mark.interop
 
@@ -34,21 +34,21 @@ class Person(ClientHandlers):
         self.logs = Heard()
         self.roots = ["file:///maps"]
 
-    async def elicit(self, params: Any, ctx: Exchange) -> Any:
+    async def elicit(self, params: Any, ctx: RequestContext) -> Any:
         if hasattr(params, "url"):
             return {"action": "accept"}
         fields = params.requested_schema.properties.items()
         given = {name: field.default for name, field in fields if has_default(field)}
         return {"action": "accept", "content": {**given, "name": "Ada"}}
 
-    async def create_message(self, params: Any, ctx: Exchange) -> Any:
+    async def create_message(self, params: Any, ctx: RequestContext) -> Any:
         said = {"type": "text", "text": "sunny"}
         return {"role": "assistant", "content": said, "model": "parrot"}
 
-    async def list_roots(self, params: Any, ctx: Exchange) -> Any:
+    async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
         return {"roots": [{"uri": uri} for uri in self.roots]}
 
-    async def logging_message(self, params: Any, ctx: Exchange) -> None:
+    async def logging_message(self, params: Any, ctx: RequestContext) -> None:
         self.logs.keep(params)
 
 

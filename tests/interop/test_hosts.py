@@ -12,7 +12,7 @@ import pytest
 from interop.hearing import Heard
 from interop.processes import serving
 from interop.revisions import HANDSHAKE, STATELESS
-from mcp_protocol import ClientHandlers, Exchange, connect
+from mcp_protocol import ClientHandlers, RequestContext, connect
 
 pytestmark = pytest.mark.interop
 
@@ -29,11 +29,11 @@ class Person(ClientHandlers):
     def __init__(self) -> None:
         self.logs = Heard()
 
-    async def create_message(self, params: Any, ctx: Exchange) -> Any:
+    async def create_message(self, params: Any, ctx: RequestContext) -> Any:
         said = {"type": "text", "text": "sunny"}
         return {"role": "assistant", "content": said, "model": "parrot"}
 
-    async def logging_message(self, params: Any, ctx: Exchange) -> None:
+    async def logging_message(self, params: Any, ctx: RequestContext) -> None:
         self.logs.keep(params.data)
 
 

@@ -15,7 +15,7 @@ import pytest
 from interop.hearing import Heard
 from interop.processes import HERE, serving
 from interop.revisions import ELICITATION, HANDSHAKE, RESUMING, STATELESS, STRUCTURED_OUTPUT
-from mcp_protocol import ClientHandlers, Exchange, RemoteError, connect, connect_sync
+from mcp_protocol import ClientHandlers, RemoteError, RequestContext, connect, connect_sync
 
 pytestmark = pytest.mark.interop
 
@@ -81,19 +81,19 @@ class Person(ClientHandlers):
     def __init__(self) -> None:
         self.logs = Heard()
 
-    async def elicit(self, params: Any, ctx: Exchange) -> Any:
+    async def elicit(self, params: Any, ctx: RequestContext) -> Any:
         return {"action": "accept", "content": {"name": "Ada", "nights": 3}}
 
-    async def create_message(self, params: Any, ctx: Exchange) -> Any:
+    async def create_message(self, params: Any, ctx: RequestContext) -> Any:
         content = params.messages[-1].content
         [block] = content if isinstance(content, list) else [content]
         said = {"type": "text", "text": f"<{block.text}>"}
         return {"role": "assistant", "content": said, "model": "parrot"}
 
-    async def list_roots(self, params: Any, ctx: Exchange) -> Any:
+    async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
         return {"roots": [{"uri": "file:///maps", "name": "maps"}]}
 
-    async def logging_message(self, params: Any, ctx: Exchange) -> None:
+    async def logging_message(self, params: Any, ctx: RequestContext) -> None:
         self.logs.keep((params.level, params.logger, params.data))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from mcp_types.version import SUPPORTED_PROTOCOL_VERSIONS
 
-from mcp_protocol import ClientHandlers, Exchange, RemoteError, connect
+from mcp_protocol import ClientHandlers, RemoteError, RequestContext, connect
 
 pytestmark = pytest.mark.interop
 
@@ -23,7 +23,7 @@ class Listening(ClientHandlers):
     def __init__(self) -> None:
         self.logs: list[Any] = []
 
-    async def logging_message(self, params: Any, exchange: Exchange) -> None:
+    async def logging_message(self, params: Any, exchange: RequestContext) -> None:
         self.logs.append((params.level, params.logger, params.data))
 
 

@@ -18,7 +18,7 @@ from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import EndOfChannel
 from mcp_protocol.facts import Revisions
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.server.serving import Service, serve
 from mcp_protocol.transports.memory import memory_pair
 from package.samples import EVERY_SERVER_CAPABILITY
@@ -174,7 +174,7 @@ TEXT: Mapping[str, Any] = {"content": [{"type": "text", "text": "done"}]}
 """What a tool that gives a text answers."""
 
 
-async def names_back(exchange: Exchange) -> Any:
+async def names_back(exchange: RequestContext) -> Any:
     """A tool's result that is the tool's name."""
     return {"content": [{"type": "text", "text": exchange.params.name}]}
 
@@ -191,7 +191,7 @@ class App:
 
     def __init__(
         self,
-        answer: Callable[[Exchange], Awaitable[Any]],
+        answer: Callable[[RequestContext], Awaitable[Any]],
         revisions: Revisions = REVISIONS,
         capabilities: Mapping[str, Any] = EVERY_SERVER_CAPABILITY,
         *,
@@ -202,10 +202,10 @@ class App:
         self.service = Service(self, revisions, describe, drain=drain)
         self.noted: list[str] = []
 
-    async def handle(self, exchange: Exchange) -> Any:
+    async def handle(self, exchange: RequestContext) -> Any:
         return await self._answer(exchange)
 
-    async def notified(self, exchange: Exchange) -> None:
+    async def notified(self, exchange: RequestContext) -> None:
         self.noted.append(exchange.method.name)
 
     async def serve(self, channel: Channel) -> None:

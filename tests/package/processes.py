@@ -13,11 +13,11 @@ from typing import Any
 import anyio
 
 import mcp_protocol
-from mcp_protocol.transports.process import Patience, ProcessChannel, open_process
+from mcp_protocol.transports.process import ProcessChannel, ShutdownTimeouts, open_process
 
 PACKAGE_ROOT = Path(mcp_protocol.__file__).parent.parent
 DEADLINE = 30
-IMPATIENT = Patience(after_eof=0.1, after_terminate=0.1, after_kill=DEADLINE)
+IMPATIENT = ShutdownTimeouts(after_eof=0.1, after_terminate=0.1, after_kill=DEADLINE)
 
 ECHO = """
     for line in sys.stdin.buffer:

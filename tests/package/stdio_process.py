@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mcp_protocol.protocol.jsonrpc import Malformed, parse
+from mcp_protocol.protocol.jsonrpc import InvalidMessage, parse
 from package.processes import PACKAGE_ROOT
 from package.wire import HANDSHAKE, INITIALIZED, encoded, initialize, request
 
@@ -90,4 +90,4 @@ def process(revision: str, backend: str = "asyncio") -> Iterator[Process]:
     for line in started.lines:
         assert line.endswith(b"\n")
         assert b"\n" not in line[:-1]
-        assert not isinstance(parse(line), Malformed), line
+        assert not isinstance(parse(line), InvalidMessage), line

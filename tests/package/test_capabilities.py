@@ -15,7 +15,7 @@ from mcp_protocol.protocol.connection import Connection
 from mcp_protocol.protocol.events import RequestFailed
 from mcp_protocol.protocol.lifecycle import Description, declared
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.server.toolkit.server import Server
 from package.ends import both, end_of
 from package.pair import Pair
@@ -50,7 +50,7 @@ class Willing:
     def mcp_handler(self, method: Method) -> Any:
         """The same coroutine function for each method."""
 
-        async def answer(params: Any, exchange: Exchange) -> Any:
+        async def answer(params: Any, exchange: RequestContext) -> Any:
             return None
 
         return answer

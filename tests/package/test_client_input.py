@@ -12,7 +12,7 @@ from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.client.pipeline import INPUT_ROUNDS
 from mcp_protocol.errors import RemoteProtocolError
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.server.toolkit.client_features.input_required import InputRequired
 from mcp_protocol.server.toolkit.context import Context
 from mcp_protocol.server.toolkit.server import Server
@@ -31,11 +31,11 @@ class Answers(ClientHandlers):
     def __init__(self) -> None:
         self.asked: list[Any] = []
 
-    async def elicit(self, params: Any, ctx: Exchange) -> Any:
+    async def elicit(self, params: Any, ctx: RequestContext) -> Any:
         self.asked.append((params.message, ctx.method.name, ctx.revision.name))
         return {"action": "accept", "content": {"city": "Oslo"}}
 
-    async def list_roots(self, params: Any, ctx: Exchange) -> Any:
+    async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
         return {"roots": [{"uri": "file:///a"}]}
 
 
@@ -149,7 +149,7 @@ async def test_input_that_the_client_never_offered_is_not_given(revision: str) -
 @modern
 async def test_what_the_users_handler_raises_leaves_through_the_call(revision: str) -> None:
     class Refuses(ClientHandlers):
-        async def elicit(self, params: Any, ctx: Exchange) -> Any:
+        async def elicit(self, params: Any, ctx: RequestContext) -> Any:
             raise LookupError("mine")
 
     server = FakeServer(revision)
@@ -184,7 +184,7 @@ async def test_a_request_that_may_not_ask_for_input_does_not_get_any(revision: s
 async def test_a_client_declares_what_its_handlers_can_do(revision: str) -> None:
     seen: list[Mapping[str, Any]] = []
 
-    async def look(exchange: Exchange) -> Any:
+    async def look(exchange: RequestContext) -> Any:
         seen.append(exchange.peer_capabilities)
         return TEXT
 

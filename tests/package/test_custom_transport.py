@@ -24,7 +24,7 @@ from mcp_protocol.errors import (
     RequestTimeoutError,
 )
 from mcp_protocol.protocol.events import Ignored
-from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.server.toolkit.context import Context
 from mcp_protocol.server.toolkit.server import Server
 from mcp_protocol.transports.line_channel import stream_channel
@@ -163,7 +163,7 @@ async def test_the_same_session_runs_over_every_binding(binding: Binding, revisi
     progress: list[float] = []
 
     class Handlers(ClientHandlers):
-        async def logging_message(self, params: Any, ctx: Exchange) -> None:
+        async def logging_message(self, params: Any, ctx: RequestContext) -> None:
             logs.append(params.data)
 
     started, stopped = anyio.Event(), anyio.Event()
@@ -238,12 +238,12 @@ async def test_a_binding_is_told_which_request_a_message_belongs_to(revision: st
 
 @legacy
 async def test_what_a_server_asks_while_it_serves_belongs_to_what_it_serves(revision: str) -> None:
-    async def ask(exchange: Exchange) -> Any:
+    async def ask(exchange: RequestContext) -> Any:
         await exchange.request("roots/list")
         return RESULTS["tools/call"]
 
     class Roots(ClientHandlers):
-        async def list_roots(self, params: Any, ctx: Exchange) -> Any:
+        async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
             return {"roots": []}
 
     near, far = queue_pair()
@@ -266,7 +266,7 @@ async def test_a_request_from_a_server_is_neither_served_nor_answered(
     called: list[str] = []
 
     class Eager(ClientHandlers):
-        async def list_roots(self, params: Any, ctx: Exchange) -> Any:
+        async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
             called.append("roots")
             return {"roots": []}
 
@@ -300,7 +300,7 @@ def test_an_answer_from_a_client_is_not_taken_for_one(revision: str, answer: Any
 async def test_a_server_can_send_no_request(revision: str) -> None:
     refused: list[str] = []
 
-    async def ask(exchange: Exchange) -> Any:
+    async def ask(exchange: RequestContext) -> Any:
         for method in ("roots/list", "sampling/createMessage", "ping", "tools/list"):
             with pytest.raises(LocalProtocolError, match="a server sends no requests"):
                 await exchange.request(method, PARAMS.get(method))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcp_protocol import ClientHandlers, Context, Server, connect
-from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.server.toolkit.client_features.input_required import InputRequired
 from package.rules import holding
 from package.samples import PARAMS
@@ -31,14 +31,14 @@ class Host(ClientHandlers):
         folder = f"mcp_protocol.r{revision.replace('-', '_')}.models"
         self._models: Any = importlib.import_module(folder)
 
-    async def create_message(self, params: Any, ctx: Exchange) -> Any:
+    async def create_message(self, params: Any, ctx: RequestContext) -> Any:
         text = self._models.TextContent(text="sampled")
         return self._models.CreateMessageResult(role="assistant", content=text, model="m")
 
-    async def list_roots(self, params: Any, ctx: Exchange) -> Any:
+    async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
         return self._models.ListRootsResult(roots=[self._models.Root(uri="file:///home")])
 
-    async def logging_message(self, params: Any, ctx: Exchange) -> None:
+    async def logging_message(self, params: Any, ctx: RequestContext) -> None:
         self.logged.append(params.data)
 
 

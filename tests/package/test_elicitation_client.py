@@ -14,7 +14,7 @@ import pytest
 from mcp_protocol import safe_url
 from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import LocalProtocolError, RemoteError, RemoteProtocolError
-from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.runtime.request_context import RequestContext
 from package.live import TEXT, FakeServer
 from package.questioner import KEY, Outcome, declared, questioned
 from package.rules import holding
@@ -52,11 +52,11 @@ class User(ClientHandlers):
         self.asked: list[Any] = []
         self.completed: list[str] = []
 
-    async def elicit(self, params: Any, ctx: Exchange) -> Any:
+    async def elicit(self, params: Any, ctx: RequestContext) -> Any:
         self.asked.append(params)
         return self.answer
 
-    async def elicitation_complete(self, params: Any, ctx: Exchange) -> None:
+    async def elicitation_complete(self, params: Any, ctx: RequestContext) -> None:
         self.completed.append(params.elicitation_id)
 
 

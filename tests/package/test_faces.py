@@ -19,7 +19,7 @@ from mcp_protocol import (
 )
 from mcp_protocol.facts import Revision
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.runtime.stubs import typed_params
 
 ALL = tuple(REVISIONS)
@@ -52,7 +52,7 @@ def asker() -> Server:
 class Answering(ClientHandlers):
     """A client with a model that repeats what it is told."""
 
-    async def create_message(self, params: Any, ctx: Exchange) -> Any:
+    async def create_message(self, params: Any, ctx: RequestContext) -> Any:
         assert params.temperature == 1
         text = params.messages[0].content.text
         content = {"type": "text", "text": f"{text} {params.max_tokens}"}
@@ -119,7 +119,7 @@ async def test_a_stub_refuses_a_request_and_ignores_a_notification() -> None:
 
 async def test_what_a_subclass_of_a_subclass_overrides_counts() -> None:
     class More(Answering):
-        async def tool_list_changed(self, params: Any, ctx: Exchange) -> None: ...
+        async def tool_list_changed(self, params: Any, ctx: RequestContext) -> None: ...
 
     known = REVISIONS[ASKING[0]]
     seen = {

@@ -11,7 +11,7 @@ import pytest
 from mcp_protocol import Server
 from mcp_protocol.client.handler_validation import ID_CHARACTERS, Elicitations
 from mcp_protocol.client.output_schemas import OutputSchemas
-from mcp_protocol.client.tool_param_headers import KEPT_TOOLS, HeaderMarks
+from mcp_protocol.client.tool_param_headers import KEPT_TOOLS, ToolParamHeaders
 from mcp_protocol.errors import RemoteProtocolError
 from mcp_protocol.protocol import elicitation_schema
 from mcp_protocol.protocol.sampling_messages import complaint as conversation_complaint
@@ -128,7 +128,7 @@ def tool(name: str, **more: Any) -> Any:
 
 
 def test_what_is_kept_of_tools_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    outputs, marks = OutputSchemas(), HeaderMarks()
+    outputs, marks = OutputSchemas(), ToolParamHeaders()
     marks.mirrored, marks.prefix = True, "x-"
     marked = {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "A"}}}
     for n in range(KEPT_TOOLS + 5):
@@ -141,7 +141,7 @@ def test_what_is_kept_of_tools_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_tool_that_is_left_out_is_named_in_short(caplog: pytest.LogCaptureFixture) -> None:
-    marks = HeaderMarks()
+    marks = ToolParamHeaders()
     marks.mirrored, marks.prefix = True, "x-"
     wrong = {"properties": {LONG: {"type": LONG, "x-mcp-header": LONG}}}
     with caplog.at_level(logging.WARNING):

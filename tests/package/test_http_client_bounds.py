@@ -18,11 +18,11 @@ import pytest
 
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import (
-    AnswerLostError,
     FrameError,
     HttpStatusError,
     McpError,
     RemoteProtocolError,
+    ResponseLostError,
 )
 from mcp_protocol.transports.http.http1 import HEAD_LIMIT, INFORMATIONAL_LIMIT
 from mcp_protocol.transports.http.http_client import (
@@ -91,7 +91,7 @@ async def test_the_head_of_a_response_is_taken_up_to_a_limit(head: str) -> None:
     async with requests_to(sending(*ENDLESS_HEADS[head])) as (requests, url, _):
         tracemalloc.start()
         try:
-            with pytest.raises(AnswerLostError) as caught:
+            with pytest.raises(ResponseLostError) as caught:
                 await requests.open("POST", url, POSTED, b"{}")
             peak = tracemalloc.get_traced_memory()[1]
         finally:
@@ -144,7 +144,7 @@ async def test_what_frames_a_body_is_taken_up_to_a_limit(frame: str, with_httpx2
     handler = sending(OK, *ENDLESS_FRAMES[frame])
     async with requests_to(handler, with_httpx2=with_httpx2) as (requests, url, _):
         response = await requests.open("POST", url, POSTED, b"{}")
-        with pytest.raises(AnswerLostError) as caught:
+        with pytest.raises(ResponseLostError) as caught:
             await requests.read(response)
     assert len(str(caught.value)) < 500
 

@@ -14,10 +14,10 @@ import pytest
 from mcp_protocol.client.async_client import ClientHandlers
 from mcp_protocol.client.connect import Timeouts
 from mcp_protocol.errors import (
-    AnswerLostError,
     ConnectFailedError,
     McpError,
     RequestTimeoutError,
+    ResponseLostError,
 )
 from mcp_protocol.transports.http import event_stream
 from package.broken_answers import garbage, half_a_body, half_a_head, half_an_event, noisy
@@ -69,7 +69,7 @@ async def test_a_server_that_was_started_again_serves_the_next_call(revision: st
     async with scripted(script) as (client, server):
         assert (await client.call_tool("echo", {})).content[0].text == "done"
         server.kill()
-        with pytest.raises((ConnectFailedError, AnswerLostError)):
+        with pytest.raises((ConnectFailedError, ResponseLostError)):
             await client.call_tool("echo", {})
         with pytest.raises(ConnectFailedError):
             await client.call_tool("echo", {})
@@ -91,7 +91,7 @@ async def test_a_call_that_was_under_way_is_lost_with_its_server(revision: str) 
     script = Mortal(revision)
     script.on["tools/call"] = call
     async with scripted(script) as (client, server):
-        with pytest.raises(AnswerLostError):
+        with pytest.raises(ResponseLostError):
             await client.call_tool("echo", {})
         await revive(server)
         assert await client.list_tools()
@@ -141,7 +141,7 @@ async def test_a_body_that_stands_still_is_lost_without_a_timeout(revision: str)
     script = Script(revision)
     script.once["tools/call"] = [half_a_body]
     async with scripted(script, timeouts=Timeouts(silence=0.2)) as (client, server):
-        with pytest.raises(AnswerLostError, match=r"stood still for 0\.2 s"):
+        with pytest.raises(ResponseLostError, match=r"stood still for 0\.2 s"):
             await client.call_tool("echo", {})
         await server.until_left()
 

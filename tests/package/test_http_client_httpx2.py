@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from mcp_protocol.client.connect import Timeouts
-from mcp_protocol.errors import AnswerLostError, ConnectFailedError, McpError, RequestTimeoutError
+from mcp_protocol.errors import ConnectFailedError, McpError, RequestTimeoutError, ResponseLostError
 from mcp_protocol.transports.http import event_stream
 from package.broken_answers import half_a_body, half_a_head, half_an_event, noisy
 from package.http_script import Script, SseScript, result, scripted, streamed
@@ -85,7 +85,7 @@ async def test_what_is_lost_is_asked_again_if_it_only_reads(
     script.once = {"tools/list": [cut], "tools/call": [cut]}
     async with scripted(script, http_client=own) as (client, server):
         assert await client.list_tools()
-        with pytest.raises(AnswerLostError):
+        with pytest.raises(ResponseLostError):
             await client.call_tool("echo", {})
     assert len({asked.id for asked in server.of("tools/list")}) == 2
 
@@ -107,7 +107,7 @@ async def test_a_body_that_stands_still_is_lost(revision: str, own: httpx2.Async
     script = Script(revision)
     script.once["tools/call"] = [half_a_body]
     async with scripted(script, http_client=own, timeouts=Timeouts(silence=0.2)) as (client, _):
-        with pytest.raises(AnswerLostError, match="stood still"):
+        with pytest.raises(ResponseLostError, match="stood still"):
             await client.call_tool("echo", {})
 
 
@@ -148,7 +148,7 @@ async def test_a_server_that_was_started_again_is_found_again(
         await client.call_tool("echo", {})
         server.kill()
         await server.until_dead()
-        with pytest.raises((ConnectFailedError, AnswerLostError)):
+        with pytest.raises((ConnectFailedError, ResponseLostError)):
             await client.call_tool("echo", {})
         with pytest.raises(ConnectFailedError):
             await client.call_tool("echo", {})

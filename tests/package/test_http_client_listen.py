@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from mcp_protocol.client.change_events import ListeningAgain, ResourceUpdated, ToolsChanged
-from mcp_protocol.errors import AnswerLostError, HttpStatusError, RemoteError
+from mcp_protocol.errors import HttpStatusError, RemoteError, ResponseLostError
 from package.http_script import Script, error, scripted
 from package.http_server import Asked, Reply
 from package.streams import ACKNOWLEDGED, CHANGED, LISTEN, UPDATED, tag, told
@@ -141,7 +141,7 @@ async def test_a_server_that_stays_away_is_an_error_of_the_iteration_and_no_othe
     async with scripted(script) as (client, server):
         async with client.listen(tools=True, retry_seconds=AT_ONCE) as changes:
             server.kill()
-            with pytest.raises(AnswerLostError):
+            with pytest.raises(ResponseLostError):
                 await anext(changes)
         await server.start()
         await client.list_tools()

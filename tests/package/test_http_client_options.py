@@ -14,12 +14,12 @@ import pytest
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.client.connect import Timeouts
 from mcp_protocol.errors import (
-    AnswerLostError,
     ConnectFailedError,
     HttpStatusError,
     LocalProtocolError,
     McpError,
     MissingExtraError,
+    ResponseLostError,
 )
 from package.http_script import Script, discovered, opened, scripted
 from package.http_server import Asked, HttpServer, Reply, unused_port
@@ -275,7 +275,7 @@ async def test_a_server_that_is_not_told_that_the_client_is_ready_fails_the_open
 
     script = Script(SESSIONS[-1])
     script.on["notifications/initialized"] = silent
-    with pytest.raises(AnswerLostError, match=r"/initialized was not accepted within 0\.2 s"):
+    with pytest.raises(ResponseLostError, match=r"/initialized was not accepted within 0\.2 s"):
         async with scripted(script, timeouts=Timeouts(opening=5)):
             raise AssertionError("it was opened")
 

@@ -10,11 +10,11 @@ import httpx2
 import pytest
 
 from mcp_protocol.errors import (
-    AnswerLostError,
     ConnectionClosedError,
     HttpStatusError,
     RemoteProtocolError,
     RequestTimeoutError,
+    ResponseLostError,
     RevisionError,
     SessionLostError,
 )
@@ -280,7 +280,7 @@ async def test_what_is_safe_is_asked_again_when_its_stream_dies_with_the_session
         assert first.id != second.id
         assert second.fields["mcp-session-id"] == "s2"
         script.once["tools/call"] = [dying_in(script, "s2")]
-        with pytest.raises(AnswerLostError):
+        with pytest.raises(ResponseLostError):
             await client.call_tool("echo", {})
         assert len(server.of("tools/call")) == 1
 

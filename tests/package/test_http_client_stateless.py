@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from mcp_protocol.client.async_client import ClientHandlers
-from mcp_protocol.errors import AnswerLostError, RemoteError, RequestTimeoutError
+from mcp_protocol.errors import RemoteError, RequestTimeoutError, ResponseLostError
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.transports.http.http_channel import HttpChannel
 from mcp_protocol.transports.http.http_client import HttpSettings
@@ -130,7 +130,7 @@ async def test_what_may_change_something_is_not_asked_again(revision: str, loss:
     script.once["tools/call"] = [loss]
     async with scripted(script) as (client, server):
         await client.list_tools()
-        with pytest.raises(AnswerLostError, match="before the answer"):
+        with pytest.raises(ResponseLostError, match="before the answer"):
             await client.call_tool("echo", {})
         assert len(server.of("tools/call")) == 1
         assert (await client.call_tool("echo", {})).content[0].text == "done"
@@ -161,7 +161,7 @@ async def test_asking_again_comes_to_an_end(revision: str, monkeypatch: pytest.M
     script = Script(revision)
     script.on["tools/list"] = cut
     async with scripted(script) as (client, server):
-        with pytest.raises(AnswerLostError):
+        with pytest.raises(ResponseLostError):
             await client.list_tools()
     assert len(server.of("tools/list")) == 4
 

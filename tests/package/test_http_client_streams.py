@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from mcp_protocol.client.async_client import ClientHandlers
-from mcp_protocol.errors import AnswerLostError
+from mcp_protocol.errors import ResponseLostError
 from mcp_protocol.transports.http import event_stream
 from package.http_script import Script, result, scripted
 from package.http_server import Asked, Handler, Reply
@@ -292,7 +292,7 @@ async def test_a_stream_without_ids_cannot_be_taken_up_again(revision: str) -> N
     script = Calls(revision)
     script.on["tools/call"] = breaking(id=None)
     async with scripted(script) as (client, server):
-        with pytest.raises(AnswerLostError, match="ended before the answer came"):
+        with pytest.raises(ResponseLostError, match="ended before the answer came"):
             await client.call_tool("echo", {})
         assert await client.list_tools()
     assert gets(server) == []
@@ -308,7 +308,7 @@ async def test_a_server_that_resumes_nothing_fails_the_call_at_once(
     script = Calls(revision, session=None)
     script.on = {"tools/call": breaking(), "GET": get}
     async with scripted(script) as (client, server):
-        with pytest.raises(AnswerLostError, match=f"HTTP {status}"):
+        with pytest.raises(ResponseLostError, match=f"HTTP {status}"):
             await client.call_tool("echo", {})
     assert gets(server) == ["1-0"]
 
@@ -326,7 +326,7 @@ async def test_attempts_that_bring_nothing_come_to_an_end(revision: str) -> None
     script = Calls(revision)
     script.on = {"tools/call": breaking(), "GET": get}
     async with scripted(script) as (client, server):
-        with pytest.raises(AnswerLostError, match="5 attempts"):
+        with pytest.raises(ResponseLostError, match="5 attempts"):
             await client.call_tool("echo", {})
     assert len(gets(server)) == 5
 

@@ -12,7 +12,7 @@ import pytest
 
 from mcp_protocol.client import retries
 from mcp_protocol.client.change_events import ToolsChanged
-from mcp_protocol.errors import AnswerLostError, ConnectFailedError, RequestTimeoutError
+from mcp_protocol.errors import ConnectFailedError, RequestTimeoutError, ResponseLostError
 from mcp_protocol.transports.http import event_stream
 from package.faults import ONE_OF_EACH, called, check_quiet, client_of, text_of
 from package.faulty_proxy import FAULTLESS, Fault, FaultyProxy, faultless
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 
 CALLERS, CALLS = 4, 7
 TIMEOUT = 0.2
-LOST = (AnswerLostError, ConnectFailedError, RequestTimeoutError)
+LOST = (ResponseLostError, ConnectFailedError, RequestTimeoutError)
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,9 @@ import pytest
 from mcp_protocol.client.change_events import ToolsChanged
 from mcp_protocol.client.connect import Timeouts
 from mcp_protocol.errors import (
-    AnswerLostError,
     RemoteError,
     RequestTimeoutError,
+    ResponseLostError,
 )
 from mcp_protocol.transports.http import event_stream
 from package.faults import EACH, ONE_OF_EACH, Outcome, called, check_quiet, client_of, text_of
@@ -148,7 +148,7 @@ async def test_an_answer_that_was_cut_is_asked_for_again_only_where_that_is_safe
         proxy.plan = once(cut)
         assert await called(client, "add", a=1, b=2) == "3"
         proxy.plan = once(cut)
-        with pytest.raises(AnswerLostError) as lost:
+        with pytest.raises(ResponseLostError) as lost:
             await called(client, "mark", key=key)
         assert proxy.url in text_of(lost.value)
         await proxy.struck(2)
@@ -187,7 +187,7 @@ async def test_a_request_that_was_cut_is_not_acted_on(
     async with between(server, revision) as (client, proxy):
         for passed in (0, 10, 150, -10):
             proxy.plan = once(Fault(up=passed))
-            with pytest.raises(AnswerLostError) as lost:
+            with pytest.raises(ResponseLostError) as lost:
                 await called(client, "mark", key=key)
             assert proxy.url in text_of(lost.value)
         assert key not in (await called(client, "marks")).split()
@@ -226,7 +226,7 @@ async def test_a_document_that_stands_still_is_given_up_though_the_call_has_no_t
     patience = Timeouts(silence=0.3)
     async with between(server, revision, timeouts=patience) as (client, proxy):
         proxy.plan = once(Fault(down=150, then="silence"))
-        with pytest.raises(AnswerLostError, match="stood still"):
+        with pytest.raises(ResponseLostError, match="stood still"):
             await called(client, "mark", key=key)
         assert await called(client, "mark", key=key) == key
 
@@ -276,7 +276,7 @@ async def test_a_client_that_could_not_say_that_it_is_ready_says_it_again(
             with anyio.fail_after(SECONDS):
                 assert await anext(changes) == ToolsChanged()
         proxy.plan = lambda asked: Fault(up=10 if asked.what == readiness else None)
-        with pytest.raises(AnswerLostError) as lost:
+        with pytest.raises(ResponseLostError) as lost:
             async with client_of(server, revision, url=proxy.url):
                 raise AssertionError("it was opened")
         text_of(lost.value)
@@ -290,7 +290,7 @@ async def test_an_opening_of_which_a_part_is_lost_fails_readably(
     async with FaultyProxy(server.port) as proxy:
         for fault in (Fault(up=0), Fault(up=-10), Fault(down=0), Fault(down=60), Fault(down=150)):
             proxy.plan = once(fault, opening)
-            with pytest.raises(AnswerLostError) as lost:
+            with pytest.raises(ResponseLostError) as lost:
                 async with client_of(server, revision, url=proxy.url):
                     raise AssertionError("it was opened")
             text_of(lost.value)

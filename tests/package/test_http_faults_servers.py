@@ -14,10 +14,10 @@ import pytest
 from mcp_protocol.client import retries
 from mcp_protocol.client.change_events import ListeningAgain, ResourceUpdated, ToolsChanged
 from mcp_protocol.errors import (
-    AnswerLostError,
     ConnectFailedError,
     ConnectionClosedError,
     RemoteError,
+    ResponseLostError,
 )
 from mcp_protocol.transports.http import event_stream
 from package.faults import EACH, ONE_OF_EACH, Outcome, called, check_quiet, client_of, text_of
@@ -82,7 +82,7 @@ async def test_a_call_dies_with_the_server_and_the_next_one_finds_the_one_starte
         tasks.start_soon(outcome.run, call)
         await server.until(f"working {key}")
         server.kill()
-        text = await outcome.failed(AnswerLostError)
+        text = await outcome.failed(ResponseLostError)
         assert server.url in text
         with pytest.raises(ConnectFailedError) as refused:
             await called(client, "mark", key="b")

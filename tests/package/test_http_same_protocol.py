@@ -16,7 +16,7 @@ import uvicorn
 
 from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import RemoteError, RequestTimeoutError
-from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.server.toolkit.context import Context
 from mcp_protocol.server.toolkit.server import Server
 from package.asgi_client import asgi
@@ -73,10 +73,10 @@ class Handlers(ClientHandlers):
     def __init__(self) -> None:
         self.logs: list[Any] = []
 
-    async def logging_message(self, params: Any, ctx: Exchange) -> None:
+    async def logging_message(self, params: Any, ctx: RequestContext) -> None:
         self.logs.append(params.data)
 
-    async def list_roots(self, params: Any, ctx: Exchange) -> Any:
+    async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
         return {"roots": [{"uri": "file:///top"}]}
 
 

@@ -24,13 +24,13 @@ from mcp_protocol.client.change_events import (
 )
 from mcp_protocol.client.response_cache import Caching
 from mcp_protocol.errors import (
-    AnswerLostError,
     ConnectFailedError,
     ConnectionClosedError,
     HttpStatusError,
     McpError,
     RemoteError,
     RequestLost,
+    ResponseLostError,
 )
 from mcp_protocol.runtime.pending_requests import NEWS
 from mcp_protocol.server.toolkit.server import Server
@@ -201,7 +201,7 @@ class Losing(FakeServer):
         await self.answer(self.asked[-1], {"_meta": {tag(self.spoken): id}})
 
 
-CUT = AnswerLostError("cut")
+CUT = ResponseLostError("cut")
 NOBODY = ConnectFailedError("http://x", "refused")
 BUSY = HttpStatusError("http://x", 503, "Service Unavailable")
 
@@ -238,7 +238,7 @@ async def test_a_stream_that_stays_lost_is_an_error_in_the_end(revision: str) ->
             await server.lose(CUT)
             tasks.start_soon(server.agree, *[NOBODY] * len(AT_ONCE))
             for _ in range(2):
-                with pytest.raises(AnswerLostError):
+                with pytest.raises(ResponseLostError):
                     await anext(changes)
         tasks.cancel_scope.cancel()
     assert len(server.asked) == 1 + len(AT_ONCE)

@@ -17,9 +17,9 @@ import pytest
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.client.change_events import ListeningAgain, ToolsChanged
 from mcp_protocol.errors import (
-    AnswerLostError,
     HttpStatusError,
     RequestTimeoutError,
+    ResponseLostError,
     TransportError,
 )
 from mcp_protocol.transports.http import event_stream, sockets
@@ -193,7 +193,7 @@ def refusal(status: int) -> Handler:
 @sessions
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [(503, HttpStatusError), (405, HttpStatusError), (409, AnswerLostError)],
+    [(503, HttpStatusError), (405, HttpStatusError), (409, ResponseLostError)],
 )
 async def test_a_stream_that_is_not_given_again_ends_a_subscription_though_calls_are_answered(
     revision: str, status: int, kind: type[TransportError]

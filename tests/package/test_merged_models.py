@@ -22,7 +22,7 @@ from mcp_protocol import (
 from mcp_protocol._wire import UNSET, to_builtins
 from mcp_protocol.merged_models import MergedType
 from mcp_protocol.revisions import FOLDERS, REVISIONS
-from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.testing import connected
 
 ALL = tuple(REVISIONS)
@@ -150,7 +150,7 @@ class Answering(ClientHandlers):
     """Answers with merged objects, some in a list, one of a revision without such requests."""
 
     async def create_message(
-        self, params: models.CreateMessageRequestParams, ctx: Exchange
+        self, params: models.CreateMessageRequestParams, ctx: RequestContext
     ) -> models.CreateMessageResult:
         first = params.messages[0].content
         assert isinstance(first, models.TextContent)
@@ -158,13 +158,13 @@ class Answering(ClientHandlers):
         content = models.TextContent(text=first.text + "?")
         return models.CreateMessageResult(role="assistant", model="echo", content=content)
 
-    async def list_roots(self, params: Any, ctx: Exchange) -> models.ListRootsResult:
+    async def list_roots(self, params: Any, ctx: RequestContext) -> models.ListRootsResult:
         return models.ListRootsResult(
             roots=[models.Root(uri="file:///a"), models.Root(uri="file:///b")]
         )
 
     async def elicit(
-        self, params: models.ElicitRequestParams, ctx: Exchange
+        self, params: models.ElicitRequestParams, ctx: RequestContext
     ) -> models.ElicitResult:
         assert isinstance(params, models.ElicitRequestFormParams)
         return models.ElicitResult(action="accept", content={"city": params.message})

@@ -12,7 +12,7 @@ import pytest
 
 from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import RemoteProtocolError
-from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.runtime.request_context import RequestContext
 from package.live import TEXT, FakeServer, text_of
 from package.rules import holding
 from package.samples import PARAMS
@@ -86,7 +86,7 @@ async def test_a_question_without_a_question_is_an_error(revision: str) -> None:
 )
 async def test_a_question_of_another_kind_fails_the_call(revision: str, asked: Any) -> None:
     class Eager(ClientHandlers):
-        async def elicit(self, params: Any, ctx: Exchange) -> Any:
+        async def elicit(self, params: Any, ctx: RequestContext) -> Any:
             raise AssertionError("it was asked")
 
     opening = scripted(revision, wants(k=asked), TEXT, handlers=Eager())
@@ -115,12 +115,12 @@ class Slow(ClientHandlers):
         self.asked = anyio.Event()
         self.may = anyio.Event()
 
-    async def elicit(self, params: Any, ctx: Exchange) -> Any:
+    async def elicit(self, params: Any, ctx: RequestContext) -> Any:
         self.asked.set()
         await self.may.wait()
         return ACCEPTED
 
-    async def list_roots(self, params: Any, ctx: Exchange) -> Any:
+    async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
         return {"roots": []}
 
 

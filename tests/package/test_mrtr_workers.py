@@ -19,7 +19,7 @@ import pytest
 
 from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import RemoteError
-from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.runtime.request_context import RequestContext
 from package.asgi_client import BOTH, fields_of
 from package.http_process import Process
 from package.processes import PACKAGE_ROOT
@@ -72,7 +72,7 @@ class Traveller(ClientHandlers):
         self.cities = iter(["Bergen", "Voss", "Oslo"])
         self.asked: list[str] = []
 
-    async def elicit(self, params: Any, ctx: Exchange) -> Any:
+    async def elicit(self, params: Any, ctx: RequestContext) -> Any:
         self.asked.append(params.message)
         return accepted(name=next(self.cities))
 

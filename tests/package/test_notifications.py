@@ -15,7 +15,7 @@ from mcp_protocol.protocol.connection import Connection
 from mcp_protocol.protocol.events import NotificationReceived
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.runtime.peer import Peer
-from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.runtime.request_context import RequestContext
 from package.ends import answered, asking, both, end_of
 from package.rules import holding
 from package.samples import EVERY_SERVER_CAPABILITY, PARAMS
@@ -77,10 +77,10 @@ def test_a_notification_of_the_table_reaches_the_application(revision: str) -> N
 class Clumsy:
     """An application that fails whatever comes."""
 
-    async def handle(self, exchange: Exchange) -> Any:
+    async def handle(self, exchange: RequestContext) -> Any:
         raise LookupError("the secret of /home/user/server.py")
 
-    async def notified(self, exchange: Exchange) -> None:
+    async def notified(self, exchange: RequestContext) -> None:
         raise LookupError("the secret of /home/user/server.py")
 
     async def serve(self, channel: Channel) -> None:

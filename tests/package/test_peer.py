@@ -13,7 +13,7 @@ import pytest
 
 from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import RemoteError
-from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.runtime.request_context import RequestContext
 from package.live import TEXT, App, FakeServer, live, names_back, text_of
 from package.rules import holding
 from package.samples import CALL
@@ -45,7 +45,7 @@ async def test_answers_find_their_callers_in_whatever_order_they_come(revision: 
 
 @every
 async def test_many_calls_at_once_each_get_their_own_result(revision: str) -> None:
-    async def later(exchange: Exchange) -> Any:
+    async def later(exchange: RequestContext) -> Any:
         await anyio.lowlevel.checkpoint()
         return await names_back(exchange)
 
@@ -67,7 +67,7 @@ async def test_other_requests_are_answered_while_one_blocks(revision: str, block
 
     freed, started = Event(), anyio.Event()
 
-    async def block(exchange: Exchange) -> Any:
+    async def block(exchange: RequestContext) -> Any:
         if exchange.params.name == "block":
             started.set()
             if blocks == "waits":
@@ -94,7 +94,7 @@ async def test_other_requests_are_answered_while_one_blocks(revision: str, block
 async def test_nothing_grows_with_the_number_of_calls(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def wait(exchange: Exchange) -> Any:
+    async def wait(exchange: RequestContext) -> Any:
         await exchange.progress(1)
         if exchange.params.name == "waits":
             await anyio.lowlevel.checkpoint()
@@ -128,7 +128,7 @@ async def test_nothing_grows_with_the_number_of_calls(
 async def test_the_messages_of_a_batch_are_served_side_by_side(revision: str) -> None:
     finish = anyio.Event()
 
-    async def work(exchange: Exchange) -> Any:
+    async def work(exchange: RequestContext) -> Any:
         if exchange.params.name == "slow":
             await finish.wait()
         return await names_back(exchange)
@@ -166,11 +166,11 @@ async def test_a_raw_result_keeps_what_no_type_knows(revision: str) -> None:
 @legacy
 async def test_both_sides_ask_each_other_at_once(revision: str) -> None:
     class Roots(ClientHandlers):
-        async def list_roots(self, params: Any, ctx: Exchange) -> Any:
+        async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
             assert ctx.revision.name == revision
             return {"roots": [{"uri": "file:///a"}]}
 
-    async def ask_back(exchange: Exchange) -> Any:
+    async def ask_back(exchange: RequestContext) -> Any:
         roots = (await exchange.request("roots/list")).roots
         return {"content": [{"type": "text", "text": roots[0].uri}]}
 

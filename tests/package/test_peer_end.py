@@ -11,7 +11,7 @@ import pytest
 from mcp_protocol.channel import RequestId
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import ConnectionClosedError, FrameError
-from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.transports.memory import MemoryChannel, memory_pair
 from package.live import TEXT, App, FakeServer, names_back, text_of
 from package.samples import CALL
@@ -27,7 +27,7 @@ async def test_what_is_being_served_is_finished_when_the_client_says_no_more(
 ) -> None:
     finish, started = anyio.Event(), anyio.Event()
 
-    async def work(exchange: Exchange) -> Any:
+    async def work(exchange: RequestContext) -> Any:
         started.set()
         await finish.wait()
         return await names_back(exchange)
@@ -50,7 +50,7 @@ async def test_what_is_being_served_is_finished_when_the_client_says_no_more(
 async def test_what_does_not_finish_in_time_is_cut_off(revision: str) -> None:
     started, cut = anyio.Event(), anyio.Event()
 
-    async def work(exchange: Exchange) -> Any:
+    async def work(exchange: RequestContext) -> Any:
         started.set()
         try:
             await anyio.sleep_forever()
@@ -74,7 +74,7 @@ async def test_a_request_to_a_client_that_says_no_more_fails_at_once(revision: s
     outcome: list[str] = []
     asking = anyio.Event()
 
-    async def ask(exchange: Exchange) -> Any:
+    async def ask(exchange: RequestContext) -> Any:
         for _ in range(2):
             try:
                 asking.set()

@@ -19,7 +19,7 @@ from mcp_protocol.errors import (
     ResourceNotFoundError,
     ToolError,
 )
-from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.runtime.request_context import RequestContext
 from package.live import App, FakeServer, live, names_back, text_of
 from package.samples import CALL
 from package.wire import ALL, HANDSHAKE, facts, speaking_to
@@ -58,7 +58,7 @@ FAILURES: list[tuple[Callable[[], BaseException], int, str]] = [
 async def test_whatever_a_handler_raises_is_one_answer_and_the_next_is_served(
     revision: str, failure: Callable[[], BaseException], code: int, text: str, waits: bool
 ) -> None:
-    async def fail(exchange: Exchange) -> Any:
+    async def fail(exchange: RequestContext) -> Any:
         if exchange.params.name == "fail":
             if waits:
                 await anyio.lowlevel.checkpoint()
@@ -74,7 +74,7 @@ async def test_whatever_a_handler_raises_is_one_answer_and_the_next_is_served(
 
 @every
 async def test_the_session_knows_the_code_for_a_resource_that_is_not_there(revision: str) -> None:
-    async def missing(exchange: Exchange) -> Any:
+    async def missing(exchange: RequestContext) -> Any:
         raise ResourceNotFoundError(exchange.params.uri)
 
     async with speaking_to(App(missing), revision) as end:
@@ -88,7 +88,7 @@ async def test_the_session_knows_the_code_for_a_resource_that_is_not_there(revis
     "result", [5, "text", [], object(), {"content": 5}, {"content": [object()]}]
 )
 async def test_a_result_that_does_not_fit_is_an_internal_error(revision: str, result: Any) -> None:
-    async def misfit(exchange: Exchange) -> Any:
+    async def misfit(exchange: RequestContext) -> Any:
         return result
 
     async with speaking_to(App(misfit), revision) as end:
@@ -100,7 +100,7 @@ async def test_a_result_that_does_not_fit_is_an_internal_error(revision: str, re
 async def test_what_a_handler_sets_in_its_context_is_gone_in_the_next(revision: str) -> None:
     var = contextvars.ContextVar("var", default="clean")
 
-    async def look(exchange: Exchange) -> Any:
+    async def look(exchange: RequestContext) -> Any:
         found = var.get()
         var.set("used")
         if exchange.params.name == "waits":
@@ -116,7 +116,7 @@ async def test_what_a_handler_sets_in_its_context_is_gone_in_the_next(revision: 
 
 @every
 async def test_a_handler_runs_in_one_task_from_its_first_step_to_its_last(revision: str) -> None:
-    async def scopes(exchange: Exchange) -> Any:
+    async def scopes(exchange: RequestContext) -> Any:
         before = anyio.get_current_task().id
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(anyio.lowlevel.checkpoint)
@@ -137,7 +137,7 @@ async def test_a_handler_runs_in_one_task_from_its_first_step_to_its_last(revisi
 @every
 async def test_a_handler_may_close_the_connection_it_is_called_on(revision: str) -> None:
     class Closes(ClientHandlers):
-        async def logging_message(self, params: Any, ctx: Exchange) -> None:
+        async def logging_message(self, params: Any, ctx: RequestContext) -> None:
             await clients[0].close()
 
     clients: list[Any] = []

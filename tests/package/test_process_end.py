@@ -20,8 +20,8 @@ from mcp_protocol.errors import (
     ServerStartError,
 )
 from mcp_protocol.transports.process import (
-    Patience,
     ProcessChannel,
+    ShutdownTimeouts,
     open_process,
 )
 from package.processes import (
@@ -99,7 +99,7 @@ async def test_a_server_that_ignores_sigterm_too_is_killed(tmp_path: Path) -> No
     os.write(trace, b"EOF ")
     while True: signal.pause()
     """
-    patience = Patience(after_eof=1, after_terminate=0.3, after_kill=DEADLINE)
+    patience = ShutdownTimeouts(after_eof=1, after_terminate=0.3, after_kill=DEADLINE)
     async with server(python(ignores), patience=patience) as channel:
         assert await channel.receive() == b"{}"
         started = time.monotonic()
@@ -172,7 +172,9 @@ async def test_a_cancelled_client_leaves_no_process_behind(lifeline: Lifeline) -
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_closing_that_asyncio_cancels_still_ends_the_server(lifeline: Lifeline) -> None:
     opens = f"os.write(os.open({lifeline.path!r}, os.O_WRONLY), b'up')"
-    channel = await open_process(python(opens, IGNORES_EOF), patience=Patience(after_eof=DEADLINE))
+    channel = await open_process(
+        python(opens, IGNORES_EOF), patience=ShutdownTimeouts(after_eof=DEADLINE)
+    )
     await lifeline.up()
     closing = asyncio.create_task(channel.close())
     await wait_all_tasks_blocked()

@@ -24,7 +24,7 @@ from mcp_protocol.protocol.events import (
     RequestReceived,
     ResponseReceived,
 )
-from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.runtime.request_context import RequestContext
 from package.ends import ask, end_of
 from package.live import App, live, text_of
 from package.pair import Pair
@@ -141,7 +141,7 @@ def test_every_request_settles_exactly_once_however_messages_cross(
     assert wire.server.being_served == ()
 
 
-async def work(exchange: Exchange) -> Any:
+async def work(exchange: RequestContext) -> Any:
     """A tool that takes as many steps as it is told to, and may fail."""
     arguments = exchange.params.arguments
     for _ in range(arguments["steps"]):

@@ -13,7 +13,7 @@ import pytest
 from mcp_protocol import Context, Root, Server
 from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import LocalProtocolError, MethodNotFoundError
-from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.runtime.request_context import RequestContext
 from package.live import FakeServer, live, text_of
 from package.questioner import declared, questioned
 from package.respondent import ROOTS, refusal_code, responding, text_in
@@ -34,7 +34,7 @@ class Provider(ClientHandlers):
     def __init__(self, *uris: str, **more: Any) -> None:
         self.roots: Any = [{"uri": uri, **more} for uri in uris]
 
-    async def list_roots(self, params: Any, ctx: Exchange) -> Any:
+    async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
         return {"roots": self.roots}
 
 
@@ -166,7 +166,7 @@ async def test_errors_of_a_client_have_their_codes(revision: str) -> None:
     assert (await questioned(revision, ASK, None, ClientHandlers())).code == -32601
 
     class Broken(ClientHandlers):
-        async def list_roots(self, params: Any, ctx: Exchange) -> Any:
+        async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
             raise LookupError("mine")
 
     assert (await questioned(revision, ASK, None, Broken())).code == -32603
@@ -176,7 +176,7 @@ async def test_errors_of_a_client_have_their_codes(revision: str) -> None:
 @modern
 async def test_where_no_error_can_be_answered_the_caller_gets_it(revision: str) -> None:
     class Broken(ClientHandlers):
-        async def list_roots(self, params: Any, ctx: Exchange) -> Any:
+        async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
             raise LookupError("mine")
 
     outcome = await questioned(revision, ASK, None, Broken())

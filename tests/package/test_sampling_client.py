@@ -12,7 +12,7 @@ import pytest
 from mcp_protocol import choose_model
 from mcp_protocol.client.async_client import ClientHandlers
 from mcp_protocol.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
-from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.runtime.request_context import RequestContext
 from package.questioner import Outcome, declared, questioned
 from package.respondent import SAMPLED
 from package.rules import holding
@@ -36,7 +36,7 @@ class Model(ClientHandlers):
         self.answer = answer
         self.asked: list[Any] = []
 
-    async def create_message(self, params: Any, ctx: Exchange) -> Any:
+    async def create_message(self, params: Any, ctx: RequestContext) -> Any:
         self.asked.append(params)
         if isinstance(self.answer, Exception):
             raise self.answer

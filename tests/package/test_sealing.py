@@ -9,14 +9,17 @@ import pytest
 
 from mcp_protocol import Server
 from mcp_protocol.errors import InternalError, InvalidParamsError
-from mcp_protocol.server.toolkit.client_features.request_state import STATE_LIMIT, Sealer
+from mcp_protocol.server.toolkit.client_features.request_state import (
+    STATE_LIMIT,
+    RequestStateSigner,
+)
 
 KEY, OTHER, THIRD = bytes(16), bytes(range(32)), b"x" * 16
 PAYLOAD = '{"state": "\u00e9\\n"}'.encode()
 
 
-def sealer(*keys: bytes, name: str = "s", seconds: float = 60.0) -> Sealer:
-    return Sealer(name, keys or (KEY,), seconds)
+def sealer(*keys: bytes, name: str = "s", seconds: float = 60.0) -> RequestStateSigner:
+    return RequestStateSigner(name, keys or (KEY,), seconds)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, len(PAYLOAD), 1000])

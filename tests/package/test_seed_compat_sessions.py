@@ -12,7 +12,7 @@ from mcp_protocol.errors import InvalidParamsError, RemoteError
 from mcp_protocol.protocol.connection import Connection
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.runtime.peer import Peer
-from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.runtime.request_context import RequestContext
 from package.rules import holding
 from package.samples import EVERY_SERVER_CAPABILITY
 from package.wire import described, speaking_to
@@ -30,14 +30,14 @@ class Forgetful:
     def __init__(self) -> None:
         self.asked: list[Any] = []
 
-    async def handle(self, exchange: Exchange) -> Any:
+    async def handle(self, exchange: RequestContext) -> Any:
         cursor = exchange.params.cursor
         self.asked.append(cursor)
         if len(self.asked) > 1:
             raise InvalidParamsError("unknown cursor")
         return {"tools": [{"name": "a", "inputSchema": {"type": "object"}}], "nextCursor": "2"}
 
-    async def notified(self, exchange: Exchange) -> None:
+    async def notified(self, exchange: RequestContext) -> None:
         """Hear, and do nothing."""
 
     async def serve(self, channel: Channel) -> None:

@@ -15,8 +15,8 @@ import pytest
 
 from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import RequestTimeoutError
-from mcp_protocol.protocol.jsonrpc import Malformed, parse
-from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.protocol.jsonrpc import InvalidMessage, parse
+from mcp_protocol.runtime.request_context import RequestContext
 from package.live import text_of
 from package.rules import holding
 from package.stdio_process import PATHS, SCRIPT, SERVER, process, script
@@ -125,7 +125,7 @@ async def test_a_client_writes_messages_and_nothing_else_until_it_closes(
     methods = []
     for line in written.splitlines():
         message = json.loads(line)
-        assert not isinstance(parse(line), Malformed)
+        assert not isinstance(parse(line), InvalidMessage)
         methods.append(message["method"])
         if revision in PER_REQUEST and "id" in message:
             keys = facts(revision).meta
@@ -184,7 +184,7 @@ def test_a_change_that_nobody_listens_to_is_not_written(revision: str) -> None:
 @modern
 async def test_a_tool_that_asks_the_user_does_so_by_its_result(revision: str) -> None:
     class Answers(ClientHandlers):
-        async def elicit(self, params: Any, ctx: Exchange) -> Any:
+        async def elicit(self, params: Any, ctx: RequestContext) -> Any:
             return {"action": "accept", "content": {"city": "Oslo"}}
 
     async with connect(SERVER, revision=revision, env=PATHS, handlers=Answers()) as client:

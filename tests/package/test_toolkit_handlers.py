@@ -9,7 +9,7 @@ import pytest
 
 from mcp_protocol._wire import convert
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.server.toolkit.server import Server
 from package.respondent import refusal_code
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, speaking_to
@@ -23,11 +23,11 @@ def handlers(revision: str, heard: list[str] | None = None) -> Any:
     models = importlib.import_module(f"mcp_protocol.r{revision.replace('-', '_')}.models")
 
     class Handlers(module.ServerHandlers):  # type: ignore[name-defined,misc] # known at run time
-        async def list_tools(self, params: Any, ctx: Exchange) -> Any:
+        async def list_tools(self, params: Any, ctx: RequestContext) -> Any:
             tool = models.Tool(name="low", input_schema={"type": "object"})
             return models.ListToolsResult(tools=[tool])
 
-        async def roots_list_changed(self, params: Any, ctx: Exchange) -> None:
+        async def roots_list_changed(self, params: Any, ctx: RequestContext) -> None:
             assert heard is not None
             heard.append(ctx.method.name)
 
@@ -86,7 +86,7 @@ def asking(revision: str, as_type: bool) -> Server:
     row = REVISIONS[revision].client_requests["tools/call"]
 
     class Handlers(module.ServerHandlers):  # type: ignore[name-defined,misc] # known at run time
-        async def call_tool(self, params: Any, ctx: Exchange) -> Any:
+        async def call_tool(self, params: Any, ctx: RequestContext) -> Any:
             made: dict[str, Any] = {"content": [], "resultType": "complete"}
             if params.request_state != "mine":
                 asked = {"inputRequests": {"where": ROOTS}, "requestState": "mine"}

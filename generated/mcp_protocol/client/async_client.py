@@ -25,7 +25,7 @@ from ..revisions import FOLDERS, REVISIONS
 
 if TYPE_CHECKING:
     from .. import models
-    from ..runtime.request_context import Exchange
+    from ..runtime.request_context import RequestContext
     from ..r2024_11_05 import client as r2024_11_05
     from ..r2025_03_26 import client as r2025_03_26
     from ..r2025_06_18 import client as r2025_06_18
@@ -729,7 +729,7 @@ class ClientHandlers(HandlersBase):
     mcp_stubs: ClassVar[bool] = True
 
     async def create_message(
-        self, params: models.CreateMessageRequestParams, ctx: Exchange
+        self, params: models.CreateMessageRequestParams, ctx: RequestContext
     ) -> models.CreateMessageResult | models.CreateTaskResult | Mapping[str, Any]:
         """Deprecated in this revision. Asks the client to run a model, with its user's approval;
         travels inside an `InputRequiredResult`, without an id.
@@ -739,7 +739,9 @@ class ClientHandlers(HandlersBase):
         raise MethodNotFoundError("sampling/createMessage")
 
     async def list_roots(
-        self, params: models.ListRootsRequestParams | models.RequestParams | None, ctx: Exchange
+        self,
+        params: models.ListRootsRequestParams | models.RequestParams | None,
+        ctx: RequestContext,
     ) -> models.ListRootsResult | Mapping[str, Any]:
         """Deprecated in this revision. Asks the client for its roots; travels inside an
         `InputRequiredResult`, without an id.
@@ -749,7 +751,7 @@ class ClientHandlers(HandlersBase):
         raise MethodNotFoundError("roots/list")
 
     async def elicit(
-        self, params: models.ElicitRequestParams, ctx: Exchange
+        self, params: models.ElicitRequestParams, ctx: RequestContext
     ) -> models.ElicitResult | models.CreateTaskResult | Mapping[str, Any]:
         """Asks the client's user for data in a form or an act on a web page; travels inside an
         `InputRequiredResult`, without an id.
@@ -761,7 +763,7 @@ class ClientHandlers(HandlersBase):
         raise MethodNotFoundError("elicitation/create")
 
     async def ping(
-        self, params: models.RequestParams | None, ctx: Exchange
+        self, params: models.RequestParams | None, ctx: RequestContext
     ) -> models.EmptyResult | Mapping[str, Any]:
         """Asks either peer for a sign of life; it is answered at once with an empty result.
 
@@ -772,7 +774,7 @@ class ClientHandlers(HandlersBase):
         raise MethodNotFoundError("ping")
 
     async def get_task(
-        self, params: models.GetTaskRequestParams, ctx: Exchange
+        self, params: models.GetTaskRequestParams, ctx: RequestContext
     ) -> models.GetTaskResult | Mapping[str, Any]:
         """Asks how a task stands.
 
@@ -783,7 +785,7 @@ class ClientHandlers(HandlersBase):
         raise MethodNotFoundError("tasks/get")
 
     async def get_task_payload(
-        self, params: models.GetTaskPayloadRequestParams, ctx: Exchange
+        self, params: models.GetTaskPayloadRequestParams, ctx: RequestContext
     ) -> models.CreateMessageResult | models.ElicitResult | Mapping[str, Any]:
         """Fetches the real result of a task; the answer waits until the task has ended.
 
@@ -794,7 +796,7 @@ class ClientHandlers(HandlersBase):
         raise MethodNotFoundError("tasks/result")
 
     async def cancel_task(
-        self, params: models.CancelTaskRequestParams, ctx: Exchange
+        self, params: models.CancelTaskRequestParams, ctx: RequestContext
     ) -> models.CancelTaskResult | Mapping[str, Any]:
         """Stops a task; one that has already ended is error -32602.
 
@@ -805,7 +807,7 @@ class ClientHandlers(HandlersBase):
         raise MethodNotFoundError("tasks/cancel")
 
     async def list_tasks(
-        self, params: models.PaginatedRequestParams | None, ctx: Exchange
+        self, params: models.PaginatedRequestParams | None, ctx: RequestContext
     ) -> models.ListTasksResult | Mapping[str, Any]:
         """Asks for a page of the peer's tasks.
 
@@ -815,21 +817,25 @@ class ClientHandlers(HandlersBase):
         """
         raise MethodNotFoundError("tasks/list")
 
-    async def cancelled(self, params: models.CancelledNotificationParams, ctx: Exchange) -> None:
+    async def cancelled(
+        self, params: models.CancelledNotificationParams, ctx: RequestContext
+    ) -> None:
         """The client gives up a request it made, or (stdio) the server ends a
         `subscriptions/listen` stream. Over HTTP, closing the stream says the same.
 
         Source: basic/patterns/cancellation.
         """
 
-    async def progress(self, params: models.ProgressNotificationParams, ctx: Exchange) -> None:
+    async def progress(
+        self, params: models.ProgressNotificationParams, ctx: RequestContext
+    ) -> None:
         """Reports how far a request has come whose sender supplied a progress token.
 
         Source: basic/patterns/progress.
         """
 
     async def resource_list_changed(
-        self, params: models.NotificationParams | None, ctx: Exchange
+        self, params: models.NotificationParams | None, ctx: RequestContext
     ) -> None:
         """The server's resources have changed; list them again. It comes only on a subscription
         with `resourcesListChanged`.
@@ -838,7 +844,7 @@ class ClientHandlers(HandlersBase):
         """
 
     async def subscriptions_acknowledged(
-        self, params: models.SubscriptionsAcknowledgedNotificationParams, ctx: Exchange
+        self, params: models.SubscriptionsAcknowledgedNotificationParams, ctx: RequestContext
     ) -> None:
         """First message of a subscription: the server says what it will deliver.
 
@@ -848,7 +854,7 @@ class ClientHandlers(HandlersBase):
         """
 
     async def resource_updated(
-        self, params: models.ResourceUpdatedNotificationParams, ctx: Exchange
+        self, params: models.ResourceUpdatedNotificationParams, ctx: RequestContext
     ) -> None:
         """A resource named in `resourceSubscriptions` has changed; read it again.
 
@@ -856,7 +862,7 @@ class ClientHandlers(HandlersBase):
         """
 
     async def prompt_list_changed(
-        self, params: models.NotificationParams | None, ctx: Exchange
+        self, params: models.NotificationParams | None, ctx: RequestContext
     ) -> None:
         """The server's prompts have changed; list them again. It comes only on a subscription with
         `promptsListChanged`.
@@ -865,7 +871,7 @@ class ClientHandlers(HandlersBase):
         """
 
     async def tool_list_changed(
-        self, params: models.NotificationParams | None, ctx: Exchange
+        self, params: models.NotificationParams | None, ctx: RequestContext
     ) -> None:
         """The server's tools have changed; list them again. It comes only on a subscription with
         `toolsListChanged`.
@@ -874,7 +880,7 @@ class ClientHandlers(HandlersBase):
         """
 
     async def logging_message(
-        self, params: models.LoggingMessageNotificationParams, ctx: Exchange
+        self, params: models.LoggingMessageNotificationParams, ctx: RequestContext
     ) -> None:
         """Deprecated in this revision. A log message about one request, sent only if the metadata
         of that request sets a log level.
@@ -882,7 +888,9 @@ class ClientHandlers(HandlersBase):
         Source: server/utilities/logging.
         """
 
-    async def task_status(self, params: models.TaskStatusNotificationParams, ctx: Exchange) -> None:
+    async def task_status(
+        self, params: models.TaskStatusNotificationParams, ctx: RequestContext
+    ) -> None:
         """The status of a task has changed. It may never come, so keep polling.
 
         Only in 2025-11-25.
@@ -891,7 +899,7 @@ class ClientHandlers(HandlersBase):
         """
 
     async def elicitation_complete(
-        self, params: models.ElicitationCompleteNotificationParams, ctx: Exchange
+        self, params: models.ElicitationCompleteNotificationParams, ctx: RequestContext
     ) -> None:
         """What a user was sent to do on a web page is done; the client may retry what waited for
         it.

@@ -23,7 +23,7 @@ from ..protocol.lifecycle import Description, Session, declared
 from ..protocol.uris import WEB_SCHEMES
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import OnProgress
-from ..runtime.request_context import Exchange
+from ..runtime.request_context import RequestContext
 from . import handler_validation
 from .pipeline import Known, Requests
 from .response_cache import Caching, ResponseCache
@@ -37,7 +37,7 @@ Face = TypeVar("Face", bound="ClientBase")
 class Handlers(Protocol):
     """What a client answers and hears: a rendered `ClientHandlers` is one."""
 
-    def mcp_handler(self, method: Method) -> Callable[[Any, Exchange], Any] | None:
+    def mcp_handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
         """The user's own coroutine function for a method; `None` if it was not overridden."""
         ...
 
@@ -318,7 +318,7 @@ class ClientApplication:
             self._descriptions[revision.name] = known
         return known
 
-    async def handle(self, exchange: Exchange) -> Any:
+    async def handle(self, exchange: RequestContext) -> Any:
         """Answer one of the server's requests.
 
         Raises:
@@ -334,7 +334,7 @@ class ClientApplication:
             handler, exchange, own, self.known.elicitations, schemes
         )
 
-    async def notified(self, exchange: Exchange) -> None:
+    async def notified(self, exchange: RequestContext) -> None:
         """Pass one of the server's notifications on."""
         if not self.known.noticed(exchange.method.name, exchange.params, exchange.revision.facts):
             return
@@ -342,7 +342,7 @@ class ClientApplication:
         if handler is not None:
             await handler(exchange.params, exchange)
 
-    def _handler(self, method: Method) -> Callable[[Any, Exchange], Any] | None:
+    def _handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
         return None if self._handlers is None else self._handlers.mcp_handler(method)
 
 

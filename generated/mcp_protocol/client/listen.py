@@ -45,7 +45,7 @@ from ..protocol.events import NotificationReceived, ResponseReceived
 from ..protocol.lifecycle import DISCOVER, PING, Session
 from ..protocol.subscriptions import ACKNOWLEDGED, SUBSCRIBE, UNSUBSCRIBE, honoured
 from ..runtime.one_shot_event import wakeup_type
-from ..runtime.pending_requests import NEWS, PARTING_SECONDS, Callers, Waiter
+from ..runtime.pending_requests import NEWS, PARTING_SECONDS, PendingRequests, Waiter
 from .change_events import Change, ListeningAgain, NotificationFilter, change_of
 from .pipeline import Requests
 
@@ -145,7 +145,7 @@ class Listeners:
         uris: How many subscriptions want the updates of a resource (in sessions).
     """
 
-    callers: Callers
+    callers: PendingRequests
     requests: Requests
     session: Session
     uris: Counter[str] = field(default_factory=Counter[str])

@@ -31,7 +31,7 @@ _decode = decoder(dict[str, Any])
 _logger = logging.getLogger(__name__)
 
 
-class Standing:
+class SessionRestore:
     """The requests whose effect lasts for as long as a session.
 
     Attributes:

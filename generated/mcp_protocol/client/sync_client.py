@@ -23,7 +23,7 @@ from ..runtime.peer import CONCURRENT_REQUESTS
 
 if TYPE_CHECKING:
     from .. import models
-    from ..runtime.request_context import Exchange
+    from ..runtime.request_context import RequestContext
     from ..runtime.pending_requests import OnProgress
 
 
@@ -770,7 +770,7 @@ class SyncClientHandlers(HandlersBase):
     mcp_stubs: ClassVar[bool] = True
 
     def create_message(
-        self, params: models.CreateMessageRequestParams, ctx: Exchange
+        self, params: models.CreateMessageRequestParams, ctx: RequestContext
     ) -> (
         models.CreateMessageResult
         | models.CreateTaskResult
@@ -785,7 +785,9 @@ class SyncClientHandlers(HandlersBase):
         raise MethodNotFoundError("sampling/createMessage")
 
     def list_roots(
-        self, params: models.ListRootsRequestParams | models.RequestParams | None, ctx: Exchange
+        self,
+        params: models.ListRootsRequestParams | models.RequestParams | None,
+        ctx: RequestContext,
     ) -> (
         models.ListRootsResult
         | Mapping[str, Any]
@@ -799,7 +801,7 @@ class SyncClientHandlers(HandlersBase):
         raise MethodNotFoundError("roots/list")
 
     def elicit(
-        self, params: models.ElicitRequestParams, ctx: Exchange
+        self, params: models.ElicitRequestParams, ctx: RequestContext
     ) -> (
         models.ElicitResult
         | models.CreateTaskResult
@@ -816,7 +818,7 @@ class SyncClientHandlers(HandlersBase):
         raise MethodNotFoundError("elicitation/create")
 
     def ping(
-        self, params: models.RequestParams | None, ctx: Exchange
+        self, params: models.RequestParams | None, ctx: RequestContext
     ) -> models.EmptyResult | Mapping[str, Any] | Awaitable[models.EmptyResult | Mapping[str, Any]]:
         """Asks either peer for a sign of life; it is answered at once with an empty result.
 
@@ -827,7 +829,7 @@ class SyncClientHandlers(HandlersBase):
         raise MethodNotFoundError("ping")
 
     def get_task(
-        self, params: models.GetTaskRequestParams, ctx: Exchange
+        self, params: models.GetTaskRequestParams, ctx: RequestContext
     ) -> (
         models.GetTaskResult
         | Mapping[str, Any]
@@ -842,7 +844,7 @@ class SyncClientHandlers(HandlersBase):
         raise MethodNotFoundError("tasks/get")
 
     def get_task_payload(
-        self, params: models.GetTaskPayloadRequestParams, ctx: Exchange
+        self, params: models.GetTaskPayloadRequestParams, ctx: RequestContext
     ) -> (
         models.CreateMessageResult
         | models.ElicitResult
@@ -858,7 +860,7 @@ class SyncClientHandlers(HandlersBase):
         raise MethodNotFoundError("tasks/result")
 
     def cancel_task(
-        self, params: models.CancelTaskRequestParams, ctx: Exchange
+        self, params: models.CancelTaskRequestParams, ctx: RequestContext
     ) -> (
         models.CancelTaskResult
         | Mapping[str, Any]
@@ -873,7 +875,7 @@ class SyncClientHandlers(HandlersBase):
         raise MethodNotFoundError("tasks/cancel")
 
     def list_tasks(
-        self, params: models.PaginatedRequestParams | None, ctx: Exchange
+        self, params: models.PaginatedRequestParams | None, ctx: RequestContext
     ) -> (
         models.ListTasksResult
         | Mapping[str, Any]
@@ -888,7 +890,7 @@ class SyncClientHandlers(HandlersBase):
         raise MethodNotFoundError("tasks/list")
 
     def cancelled(
-        self, params: models.CancelledNotificationParams, ctx: Exchange
+        self, params: models.CancelledNotificationParams, ctx: RequestContext
     ) -> Awaitable[None] | None:
         """The client gives up a request it made, or (stdio) the server ends a
         `subscriptions/listen` stream. Over HTTP, closing the stream says the same.
@@ -898,7 +900,7 @@ class SyncClientHandlers(HandlersBase):
         return None
 
     def progress(
-        self, params: models.ProgressNotificationParams, ctx: Exchange
+        self, params: models.ProgressNotificationParams, ctx: RequestContext
     ) -> Awaitable[None] | None:
         """Reports how far a request has come whose sender supplied a progress token.
 
@@ -907,7 +909,7 @@ class SyncClientHandlers(HandlersBase):
         return None
 
     def resource_list_changed(
-        self, params: models.NotificationParams | None, ctx: Exchange
+        self, params: models.NotificationParams | None, ctx: RequestContext
     ) -> Awaitable[None] | None:
         """The server's resources have changed; list them again. It comes only on a subscription
         with `resourcesListChanged`.
@@ -917,7 +919,7 @@ class SyncClientHandlers(HandlersBase):
         return None
 
     def subscriptions_acknowledged(
-        self, params: models.SubscriptionsAcknowledgedNotificationParams, ctx: Exchange
+        self, params: models.SubscriptionsAcknowledgedNotificationParams, ctx: RequestContext
     ) -> Awaitable[None] | None:
         """First message of a subscription: the server says what it will deliver.
 
@@ -928,7 +930,7 @@ class SyncClientHandlers(HandlersBase):
         return None
 
     def resource_updated(
-        self, params: models.ResourceUpdatedNotificationParams, ctx: Exchange
+        self, params: models.ResourceUpdatedNotificationParams, ctx: RequestContext
     ) -> Awaitable[None] | None:
         """A resource named in `resourceSubscriptions` has changed; read it again.
 
@@ -937,7 +939,7 @@ class SyncClientHandlers(HandlersBase):
         return None
 
     def prompt_list_changed(
-        self, params: models.NotificationParams | None, ctx: Exchange
+        self, params: models.NotificationParams | None, ctx: RequestContext
     ) -> Awaitable[None] | None:
         """The server's prompts have changed; list them again. It comes only on a subscription with
         `promptsListChanged`.
@@ -947,7 +949,7 @@ class SyncClientHandlers(HandlersBase):
         return None
 
     def tool_list_changed(
-        self, params: models.NotificationParams | None, ctx: Exchange
+        self, params: models.NotificationParams | None, ctx: RequestContext
     ) -> Awaitable[None] | None:
         """The server's tools have changed; list them again. It comes only on a subscription with
         `toolsListChanged`.
@@ -957,7 +959,7 @@ class SyncClientHandlers(HandlersBase):
         return None
 
     def logging_message(
-        self, params: models.LoggingMessageNotificationParams, ctx: Exchange
+        self, params: models.LoggingMessageNotificationParams, ctx: RequestContext
     ) -> Awaitable[None] | None:
         """Deprecated in this revision. A log message about one request, sent only if the metadata
         of that request sets a log level.
@@ -967,7 +969,7 @@ class SyncClientHandlers(HandlersBase):
         return None
 
     def task_status(
-        self, params: models.TaskStatusNotificationParams, ctx: Exchange
+        self, params: models.TaskStatusNotificationParams, ctx: RequestContext
     ) -> Awaitable[None] | None:
         """The status of a task has changed. It may never come, so keep polling.
 
@@ -978,7 +980,7 @@ class SyncClientHandlers(HandlersBase):
         return None
 
     def elicitation_complete(
-        self, params: models.ElicitationCompleteNotificationParams, ctx: Exchange
+        self, params: models.ElicitationCompleteNotificationParams, ctx: RequestContext
     ) -> Awaitable[None] | None:
         """What a user was sent to do on a web page is done; the client may retry what waited for
         it.

@@ -37,7 +37,7 @@ from .request_meta import Shared
 from .sender import Sender
 from .state import ConnectionState
 from .subscriptions import RESOURCE_UPDATED
-from .version_negotiation import Opening, Step
+from .version_negotiation import Step, VersionNegotiation
 
 
 class Connection:
@@ -68,7 +68,7 @@ class Connection:
         self._sender = Sender(self._state, shared)
         self._notifier = Notifier(self._state)
         self._receiver = Receiver(self._state, self._sender, self._notifier, shared)
-        self._opening: Opening | None = None
+        self._opening: VersionNegotiation | None = None
         self._opening_id: RequestId | None = None
         self._probe_id: RequestId | None = None
         self._without_probe: Revisions | None = None
@@ -140,7 +140,7 @@ class Connection:
         Returns:
             The first message: a probe or `initialize`. `Opened` or `OpenFailed` follows.
         """
-        self._opening = Opening(self._state.revisions, self._state.describe)
+        self._opening = VersionNegotiation(self._state.revisions, self._state.describe)
         self._without_probe = self._opening.without_probe
         return self._step(self._opening)
 
@@ -238,12 +238,12 @@ class Connection:
             return events
         return [after for event in events for after in self._opened(self._opening, event)]
 
-    def _step(self, opening: Opening) -> bytes:
+    def _step(self, opening: VersionNegotiation) -> bytes:
         revision, name, params = opening.request()
         self._opening_id, message = self._sender.opening_request(revision, name, params)
         return message
 
-    def _opened(self, opening: Opening, event: Event) -> list[Event]:
+    def _opened(self, opening: VersionNegotiation, event: Event) -> list[Event]:
         """Follow up an event of the opening's own request; pass any other through."""
         match event:
             case ResponseReceived(id=identifier) if identifier == self._opening_id:
@@ -259,7 +259,7 @@ class Connection:
             case _:
                 return [event]
 
-    def _answered(self, opening: Opening, result: Any) -> list[Event]:
+    def _answered(self, opening: VersionNegotiation, result: Any) -> list[Event]:
         try:
             session = opening.answered(result)
         except McpError as error:
@@ -275,7 +275,7 @@ class Connection:
         if identifier is not None:
             self._state.calls.pop(identifier)
 
-    def _agree(self, opening: Opening, session: Session) -> list[Event]:
+    def _agree(self, opening: VersionNegotiation, session: Session) -> list[Event]:
         self._drop_call(self._probe_id)
         self._opening = self._opening_id = self._probe_id = self._without_probe = None
         self._state.session = session
@@ -285,7 +285,7 @@ class Connection:
             events.append(Send(message, opens=True))
         return [*events, Opened(session.revision)]
 
-    def _opening_failed(self, opening: Opening, error: McpError | None) -> list[Event]:
+    def _opening_failed(self, opening: VersionNegotiation, error: McpError | None) -> list[Event]:
         try:
             opening.failed(error)
         except McpError as reason:

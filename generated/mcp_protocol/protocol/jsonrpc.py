@@ -6,8 +6,8 @@
 # ruff: noqa
 """JSON-RPC 2.0 envelopes: one message in or out, its params and result left as raw JSON.
 
-What arrives is sorted into one of five kinds. A message that is none of them becomes a `Malformed`
-that knows what the sender is to be told, if anything; nothing here raises on what a peer sent.
+A received message is one of five kinds. A message of no other kind becomes an
+`InvalidMessage` that holds the error for its sender, if any. Nothing here raises on peer input.
 
 Source: basic/index (messages).
 """
@@ -82,7 +82,7 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
     data: Any
 
 
-class Malformed(msgspec.Struct, frozen=True):
+class InvalidMessage(msgspec.Struct, frozen=True):
     """A message that breaks the rules of the envelope.
 
     Attributes:
@@ -98,7 +98,7 @@ class Malformed(msgspec.Struct, frozen=True):
     response: bool = False
 
 
-Message: TypeAlias = Request | Notification | Result | Failure | Malformed
+Message: TypeAlias = Request | Notification | Result | Failure | InvalidMessage
 
 
 class _Envelope(msgspec.Struct, gc=False):
@@ -138,7 +138,7 @@ def parse(data: bytes | Raw) -> Message:
     except msgspec.ValidationError:
         return _no_object(data)
     except UNREADABLE as broken:
-        return Malformed(None, ParseError(f"expected JSON: {error_text(broken)}"), True)
+        return InvalidMessage(None, ParseError(f"expected JSON: {error_text(broken)}"), True)
     identifier = envelope.id
     readable = (type(identifier) is int and _LEAST <= identifier <= _MOST) or (
         type(identifier) is str and len(identifier) <= ID_CHARACTERS
@@ -181,37 +181,39 @@ def parse_batch(data: bytes) -> list[Message]:
         parts = msgspec.structs.astuple(_decode_parts(data))
     except msgspec.ValidationError:
         text = f"expected at most {BATCH_MESSAGES} messages in an array, got more"
-        return [Malformed(None, InvalidRequestError(text), True)]
+        return [InvalidMessage(None, InvalidRequestError(text), True)]
     except UNREADABLE as error:
-        return [Malformed(None, ParseError(f"expected JSON: {error_text(error)}"), True)]
+        return [InvalidMessage(None, ParseError(f"expected JSON: {error_text(error)}"), True)]
     messages = [parse(part) for part in parts if part is not UNSET]
     if not messages:
-        return [Malformed(None, InvalidRequestError("expected messages, got an empty array"), True)]
+        return [
+            InvalidMessage(None, InvalidRequestError("expected messages, got an empty array"), True)
+        ]
     return messages
 
 
-def _no_object(data: bytes | Raw) -> Malformed:
+def _no_object(data: bytes | Raw) -> InvalidMessage:
     """What is no object may be no JSON either: the decoder stops at the first sign of it."""
     try:
         _check_syntax(data)
     except UNREADABLE as broken:
-        return Malformed(None, ParseError(f"expected JSON: {error_text(broken)}"), True)
-    return Malformed(None, InvalidRequestError("expected a JSON object as message"), True)
+        return InvalidMessage(None, ParseError(f"expected JSON: {error_text(broken)}"), True)
+    return InvalidMessage(None, InvalidRequestError("expected a JSON object as message"), True)
 
 
-def _result(identifier: RequestId, result: Raw) -> Result | Malformed:
+def _result(identifier: RequestId, result: Raw) -> Result | InvalidMessage:
     if memoryview(result)[0] == _BRACE:
         return Result(identifier, result)
     error = InvalidRequestError("expected an object as result")
-    return Malformed(identifier, error, False, response=True)
+    return InvalidMessage(identifier, error, False, response=True)
 
 
-def _failure(identifier: RequestId | None, raw: Raw) -> Failure | Malformed:
+def _failure(identifier: RequestId | None, raw: Raw) -> Failure | InvalidMessage:
     try:
         failure = _decode_error(raw)
     except UNREADABLE as reason:
         error = InvalidRequestError(f"error object: {error_text(reason)}")
-        return Malformed(identifier, error, False, response=True)
+        return InvalidMessage(identifier, error, False, response=True)
     return Failure(identifier, failure.code, failure.message, failure.data)
 
 
@@ -241,7 +243,7 @@ def _malformed(envelope: _Envelope, identifier: RequestId | None) -> Message:
     is_notification = has_method and envelope.id is UNSET
     answerable = not looks_like_response and not is_notification
     response = not has_method and identifier is not None
-    return Malformed(identifier, InvalidRequestError(what), answerable, response)
+    return InvalidMessage(identifier, InvalidRequestError(what), answerable, response)
 
 
 class _RequestOut(msgspec.Struct, gc=False):

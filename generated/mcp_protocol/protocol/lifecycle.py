@@ -8,7 +8,7 @@
 
 A session of the handshake kind walks through `State`; the tables say what each message does in
 each state, and a pair that is not there is refused. In the per-request kind there is no state to
-walk through: `RequestTerms` are read from each request's `_meta` and hold for it alone.
+walk through: `RequestMetadata` are read from each request's `_meta` and hold for it alone.
 
 Source: basic/lifecycle (to 2025-11-25), basic/versioning (2026-07-28).
 """
@@ -118,7 +118,7 @@ class Session:
         return self.state is State.READY or self.revision.facts.method(name).before_initialized
 
 
-class RequestTerms(msgspec.Struct, frozen=True):
+class RequestMetadata(msgspec.Struct, frozen=True):
     """What one request declares about its sender, for itself alone."""
 
     revision: Revision

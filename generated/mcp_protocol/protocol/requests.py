@@ -25,7 +25,7 @@ LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert"
 """Severities of log messages, least first (RFC 5424). Source: server/utilities/logging."""
 
 
-class Serving(msgspec.Struct):
+class InboundRequest(msgspec.Struct):
     """One request of the peer's that has no answer yet.
 
     Attributes:
@@ -95,7 +95,7 @@ class Call(msgspec.Struct):
             self.deadline = deadline if self.limit is None else min(deadline, self.limit)
 
 
-class Calls:
+class OutboundRequests:
     """The open requests of one side."""
 
     def __init__(self) -> None:

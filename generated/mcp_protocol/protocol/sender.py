@@ -46,7 +46,7 @@ from .events import Send
 from .meta_keys import check_user_meta
 from .notifications import CANCELLED
 from .request_meta import Shared
-from .requests import Call, Serving
+from .requests import Call, InboundRequest
 from .required_capabilities import missing
 from .state import ConnectionState
 from .subscriptions import SUBSCRIBE, UNSUBSCRIBE
@@ -313,7 +313,7 @@ class Sender:
             return msgspec.structs.replace(built, meta=meta)
         return built
 
-    def _check_input_requests(self, serving: Serving, built: Any) -> None:
+    def _check_input_requests(self, serving: InboundRequest, built: Any) -> None:
         """Refuse to ask for input of a kind that the client can't give.
 
         Source: basic/patterns/mrtr (2026-07-28).
@@ -327,7 +327,7 @@ class Sender:
             params = wire.get("params")
             self._check_declared(method, serving.revision, params, serving.peer_capabilities)
 
-    def _keep_subscription(self, serving: Serving) -> None:
+    def _keep_subscription(self, serving: InboundRequest) -> None:
         """Remember what a session subscribed to, once the server has agreed."""
         session = self._state.session
         if session is None:

@@ -44,7 +44,7 @@ class Step(enum.Enum):
     DONE = "done"
 
 
-class Opening:
+class VersionNegotiation:
     """A client's way to a session. It decides; `Connection` sends and receives.
 
     Args:

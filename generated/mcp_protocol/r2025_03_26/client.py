@@ -15,7 +15,7 @@ from ..client.base import ClientBase
 from ..errors import MethodNotFoundError
 
 if TYPE_CHECKING:
-    from ..runtime.request_context import Exchange
+    from ..runtime.request_context import RequestContext
     from ..runtime.pending_requests import OnProgress
     from . import models
 
@@ -488,7 +488,7 @@ class ClientHandlers(HandlersBase):
     mcp_stubs: ClassVar[bool] = True
 
     async def ping(
-        self, params: models.RequestParams | None, ctx: Exchange
+        self, params: models.RequestParams | None, ctx: RequestContext
     ) -> models.EmptyResult | Mapping[str, Any]:
         """Asks either peer for a sign of life; it is answered at once with an empty result.
 
@@ -497,7 +497,7 @@ class ClientHandlers(HandlersBase):
         raise MethodNotFoundError("ping")
 
     async def create_message(
-        self, params: models.CreateMessageRequestParams, ctx: Exchange
+        self, params: models.CreateMessageRequestParams, ctx: RequestContext
     ) -> models.CreateMessageResult | Mapping[str, Any]:
         """Asks the client to run a model. The client picks the model, and its user should see and
         approve the exchange.
@@ -507,7 +507,7 @@ class ClientHandlers(HandlersBase):
         raise MethodNotFoundError("sampling/createMessage")
 
     async def list_roots(
-        self, params: models.RequestParams | None, ctx: Exchange
+        self, params: models.RequestParams | None, ctx: RequestContext
     ) -> models.ListRootsResult | Mapping[str, Any]:
         """Asks the client for its roots.
 
@@ -515,21 +515,25 @@ class ClientHandlers(HandlersBase):
         """
         raise MethodNotFoundError("roots/list")
 
-    async def cancelled(self, params: models.CancelledNotificationParams, ctx: Exchange) -> None:
+    async def cancelled(
+        self, params: models.CancelledNotificationParams, ctx: RequestContext
+    ) -> None:
         """The sender gives up a request it made. The receiver stops work on it and need not answer;
         `initialize` cannot be cancelled.
 
         Source: basic/utilities/cancellation.
         """
 
-    async def progress(self, params: models.ProgressNotificationParams, ctx: Exchange) -> None:
+    async def progress(
+        self, params: models.ProgressNotificationParams, ctx: RequestContext
+    ) -> None:
         """Reports how far a request has come whose sender supplied a progress token.
 
         Source: basic/utilities/progress.
         """
 
     async def resource_list_changed(
-        self, params: models.NotificationParams | None, ctx: Exchange
+        self, params: models.NotificationParams | None, ctx: RequestContext
     ) -> None:
         """The server's resources have changed; list them again. It comes unasked if `listChanged`
         was declared.
@@ -538,7 +542,7 @@ class ClientHandlers(HandlersBase):
         """
 
     async def resource_updated(
-        self, params: models.ResourceUpdatedNotificationParams, ctx: Exchange
+        self, params: models.ResourceUpdatedNotificationParams, ctx: RequestContext
     ) -> None:
         """A resource that the client subscribed to has changed; read it again.
 
@@ -546,7 +550,7 @@ class ClientHandlers(HandlersBase):
         """
 
     async def prompt_list_changed(
-        self, params: models.NotificationParams | None, ctx: Exchange
+        self, params: models.NotificationParams | None, ctx: RequestContext
     ) -> None:
         """The server's prompts have changed; list them again. It comes unasked if `listChanged` was
         declared.
@@ -555,7 +559,7 @@ class ClientHandlers(HandlersBase):
         """
 
     async def tool_list_changed(
-        self, params: models.NotificationParams | None, ctx: Exchange
+        self, params: models.NotificationParams | None, ctx: RequestContext
     ) -> None:
         """The server's tools have changed; list them again. It comes unasked if `listChanged` was
         declared.
@@ -564,7 +568,7 @@ class ClientHandlers(HandlersBase):
         """
 
     async def logging_message(
-        self, params: models.LoggingMessageNotificationParams, ctx: Exchange
+        self, params: models.LoggingMessageNotificationParams, ctx: RequestContext
     ) -> None:
         """A log message of the server. Before the client sets a level, the server decides what to
         send.

@@ -15,7 +15,7 @@ from ..client.base import ClientBase
 from ..errors import MethodNotFoundError
 
 if TYPE_CHECKING:
-    from ..runtime.request_context import Exchange
+    from ..runtime.request_context import RequestContext
     from ..runtime.pending_requests import OnProgress
     from . import models
 
@@ -638,7 +638,7 @@ class ClientHandlers(HandlersBase):
     mcp_stubs: ClassVar[bool] = True
 
     async def ping(
-        self, params: models.RequestParams | None, ctx: Exchange
+        self, params: models.RequestParams | None, ctx: RequestContext
     ) -> models.EmptyResult | Mapping[str, Any]:
         """Asks either peer for a sign of life; it is answered at once with an empty result.
 
@@ -647,7 +647,7 @@ class ClientHandlers(HandlersBase):
         raise MethodNotFoundError("ping")
 
     async def get_task(
-        self, params: models.GetTaskRequestParams, ctx: Exchange
+        self, params: models.GetTaskRequestParams, ctx: RequestContext
     ) -> models.GetTaskResult | Mapping[str, Any]:
         """Asks how a task stands.
 
@@ -656,7 +656,7 @@ class ClientHandlers(HandlersBase):
         raise MethodNotFoundError("tasks/get")
 
     async def get_task_payload(
-        self, params: models.GetTaskPayloadRequestParams, ctx: Exchange
+        self, params: models.GetTaskPayloadRequestParams, ctx: RequestContext
     ) -> models.CreateMessageResult | models.ElicitResult | Mapping[str, Any]:
         """Fetches the real result of a task; the answer waits until the task has ended.
 
@@ -665,7 +665,7 @@ class ClientHandlers(HandlersBase):
         raise MethodNotFoundError("tasks/result")
 
     async def cancel_task(
-        self, params: models.CancelTaskRequestParams, ctx: Exchange
+        self, params: models.CancelTaskRequestParams, ctx: RequestContext
     ) -> models.CancelTaskResult | Mapping[str, Any]:
         """Stops a task; one that has already ended is error -32602.
 
@@ -674,7 +674,7 @@ class ClientHandlers(HandlersBase):
         raise MethodNotFoundError("tasks/cancel")
 
     async def list_tasks(
-        self, params: models.PaginatedRequestParams | None, ctx: Exchange
+        self, params: models.PaginatedRequestParams | None, ctx: RequestContext
     ) -> models.ListTasksResult | Mapping[str, Any]:
         """Asks for a page of the peer's tasks.
 
@@ -683,7 +683,7 @@ class ClientHandlers(HandlersBase):
         raise MethodNotFoundError("tasks/list")
 
     async def create_message(
-        self, params: models.CreateMessageRequestParams, ctx: Exchange
+        self, params: models.CreateMessageRequestParams, ctx: RequestContext
     ) -> models.CreateMessageResult | models.CreateTaskResult | Mapping[str, Any]:
         """Asks the client to run a model. The client picks the model, and its user should see and
         approve the exchange.
@@ -693,7 +693,7 @@ class ClientHandlers(HandlersBase):
         raise MethodNotFoundError("sampling/createMessage")
 
     async def list_roots(
-        self, params: models.RequestParams | None, ctx: Exchange
+        self, params: models.RequestParams | None, ctx: RequestContext
     ) -> models.ListRootsResult | Mapping[str, Any]:
         """Asks the client for its roots.
 
@@ -702,7 +702,7 @@ class ClientHandlers(HandlersBase):
         raise MethodNotFoundError("roots/list")
 
     async def elicit(
-        self, params: models.ElicitRequestParams, ctx: Exchange
+        self, params: models.ElicitRequestParams, ctx: RequestContext
     ) -> models.ElicitResult | models.CreateTaskResult | Mapping[str, Any]:
         """Asks the client's user for something: data in a form, or an act on a web page.
 
@@ -710,21 +710,25 @@ class ClientHandlers(HandlersBase):
         """
         raise MethodNotFoundError("elicitation/create")
 
-    async def cancelled(self, params: models.CancelledNotificationParams, ctx: Exchange) -> None:
+    async def cancelled(
+        self, params: models.CancelledNotificationParams, ctx: RequestContext
+    ) -> None:
         """The sender gives up a request it made. The receiver stops work on it; `initialize` and
         tasks cannot be cancelled this way.
 
         Source: basic/utilities/cancellation.
         """
 
-    async def progress(self, params: models.ProgressNotificationParams, ctx: Exchange) -> None:
+    async def progress(
+        self, params: models.ProgressNotificationParams, ctx: RequestContext
+    ) -> None:
         """Reports how far a request has come whose sender supplied a progress token.
 
         Source: basic/utilities/progress.
         """
 
     async def resource_list_changed(
-        self, params: models.NotificationParams | None, ctx: Exchange
+        self, params: models.NotificationParams | None, ctx: RequestContext
     ) -> None:
         """The server's resources have changed; list them again. It comes unasked if `listChanged`
         was declared.
@@ -733,7 +737,7 @@ class ClientHandlers(HandlersBase):
         """
 
     async def resource_updated(
-        self, params: models.ResourceUpdatedNotificationParams, ctx: Exchange
+        self, params: models.ResourceUpdatedNotificationParams, ctx: RequestContext
     ) -> None:
         """A resource that the client subscribed to has changed; read it again.
 
@@ -741,7 +745,7 @@ class ClientHandlers(HandlersBase):
         """
 
     async def prompt_list_changed(
-        self, params: models.NotificationParams | None, ctx: Exchange
+        self, params: models.NotificationParams | None, ctx: RequestContext
     ) -> None:
         """The server's prompts have changed; list them again. It comes unasked if `listChanged` was
         declared.
@@ -750,7 +754,7 @@ class ClientHandlers(HandlersBase):
         """
 
     async def tool_list_changed(
-        self, params: models.NotificationParams | None, ctx: Exchange
+        self, params: models.NotificationParams | None, ctx: RequestContext
     ) -> None:
         """The server's tools have changed; list them again. It comes unasked if `listChanged` was
         declared.
@@ -758,14 +762,16 @@ class ClientHandlers(HandlersBase):
         Source: server/tools.
         """
 
-    async def task_status(self, params: models.TaskStatusNotificationParams, ctx: Exchange) -> None:
+    async def task_status(
+        self, params: models.TaskStatusNotificationParams, ctx: RequestContext
+    ) -> None:
         """The status of a task has changed. It may never come, so keep polling.
 
         Source: basic/utilities/tasks.
         """
 
     async def logging_message(
-        self, params: models.LoggingMessageNotificationParams, ctx: Exchange
+        self, params: models.LoggingMessageNotificationParams, ctx: RequestContext
     ) -> None:
         """A log message of the server. Before the client sets a level, the server decides what to
         send.
@@ -774,7 +780,7 @@ class ClientHandlers(HandlersBase):
         """
 
     async def elicitation_complete(
-        self, params: models.ElicitationCompleteNotificationParams, ctx: Exchange
+        self, params: models.ElicitationCompleteNotificationParams, ctx: RequestContext
     ) -> None:
         """What a user was sent to do on a web page is done; the client may retry what waited for
         it.

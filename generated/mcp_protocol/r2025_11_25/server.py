@@ -14,7 +14,7 @@ from ..runtime.stubs import HandlersBase, SessionBase
 from ..errors import MethodNotFoundError
 
 if TYPE_CHECKING:
-    from ..runtime.request_context import Exchange
+    from ..runtime.request_context import RequestContext
     from . import models
 
 
@@ -28,7 +28,7 @@ class ServerHandlers(HandlersBase):
     mcp_stubs: ClassVar[bool] = True
 
     async def initialize(
-        self, params: models.InitializeRequestParams, ctx: Exchange
+        self, params: models.InitializeRequestParams, ctx: RequestContext
     ) -> models.InitializeResult | Mapping[str, Any]:
         """First request of a client: it proposes a revision and says what the client can do.
 
@@ -37,7 +37,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("initialize")
 
     async def ping(
-        self, params: models.RequestParams | None, ctx: Exchange
+        self, params: models.RequestParams | None, ctx: RequestContext
     ) -> models.EmptyResult | Mapping[str, Any]:
         """Asks either peer for a sign of life; it is answered at once with an empty result.
 
@@ -46,7 +46,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("ping")
 
     async def list_resources(
-        self, params: models.PaginatedRequestParams | None, ctx: Exchange
+        self, params: models.PaginatedRequestParams | None, ctx: RequestContext
     ) -> models.ListResourcesResult | Mapping[str, Any]:
         """Asks for a page of the server's resources.
 
@@ -55,7 +55,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("resources/list")
 
     async def list_resource_templates(
-        self, params: models.PaginatedRequestParams | None, ctx: Exchange
+        self, params: models.PaginatedRequestParams | None, ctx: RequestContext
     ) -> models.ListResourceTemplatesResult | Mapping[str, Any]:
         """Asks for a page of the server's resource templates.
 
@@ -64,7 +64,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("resources/templates/list")
 
     async def read_resource(
-        self, params: models.ReadResourceRequestParams, ctx: Exchange
+        self, params: models.ReadResourceRequestParams, ctx: RequestContext
     ) -> models.ReadResourceResult | Mapping[str, Any]:
         """Reads one resource. An unknown URI is error -32002.
 
@@ -73,7 +73,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("resources/read")
 
     async def subscribe(
-        self, params: models.SubscribeRequestParams, ctx: Exchange
+        self, params: models.SubscribeRequestParams, ctx: RequestContext
     ) -> models.EmptyResult | Mapping[str, Any]:
         """Asks to be told when one resource changes; needs the `subscribe` capability.
 
@@ -82,7 +82,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("resources/subscribe")
 
     async def unsubscribe(
-        self, params: models.UnsubscribeRequestParams, ctx: Exchange
+        self, params: models.UnsubscribeRequestParams, ctx: RequestContext
     ) -> models.EmptyResult | Mapping[str, Any]:
         """Ends a subscription to one resource.
 
@@ -91,7 +91,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("resources/unsubscribe")
 
     async def list_prompts(
-        self, params: models.PaginatedRequestParams | None, ctx: Exchange
+        self, params: models.PaginatedRequestParams | None, ctx: RequestContext
     ) -> models.ListPromptsResult | Mapping[str, Any]:
         """Asks for a page of the server's prompts.
 
@@ -100,7 +100,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("prompts/list")
 
     async def get_prompt(
-        self, params: models.GetPromptRequestParams, ctx: Exchange
+        self, params: models.GetPromptRequestParams, ctx: RequestContext
     ) -> models.GetPromptResult | Mapping[str, Any]:
         """Fetches a prompt, filled in. An unknown prompt or a missing argument is error -32602.
 
@@ -109,7 +109,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("prompts/get")
 
     async def list_tools(
-        self, params: models.PaginatedRequestParams | None, ctx: Exchange
+        self, params: models.PaginatedRequestParams | None, ctx: RequestContext
     ) -> models.ListToolsResult | Mapping[str, Any]:
         """Asks for a page of the server's tools.
 
@@ -118,7 +118,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("tools/list")
 
     async def call_tool(
-        self, params: models.CallToolRequestParams, ctx: Exchange
+        self, params: models.CallToolRequestParams, ctx: RequestContext
     ) -> models.CallToolResult | models.CreateTaskResult | Mapping[str, Any]:
         """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
         `isError`.
@@ -128,7 +128,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("tools/call")
 
     async def get_task(
-        self, params: models.GetTaskRequestParams, ctx: Exchange
+        self, params: models.GetTaskRequestParams, ctx: RequestContext
     ) -> models.GetTaskResult | Mapping[str, Any]:
         """Asks how a task stands.
 
@@ -137,7 +137,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("tasks/get")
 
     async def get_task_payload(
-        self, params: models.GetTaskPayloadRequestParams, ctx: Exchange
+        self, params: models.GetTaskPayloadRequestParams, ctx: RequestContext
     ) -> models.CallToolResult | Mapping[str, Any]:
         """Fetches the real result of a task; the answer waits until the task has ended.
 
@@ -146,7 +146,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("tasks/result")
 
     async def cancel_task(
-        self, params: models.CancelTaskRequestParams, ctx: Exchange
+        self, params: models.CancelTaskRequestParams, ctx: RequestContext
     ) -> models.CancelTaskResult | Mapping[str, Any]:
         """Stops a task; one that has already ended is error -32602.
 
@@ -155,7 +155,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("tasks/cancel")
 
     async def list_tasks(
-        self, params: models.PaginatedRequestParams | None, ctx: Exchange
+        self, params: models.PaginatedRequestParams | None, ctx: RequestContext
     ) -> models.ListTasksResult | Mapping[str, Any]:
         """Asks for a page of the peer's tasks.
 
@@ -164,7 +164,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("tasks/list")
 
     async def set_level(
-        self, params: models.SetLevelRequestParams, ctx: Exchange
+        self, params: models.SetLevelRequestParams, ctx: RequestContext
     ) -> models.EmptyResult | Mapping[str, Any]:
         """Sets the lowest severity of log messages that the client wants.
 
@@ -173,7 +173,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("logging/setLevel")
 
     async def complete(
-        self, params: models.CompleteRequestParams, ctx: Exchange
+        self, params: models.CompleteRequestParams, ctx: RequestContext
     ) -> models.CompleteResult | Mapping[str, Any]:
         """Asks for values that could complete what a user has typed so far.
 
@@ -181,33 +181,41 @@ class ServerHandlers(HandlersBase):
         """
         raise MethodNotFoundError("completion/complete")
 
-    async def cancelled(self, params: models.CancelledNotificationParams, ctx: Exchange) -> None:
+    async def cancelled(
+        self, params: models.CancelledNotificationParams, ctx: RequestContext
+    ) -> None:
         """The sender gives up a request it made. The receiver stops work on it; `initialize` and
         tasks cannot be cancelled this way.
 
         Source: basic/utilities/cancellation.
         """
 
-    async def initialized(self, params: models.NotificationParams | None, ctx: Exchange) -> None:
+    async def initialized(
+        self, params: models.NotificationParams | None, ctx: RequestContext
+    ) -> None:
         """The client has finished the handshake; normal requests may begin.
 
         Source: basic/lifecycle.
         """
 
-    async def progress(self, params: models.ProgressNotificationParams, ctx: Exchange) -> None:
+    async def progress(
+        self, params: models.ProgressNotificationParams, ctx: RequestContext
+    ) -> None:
         """Reports how far a request has come whose sender supplied a progress token.
 
         Source: basic/utilities/progress.
         """
 
-    async def task_status(self, params: models.TaskStatusNotificationParams, ctx: Exchange) -> None:
+    async def task_status(
+        self, params: models.TaskStatusNotificationParams, ctx: RequestContext
+    ) -> None:
         """The status of a task has changed. It may never come, so keep polling.
 
         Source: basic/utilities/tasks.
         """
 
     async def roots_list_changed(
-        self, params: models.NotificationParams | None, ctx: Exchange
+        self, params: models.NotificationParams | None, ctx: RequestContext
     ) -> None:
         """The client's roots have changed; ask for them again.
 

@@ -15,7 +15,7 @@ from ..client.base import ClientBase
 from ..errors import MethodNotFoundError
 
 if TYPE_CHECKING:
-    from ..runtime.request_context import Exchange
+    from ..runtime.request_context import RequestContext
     from ..runtime.pending_requests import OnProgress
     from . import models
 
@@ -362,7 +362,7 @@ class ClientHandlers(HandlersBase):
     mcp_stubs: ClassVar[bool] = True
 
     async def create_message(
-        self, params: models.CreateMessageRequestParams, ctx: Exchange
+        self, params: models.CreateMessageRequestParams, ctx: RequestContext
     ) -> models.CreateMessageResult | Mapping[str, Any]:
         """Deprecated in this revision. Asks the client to run a model, with its user's approval;
         travels inside an `InputRequiredResult`, without an id.
@@ -372,7 +372,7 @@ class ClientHandlers(HandlersBase):
         raise MethodNotFoundError("sampling/createMessage")
 
     async def list_roots(
-        self, params: models.ListRootsRequestParams | None, ctx: Exchange
+        self, params: models.ListRootsRequestParams | None, ctx: RequestContext
     ) -> models.ListRootsResult | Mapping[str, Any]:
         """Deprecated in this revision. Asks the client for its roots; travels inside an
         `InputRequiredResult`, without an id.
@@ -382,7 +382,7 @@ class ClientHandlers(HandlersBase):
         raise MethodNotFoundError("roots/list")
 
     async def elicit(
-        self, params: models.ElicitRequestParams, ctx: Exchange
+        self, params: models.ElicitRequestParams, ctx: RequestContext
     ) -> models.ElicitResult | Mapping[str, Any]:
         """Asks the client's user for data in a form or an act on a web page; travels inside an
         `InputRequiredResult`, without an id.
@@ -391,21 +391,25 @@ class ClientHandlers(HandlersBase):
         """
         raise MethodNotFoundError("elicitation/create")
 
-    async def cancelled(self, params: models.CancelledNotificationParams, ctx: Exchange) -> None:
+    async def cancelled(
+        self, params: models.CancelledNotificationParams, ctx: RequestContext
+    ) -> None:
         """The client gives up a request it made, or (stdio) the server ends a
         `subscriptions/listen` stream. Over HTTP, closing the stream says the same.
 
         Source: basic/patterns/cancellation.
         """
 
-    async def progress(self, params: models.ProgressNotificationParams, ctx: Exchange) -> None:
+    async def progress(
+        self, params: models.ProgressNotificationParams, ctx: RequestContext
+    ) -> None:
         """Reports how far a request has come whose sender supplied a progress token.
 
         Source: basic/patterns/progress.
         """
 
     async def resource_list_changed(
-        self, params: models.NotificationParams | None, ctx: Exchange
+        self, params: models.NotificationParams | None, ctx: RequestContext
     ) -> None:
         """The server's resources have changed; list them again. It comes only on a subscription
         with `resourcesListChanged`.
@@ -414,7 +418,7 @@ class ClientHandlers(HandlersBase):
         """
 
     async def subscriptions_acknowledged(
-        self, params: models.SubscriptionsAcknowledgedNotificationParams, ctx: Exchange
+        self, params: models.SubscriptionsAcknowledgedNotificationParams, ctx: RequestContext
     ) -> None:
         """First message of a subscription: the server says what it will deliver.
 
@@ -422,7 +426,7 @@ class ClientHandlers(HandlersBase):
         """
 
     async def resource_updated(
-        self, params: models.ResourceUpdatedNotificationParams, ctx: Exchange
+        self, params: models.ResourceUpdatedNotificationParams, ctx: RequestContext
     ) -> None:
         """A resource named in `resourceSubscriptions` has changed; read it again.
 
@@ -430,7 +434,7 @@ class ClientHandlers(HandlersBase):
         """
 
     async def prompt_list_changed(
-        self, params: models.NotificationParams | None, ctx: Exchange
+        self, params: models.NotificationParams | None, ctx: RequestContext
     ) -> None:
         """The server's prompts have changed; list them again. It comes only on a subscription with
         `promptsListChanged`.
@@ -439,7 +443,7 @@ class ClientHandlers(HandlersBase):
         """
 
     async def tool_list_changed(
-        self, params: models.NotificationParams | None, ctx: Exchange
+        self, params: models.NotificationParams | None, ctx: RequestContext
     ) -> None:
         """The server's tools have changed; list them again. It comes only on a subscription with
         `toolsListChanged`.
@@ -448,7 +452,7 @@ class ClientHandlers(HandlersBase):
         """
 
     async def logging_message(
-        self, params: models.LoggingMessageNotificationParams, ctx: Exchange
+        self, params: models.LoggingMessageNotificationParams, ctx: RequestContext
     ) -> None:
         """Deprecated in this revision. A log message about one request, sent only if the metadata
         of that request sets a log level.

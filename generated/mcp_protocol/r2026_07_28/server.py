@@ -14,7 +14,7 @@ from ..runtime.stubs import HandlersBase, SessionBase
 from ..errors import MethodNotFoundError
 
 if TYPE_CHECKING:
-    from ..runtime.request_context import Exchange
+    from ..runtime.request_context import RequestContext
     from . import models
 
 
@@ -28,7 +28,7 @@ class ServerHandlers(HandlersBase):
     mcp_stubs: ClassVar[bool] = True
 
     async def discover(
-        self, params: models.RequestParams, ctx: Exchange
+        self, params: models.RequestParams, ctx: RequestContext
     ) -> models.DiscoverResult | Mapping[str, Any]:
         """Asks which revisions and features a server has. Every server answers it; no client must
         send it.
@@ -38,7 +38,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("server/discover")
 
     async def list_resources(
-        self, params: models.PaginatedRequestParams, ctx: Exchange
+        self, params: models.PaginatedRequestParams, ctx: RequestContext
     ) -> models.ListResourcesResult | Mapping[str, Any]:
         """Asks for a page of the server's resources.
 
@@ -47,7 +47,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("resources/list")
 
     async def list_resource_templates(
-        self, params: models.PaginatedRequestParams, ctx: Exchange
+        self, params: models.PaginatedRequestParams, ctx: RequestContext
     ) -> models.ListResourceTemplatesResult | Mapping[str, Any]:
         """Asks for a page of the server's resource templates.
 
@@ -56,7 +56,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("resources/templates/list")
 
     async def read_resource(
-        self, params: models.ReadResourceRequestParams, ctx: Exchange
+        self, params: models.ReadResourceRequestParams, ctx: RequestContext
     ) -> models.InputRequiredResult | models.ReadResourceResult | Mapping[str, Any]:
         """Reads one resource. An unknown URI is error -32602 (servers of earlier revisions answer
         -32002).
@@ -66,7 +66,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("resources/read")
 
     async def subscriptions_listen(
-        self, params: models.SubscriptionsListenRequestParams, ctx: Exchange
+        self, params: models.SubscriptionsListenRequestParams, ctx: RequestContext
     ) -> models.SubscriptionsListenResult | Mapping[str, Any]:
         """Opens a stream of notifications that lasts until either side ends it.
 
@@ -75,7 +75,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("subscriptions/listen")
 
     async def list_prompts(
-        self, params: models.PaginatedRequestParams, ctx: Exchange
+        self, params: models.PaginatedRequestParams, ctx: RequestContext
     ) -> models.ListPromptsResult | Mapping[str, Any]:
         """Asks for a page of the server's prompts.
 
@@ -84,7 +84,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("prompts/list")
 
     async def get_prompt(
-        self, params: models.GetPromptRequestParams, ctx: Exchange
+        self, params: models.GetPromptRequestParams, ctx: RequestContext
     ) -> models.InputRequiredResult | models.GetPromptResult | Mapping[str, Any]:
         """Fetches a prompt, filled in. An unknown prompt or a missing argument is error -32602.
 
@@ -93,7 +93,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("prompts/get")
 
     async def list_tools(
-        self, params: models.PaginatedRequestParams, ctx: Exchange
+        self, params: models.PaginatedRequestParams, ctx: RequestContext
     ) -> models.ListToolsResult | Mapping[str, Any]:
         """Asks for a page of the server's tools.
 
@@ -102,7 +102,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("tools/list")
 
     async def call_tool(
-        self, params: models.CallToolRequestParams, ctx: Exchange
+        self, params: models.CallToolRequestParams, ctx: RequestContext
     ) -> models.InputRequiredResult | models.CallToolResult | Mapping[str, Any]:
         """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
         `isError`.
@@ -112,7 +112,7 @@ class ServerHandlers(HandlersBase):
         raise MethodNotFoundError("tools/call")
 
     async def complete(
-        self, params: models.CompleteRequestParams, ctx: Exchange
+        self, params: models.CompleteRequestParams, ctx: RequestContext
     ) -> models.CompleteResult | Mapping[str, Any]:
         """Asks for values that could complete what a user has typed so far.
 
@@ -120,7 +120,9 @@ class ServerHandlers(HandlersBase):
         """
         raise MethodNotFoundError("completion/complete")
 
-    async def cancelled(self, params: models.CancelledNotificationParams, ctx: Exchange) -> None:
+    async def cancelled(
+        self, params: models.CancelledNotificationParams, ctx: RequestContext
+    ) -> None:
         """The client gives up a request it made, or (stdio) the server ends a
         `subscriptions/listen` stream. Over HTTP, closing the stream says the same.
 

@@ -20,11 +20,11 @@ from ..channel import Channel
 from ..errors import ConnectionClosedError, McpError, RequestTimeoutError
 from ..protocol.connection import Connection
 from ..protocol.events import Event
-from .one_shot_event import Wakeup
+from .one_shot_event import OneShotEvent
 from .pending_requests import Waiter
 
 
-class Agreement:
+class Initialization:
     """What a client waits for before it is open.
 
     Args:
@@ -39,7 +39,7 @@ class Agreement:
         connection: Connection,
         channel: Channel,
         handle: Callable[[Event], Awaitable[None]],
-        new_wakeup: Callable[[], Wakeup],
+        new_wakeup: Callable[[], OneShotEvent],
     ) -> None:
         self._connection = connection
         self._channel = channel

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import asyncio
 
 
-class Wakeup(Protocol):
+class OneShotEvent(Protocol):
     """Something one task waits for, once, and others may set, any number of times."""
 
     def set(self) -> None:
@@ -46,7 +46,7 @@ class _BareFuture:
         return self._future
 
 
-def wakeup_type() -> Callable[[], Wakeup]:
+def wakeup_type() -> Callable[[], OneShotEvent]:
     """What makes wakeups for the task that runs.
 
     Each message wakes several tasks on its way. `anyio.Event` looks for the loop anew each time,

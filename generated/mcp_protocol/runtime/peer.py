@@ -27,7 +27,7 @@ import anyio.abc
 import anyio.lowlevel
 from msgspec import Raw
 
-from ..channel import Channel, RequestId, release_of, transport_of
+from ..channel import Channel, RequestId, close_sse_stream_of, transport_of
 from ..errors import (
     ConnectionClosedError,
     FrameError,
@@ -56,9 +56,9 @@ from ..protocol.events import (
 )
 from ..protocol.lifecycle import Session
 from .eager import check_own_failure, noticing
-from .initialization import Agreement
-from .one_shot_event import Wakeup, wakeup_type
-from .pending_requests import PARTING_SECONDS, Callers, OnProgress, Waiter
+from .initialization import Initialization
+from .one_shot_event import OneShotEvent, wakeup_type
+from .pending_requests import PARTING_SECONDS, OnProgress, PendingRequests, Waiter
 from .request_context import Application, exchange_of
 
 logger = logging.getLogger(__name__.partition(".")[0])
@@ -125,16 +125,16 @@ class Peer:
     # Made when first used: a peer that answers one request and is gone needs none of these.
 
     @cached_property
-    def callers(self) -> Callers:
+    def callers(self) -> PendingRequests:
         """Who waits for the other side."""
-        return Callers(self.connection, self._channel)
+        return PendingRequests(self.connection, self._channel)
 
     @cached_property
-    def _agreement(self) -> Agreement:
-        return Agreement(self.connection, self._channel, self._handle, self._new_wakeup)
+    def _agreement(self) -> Initialization:
+        return Initialization(self.connection, self._channel, self._handle, self._new_wakeup)
 
     @cached_property
-    def _new_wakeup(self) -> Callable[[], Wakeup]:
+    def _new_wakeup(self) -> Callable[[], OneShotEvent]:
         return wakeup_type()
 
     @cached_property
@@ -180,7 +180,7 @@ class Peer:
         await self._channel.close()
 
     async def open(self, probe_timeout: float, timeout: float) -> None:
-        """Come to an agreement with a server; see `Agreement.reach`."""
+        """Come to an agreement with a server; see `Initialization.reach`."""
         await self._agreement.reach(probe_timeout, timeout)
 
     async def request(
@@ -259,7 +259,7 @@ class Peer:
 
     async def release(self, identifier: RequestId) -> None:
         """Close the connection that a request is answered on, where the other side comes back."""
-        if (release := release_of(self._channel)) is not None:
+        if (release := close_sse_stream_of(self._channel)) is not None:
             await release(identifier)
 
     def stop_serving(self) -> None:

@@ -21,11 +21,11 @@ from typing import Any, Protocol, TypeAlias
 import anyio
 import msgspec
 
-from ..channel import Channel, RequestId, abandon_of
+from ..channel import Channel, RequestId, close_request_stream_of
 from ..errors import McpError, RequestTimeoutError
 from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, ProgressReceived, ResponseReceived
-from .one_shot_event import Wakeup
+from .one_shot_event import OneShotEvent
 
 OnProgress: TypeAlias = Callable[[float, float | None, str | None], Awaitable[None] | None]
 """Called with progress, total and message, in the task that waits for the result."""
@@ -72,14 +72,14 @@ class Waiter(msgspec.Struct, eq=False):
         woken: What the waiting task waits for.
     """
 
-    new_wakeup: Callable[[], Wakeup]
+    new_wakeup: Callable[[], OneShotEvent]
     on_news: Callable[..., Awaitable[None] | None] | None = None
     settled: bool = False
     response: ResponseReceived | None = None
     failure: Exception | None = None
     scope: anyio.CancelScope | None = None
     news: deque[tuple[Any, ...]] | None = None
-    woken: Wakeup | None = None
+    woken: OneShotEvent | None = None
 
     def settle(
         self, response: ResponseReceived | None = None, failure: Exception | None = None
@@ -120,7 +120,7 @@ class Waiter(msgspec.Struct, eq=False):
                 await told
 
 
-class Callers:
+class PendingRequests:
     """All who wait for the answer to a request.
 
     Attributes:
@@ -133,7 +133,7 @@ class Callers:
     def __init__(self, connection: Connection, channel: Channel) -> None:
         self._connection = connection
         self._channel = channel
-        self._abandon = abandon_of(channel)
+        self._abandon = close_request_stream_of(channel)
         self._waiters: dict[RequestId, Awaited] = {}
         self.timed = 0
         self.gone: Callable[[], McpError] | None = None

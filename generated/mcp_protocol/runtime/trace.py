@@ -22,7 +22,7 @@ from typing import Any, Literal
 import msgspec
 
 from .._wire import encode
-from ..channel import Channel, RequestId, abandon_of, release_of, transport_of
+from ..channel import Channel, RequestId, close_request_stream_of, close_sse_stream_of, transport_of
 from ..errors import EndOfChannel, FrameError, RequestLost, TransportError
 from .masking import masked, masked_text
 
@@ -136,8 +136,8 @@ class TracedChannel:
     def __init__(self, channel: Channel, trace: Trace) -> None:
         self._channel = channel
         self._trace = trace
-        self.abandon = abandon_of(channel)
-        self.release = release_of(channel)
+        self.close_request_stream = close_request_stream_of(channel)
+        self.release = close_sse_stream_of(channel)
         self.transport = transport_of(channel)
 
     async def receive(self) -> bytes:

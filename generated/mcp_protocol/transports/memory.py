@@ -19,7 +19,7 @@ from anyio import Event
 
 from ..channel import RequestId
 from ..errors import ConnectionClosedError, EndOfChannel
-from ..runtime.one_shot_event import Wakeup, wakeup_type
+from ..runtime.one_shot_event import OneShotEvent, wakeup_type
 
 Item = TypeVar("Item")
 
@@ -42,9 +42,9 @@ class Pipe(Generic[Item]):
 
     def __init__(self, limit: int = BUFFERED_MESSAGES) -> None:
         self._limit = limit
-        self._reader: Wakeup | None = None
+        self._reader: OneShotEvent | None = None
         self._room: Event | None = None
-        self._new_wakeup: Callable[[], Wakeup] | None = None  # what fits the reader's loop
+        self._new_wakeup: Callable[[], OneShotEvent] | None = None  # what fits the reader's loop
         self.queue: deque[Item] = deque()
         self.closed = False
 

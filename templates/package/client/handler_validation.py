@@ -19,9 +19,9 @@ from ..facts import Method
 from ..protocol import elicitation_schema, sampling_messages
 from ..protocol.required_capabilities import missing
 from ..protocol.uris import root_complaint, url_complaint
-from ..runtime.request_context import Exchange
+from ..runtime.request_context import RequestContext
 
-Handler: TypeAlias = Callable[[Any, Exchange], Awaitable[Any]]
+Handler: TypeAlias = Callable[[Any, RequestContext], Awaitable[Any]]
 
 ELICITATION, SAMPLING, ROOTS = "elicitation/create", "sampling/createMessage", "roots/list"
 COMPLETE = "notifications/elicitation/complete"
@@ -64,7 +64,7 @@ class Elicitations:
 
 async def answer(
     handler: Handler,
-    exchange: Exchange,
+    exchange: RequestContext,
     own: Mapping[str, Any],
     elicitations: Elicitations,
     schemes: Collection[str],

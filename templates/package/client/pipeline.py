@@ -38,14 +38,14 @@ from ..protocol.subscriptions import RESOURCE_UPDATED
 from ..revision_facts import Facts
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import OnProgress
-from ..runtime.request_context import Exchange
+from ..runtime.request_context import RequestContext
 from ..runtime.stubs import typed_params
 from .handler_validation import COMPLETE, Elicitations
 from .output_schemas import OutputSchemas
 from .response_cache import Key, ResponseCache
-from .retries import TOOLS_CALL, Reissuing
-from .session_restore import LASTING, Standing
-from .tool_param_headers import HeaderMarks
+from .retries import TOOLS_CALL, Retries
+from .session_restore import LASTING, SessionRestore
+from .tool_param_headers import ToolParamHeaders
 
 INPUT_ROUNDS = 16
 """How often in a row a server may ask for input before it answers."""
@@ -78,10 +78,10 @@ class Known:
 
     cache: ResponseCache
     outputs: OutputSchemas = field(default_factory=OutputSchemas)
-    marks: HeaderMarks = field(default_factory=HeaderMarks)
-    reissuing: Reissuing = field(default_factory=Reissuing)
+    marks: ToolParamHeaders = field(default_factory=ToolParamHeaders)
+    reissuing: Retries = field(default_factory=Retries)
     elicitations: Elicitations = field(default_factory=Elicitations)
-    standing: Standing = field(default_factory=Standing)
+    standing: SessionRestore = field(default_factory=SessionRestore)
 
     def listed(self, tools: Sequence[Any]) -> list[Any]:
         """Take note of typed tools; those that can be called are returned."""
@@ -151,7 +151,7 @@ class Requests:
         session: Session,
         limit: float,
         list_limit: float,
-        answer: Callable[[Exchange], Awaitable[Any]],
+        answer: Callable[[RequestContext], Awaitable[Any]],
         known: Known,
     ) -> None:
         self._peer = peer
@@ -395,7 +395,7 @@ class Requests:
             raise RemoteProtocolError(
                 f"{name}: the server asked for {method.name}, but this client has no {path}"
             )
-        exchange = Exchange(
+        exchange = RequestContext(
             self._peer,
             method,
             getattr(asked, "params", None),

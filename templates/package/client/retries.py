@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import anyio
 
 from .._wire import is_object
-from ..errors import AnswerLostError, ConnectFailedError
+from ..errors import ConnectFailedError, ResponseLostError
 from ..revision_facts import Facts
 
 TOOLS_CALL = "tools/call"
@@ -27,7 +27,7 @@ PAUSES = (0.0, 0.5, 1.0, 2.0)
 Result = TypeVar("Result")
 
 
-class Reissuing:
+class Retries:
     """Knows which requests may be asked again, and does so."""
 
     def __init__(self) -> None:
@@ -62,16 +62,16 @@ class Reissuing:
         """
         try:
             return await ask()
-        except AnswerLostError as error:
+        except ResponseLostError as error:
             idempotent = facts.method(name).idempotent or _tool_in(name, params) in self._tools
             if not idempotent:
                 raise
-            lost: AnswerLostError | ConnectFailedError = error
+            lost: ResponseLostError | ConnectFailedError = error
         for pause in PAUSES:
             await anyio.sleep(pause)
             try:
                 return await ask()
-            except (AnswerLostError, ConnectFailedError) as error:
+            except (ResponseLostError, ConnectFailedError) as error:
                 lost = error
         raise lost
 

@@ -39,7 +39,7 @@ async def open_with_process(
     max_concurrent_requests: int,
 ) -> AsyncGenerator[Face, None]:
     """Open a session with a server that is started, perhaps twice; see `open_client`."""
-    from ..transports.process import Patience
+    from ..transports.process import ShutdownTimeouts
 
     deadline = anyio.current_time() + timeouts.opening
     first: _FirstProcess | None = None
@@ -60,7 +60,7 @@ async def open_with_process(
                     first = _FirstProcess(error, process.stderr_tail)
                     revisions = handshakes
                 else:
-                    process.patience = Patience()
+                    process.patience = ShutdownTimeouts()
                     yield face(peer, application, timeouts.limit, timeouts.listing)
                     return
         from ..command_masking import masked_command  # its patterns take long to compile

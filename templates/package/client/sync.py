@@ -25,7 +25,7 @@ from ..errors import ConnectionClosedError
 from ..facts import Method
 from ..protocol.lifecycle import Session
 from ..runtime.pending_requests import OnProgress
-from ..runtime.request_context import Exchange
+from ..runtime.request_context import RequestContext
 from .base import ClientBase, Handlers
 from .change_events import Change, NotificationFilter
 from .listen import Subscription
@@ -375,7 +375,7 @@ class ThreadedHandlers:
     def __init__(self, handlers: Handlers) -> None:
         self._handlers = handlers
 
-    def mcp_handler(self, method: Method) -> Callable[[Any, Exchange], Any] | None:
+    def mcp_handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
         """A coroutine function for a method; `None` if the user has no handler for it."""
         found = self._handlers.mcp_handler(method)
         return None if found is None else in_thread(found)

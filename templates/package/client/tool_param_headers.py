@@ -19,7 +19,7 @@ KEPT_TOOLS = 10_000
 _logger = logging.getLogger(__name__)
 
 
-class HeaderMarks:
+class ToolParamHeaders:
     """The marks of a server's tools, as it listed them last.
 
     Those of a tool are kept until it is listed anew, even if the server says that its tools

@@ -23,7 +23,7 @@ from ..foreign_text import safe_repr
 from . import jsonrpc
 from .events import Send
 from .lifecycle import declared
-from .requests import LOG_LEVELS, Serving, loud_enough
+from .requests import LOG_LEVELS, InboundRequest, loud_enough
 from .state import ConnectionState
 from .subscriptions import RESOURCE_UPDATED
 
@@ -182,7 +182,7 @@ class Notifier:
                 return identifier
         return None
 
-    def _loud_enough(self, level: str, revision: Revision, serving: Serving | None) -> bool:
+    def _loud_enough(self, level: str, revision: Revision, serving: InboundRequest | None) -> bool:
         if revision.facts.behaviour.log_level == "request":
             wanted = None if serving is None else serving.log_level
             return wanted is not None and loud_enough(level, wanted)

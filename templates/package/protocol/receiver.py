@@ -43,7 +43,7 @@ from .lenient import result_decoder
 from .lifecycle import (
     INITIALIZE,
     SERVER_MOVES,
-    RequestTerms,
+    RequestMetadata,
     Session,
     State,
     Trigger,
@@ -52,7 +52,7 @@ from .lifecycle import (
 )
 from .notifications import PROGRESS, Notifier
 from .request_meta import Shared, read_meta
-from .requests import Call, Serving, token_of
+from .requests import Call, InboundRequest, token_of
 from .sender import Sender, refusal
 from .state import ConnectionState
 from .subscriptions import ACKNOWLEDGED, check_room, honoured
@@ -98,7 +98,7 @@ class Receiver:
 
     def unreadable(self, error: ProtocolError) -> list[Event]:
         """A frame that is no message at all."""
-        return self._malformed(jsonrpc.Malformed(None, error, True))
+        return self._malformed(jsonrpc.InvalidMessage(None, error, True))
 
     def stream_closed(self, identifier: RequestId) -> list[Event]:
         """The stream of a request was closed by the peer, which may take the request back."""
@@ -124,7 +124,7 @@ class Receiver:
                 return self._notification(message, now)
             case jsonrpc.Failure():
                 return self._failure(message)
-            case jsonrpc.Malformed():
+            case jsonrpc.InvalidMessage():
                 return self._malformed(message)
 
     def _request(self, message: jsonrpc.Request) -> list[Event]:
@@ -149,7 +149,7 @@ class Receiver:
             deep = InvalidRequestError(f"{safe_text(message.method)}: {error_text(error)}")
             return [self._refuse(message.id, deep, revision)]
         own = self._own_request(message.method, revision)
-        self._state.serving[message.id] = Serving(
+        self._state.serving[message.id] = InboundRequest(
             event.method,
             revision,
             event.params,
@@ -166,7 +166,7 @@ class Receiver:
             reason = InvalidParamsError(f"{message.method}: params: {error_text(error)}")
             return [self._refuse(message.id, reason, revision)]
 
-    def _session_terms(self, method: str) -> RequestTerms:
+    def _session_terms(self, method: str) -> RequestMetadata:
         """What a request that states nothing itself is judged by."""
         session = self._state.session
         if self._state.role == "server":
@@ -177,12 +177,12 @@ class Receiver:
                 raise self._out_of_turn(method)
             if trigger is Trigger.INITIALIZE:
                 # It is read as the first one was; a session stays as it is if it is refused.
-                return RequestTerms(self._first_revision(), _EMPTY, None, None)
+                return RequestMetadata(self._first_revision(), _EMPTY, None, None)
             if session is not None:
                 session.state = move
         if session is None:
-            return RequestTerms(self._session_revision(), _EMPTY, None, None)
-        return RequestTerms(session.revision, session.peer_capabilities, session.peer_info, None)
+            return RequestMetadata(self._session_revision(), _EMPTY, None, None)
+        return RequestMetadata(session.revision, session.peer_capabilities, session.peer_info, None)
 
     def _out_of_turn(self, method: str) -> ProtocolError:
         method = safe_text(method)
@@ -202,7 +202,7 @@ class Receiver:
         return (self._handshakes or self._state.revisions).newest()
 
     def _typed(
-        self, message: jsonrpc.Request, meta: Mapping[str, Any], terms: RequestTerms
+        self, message: jsonrpc.Request, meta: Mapping[str, Any], terms: RequestMetadata
     ) -> RequestReceived:
         """The request with its params decoded by its row in the table.
 
@@ -292,7 +292,7 @@ class Receiver:
         error = RemoteError(message.code, message.message, message.data, call.method.name)
         return [RequestFailed(message.id, error)]
 
-    def _malformed(self, message: jsonrpc.Malformed) -> list[Event]:
+    def _malformed(self, message: jsonrpc.InvalidMessage) -> list[Event]:
         if message.response and message.id is not None:
             call = self._state.calls.pop(message.id)
             if call is not None:
@@ -302,7 +302,7 @@ class Receiver:
             return [Ignored(message.error.message)]
         return [self._refuse(message.id, message.error, self._state.revision)]
 
-    def _is_noise(self, message: jsonrpc.Malformed) -> bool:
+    def _is_noise(self, message: jsonrpc.InvalidMessage) -> bool:
         """Whether a client is silent about it: a server may print, line after line."""
         return message.id is None or not self._session_revision().server_requests
 

@@ -19,7 +19,7 @@ from ..errors import InvalidParamsError, UnsupportedRevisionError
 from ..facts import Lifecycle, Revision, Revisions
 from ..foreign_text import safe_repr
 from .lenient import readable
-from .lifecycle import RequestTerms
+from .lifecycle import RequestMetadata
 
 _NO_META: Mapping[str, Any] = {}
 _KEPT = 64 * 1024  # bytes of `_meta` that are kept for the next request
@@ -66,7 +66,7 @@ def _read(raw: bytes | None) -> Mapping[str, Any]:
     return meta
 
 
-class TermsReader:
+class RequestMetaReader:
     """Reads the terms of requests for a server that speaks `revisions`."""
 
     def __init__(self, revisions: Revisions) -> None:
@@ -80,7 +80,7 @@ class TermsReader:
             required = (keys.protocol_version, keys.client_info, keys.client_capabilities)
             self._signs = frozenset(key for key in required if key is not None)
         # Most clients say the same each time: then it need not be read again.
-        self._last: tuple[bytes | None, Mapping[str, Any], RequestTerms | None] = (
+        self._last: tuple[bytes | None, Mapping[str, Any], RequestMetadata | None] = (
             None,
             _NO_META,
             None,
@@ -91,7 +91,7 @@ class TermsReader:
         """The per-request revisions, newest first."""
         return tuple(sorted(self._modern, reverse=True))
 
-    def read(self, params: Raw | None) -> tuple[Mapping[str, Any], RequestTerms | None]:
+    def read(self, params: Raw | None) -> tuple[Mapping[str, Any], RequestMetadata | None]:
         """The `_meta` of a request, and the terms it states: `None` for those of the session.
 
         Raises:
@@ -108,7 +108,7 @@ class TermsReader:
                 self._last = (raw, meta, terms)
         return dict(meta), terms
 
-    def _stated(self, meta: Mapping[str, Any]) -> RequestTerms | None:
+    def _stated(self, meta: Mapping[str, Any]) -> RequestMetadata | None:
         if not self._modern or not (self.alone or not self._signs.isdisjoint(meta)):
             return None
         return self._check(self._revision(meta), meta)
@@ -127,7 +127,7 @@ class TermsReader:
             raise UnsupportedRevisionError(name, self.supported, code)
         return self._modern[name]
 
-    def _check(self, revision: Revision, meta: Mapping[str, Any]) -> RequestTerms:
+    def _check(self, revision: Revision, meta: Mapping[str, Any]) -> RequestMetadata:
         keys = revision.facts.meta
         declared = meta.get(keys.client_capabilities or "", _NO_META)
         if is_object(declared) and (usable := readable(declared)) is not declared:
@@ -137,7 +137,7 @@ class TermsReader:
             convert(meta, revision.meta_type)
         except msgspec.ValidationError as error:
             raise InvalidParamsError(f"params._meta: {error_text(error)}") from None
-        return RequestTerms(
+        return RequestMetadata(
             revision=revision,
             peer_capabilities=declared,
             peer_info=meta.get(keys.client_info or ""),
@@ -160,6 +160,6 @@ class Shared:
     __slots__ = ("encoded_stamps", "stamps", "terms")
 
     def __init__(self, revisions: Revisions) -> None:
-        self.terms = TermsReader(revisions)
+        self.terms = RequestMetaReader(revisions)
         self.stamps: dict[str, Mapping[str, Any]] = {}
         self.encoded_stamps: dict[str, Raw] = {}

@@ -10,7 +10,7 @@ from typing import Any
 from ..channel import RequestId
 from ..facts import Lifecycle, Method, Revision, Revisions, Role, other
 from .lifecycle import Description, Session
-from .requests import Calls, Serving
+from .requests import InboundRequest, OutboundRequests
 from .subscriptions import Streams
 
 
@@ -35,8 +35,10 @@ class ConnectionState:
     describe: Callable[[Revision], Description]
     extensions: Mapping[str, Method]
     session: Session | None = None
-    calls: Calls = field(default_factory=Calls)
-    serving: dict[RequestId, Serving] = field(default_factory=dict[RequestId, Serving])
+    calls: OutboundRequests = field(default_factory=OutboundRequests)
+    serving: dict[RequestId, InboundRequest] = field(
+        default_factory=dict[RequestId, InboundRequest]
+    )
     streams: Streams = field(default_factory=Streams)
     log_level: str | None = None
 

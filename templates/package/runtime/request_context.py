@@ -64,7 +64,7 @@ class Messenger(Protocol):
         ...
 
 
-class Exchange:
+class RequestContext:
     """A request or notification with everything a handler needs.
 
     Attributes:
@@ -178,7 +178,7 @@ class Exchange:
             await self.peer.release(self.request_id)
 
 
-def exchange_of(peer: Messenger, event: RequestReceived | NotificationReceived) -> Exchange:
+def exchange_of(peer: Messenger, event: RequestReceived | NotificationReceived) -> RequestContext:
     """What a connection received, as its handler sees it."""
     if isinstance(event, RequestReceived):
         identifier, info, capabilities = event.id, event.peer_info, event.peer_capabilities
@@ -187,7 +187,7 @@ def exchange_of(peer: Messenger, event: RequestReceived | NotificationReceived) 
         identifier = None
         info = session.peer_info if session is not None else None
         capabilities = session.peer_capabilities if session is not None else _NOTHING
-    return Exchange(
+    return RequestContext(
         peer,
         event.method,
         event.params,
@@ -203,7 +203,7 @@ def exchange_of(peer: Messenger, event: RequestReceived | NotificationReceived) 
 class Application(Protocol):
     """What a peer serves: the user's side of a connection."""
 
-    async def handle(self, exchange: Exchange) -> Any:
+    async def handle(self, exchange: RequestContext) -> Any:
         """Answer a request.
 
         Returns:
@@ -215,6 +215,6 @@ class Application(Protocol):
         """
         ...
 
-    async def notified(self, exchange: Exchange) -> None:
+    async def notified(self, exchange: RequestContext) -> None:
         """Take note of a notification."""
         ...

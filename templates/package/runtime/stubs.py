@@ -11,7 +11,7 @@ from .._wire import UNSET, UNWRITABLE, ValidationError, convert, error_text, is_
 from ..errors import InvalidParamsError, MethodNotFoundError
 from ..facts import Method
 from ..protocol.uris import WEB_SCHEMES
-from .request_context import Exchange
+from .request_context import RequestContext
 
 _HOLDING_STRUCTS = (msgspec.Struct, list, tuple)
 """Types of values that are, or may hold, Structs that a user made."""
@@ -26,12 +26,12 @@ class HandlersBase:
     url_schemes: Collection[str] = WEB_SCHEMES
     """Schemes of the addresses that a server may ask a client's user to open."""
 
-    def mcp_handler(self, method: Method) -> Callable[[Any, Exchange], Any] | None:
+    def mcp_handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
         """The user's own coroutine function for a method; `None` if it was not overridden."""
         name = method.python_name
         for owner in type(self).__mro__:
             if name in vars(owner):
-                found: Callable[[Any, Exchange], Any] = getattr(self, name)
+                found: Callable[[Any, RequestContext], Any] = getattr(self, name)
                 return None if "mcp_stubs" in vars(owner) else found
         return None
 
@@ -39,7 +39,7 @@ class HandlersBase:
 class SessionBase:
     """What a server says of its own accord, on behalf of the message it handles."""
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: RequestContext) -> None:
         self._exchange = exchange
 
     async def _request(self, name: str, fields: Mapping[str, Any], timeout: float | None) -> Any:
@@ -89,7 +89,7 @@ def typed_params(
         given[known[field]] = value
     if method.params is None or not (given or method.params_required):
         return None
-    return _typed({**method.filled_in, **given}, method)
+    return _typed({**method.default_params, **given}, method)
 
 
 def _typed(params: Any, method: Method) -> Any:

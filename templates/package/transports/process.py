@@ -52,7 +52,7 @@ _SETTLE_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
-class Patience:
+class ShutdownTimeouts:
     """How long closing waits for the server, in seconds; all together bound the time it takes.
 
     Attributes:
@@ -68,7 +68,7 @@ class Patience:
     after_kill: float = 1.0
 
 
-BRIEF = Patience(0.5, 1.0, 1.0)
+BRIEF = ShutdownTimeouts(0.5, 1.0, 1.0)
 """For a server without a session, which has nothing to bring to an end."""
 
 
@@ -85,7 +85,7 @@ async def open_process(
     cwd: str | os.PathLike[str] | None = None,
     on_stderr: Callable[[str], object] | None = to_stderr,
     limit: int = MESSAGE_LIMIT,
-    patience: Patience | None = None,
+    patience: ShutdownTimeouts | None = None,
 ) -> ProcessChannel:
     """Start a server and return the channel to it.
 
@@ -114,7 +114,7 @@ async def open_process(
         raise ValueError(f"expected a command as a sequence of arguments, came {came}")
     await checkpoint()
     try:
-        return _started(argv, env, cwd, on_stderr, limit, patience or Patience())
+        return _started(argv, env, cwd, on_stderr, limit, patience or ShutdownTimeouts())
     except OSError as error:
         raise ServerStartError(argv, None, (), _why_not(error)) from error
     except RuntimeError as error:
@@ -132,7 +132,7 @@ def _started(
     cwd: str | os.PathLike[str] | None,
     on_stderr: Callable[[str], object] | None,
     limit: int,
-    patience: Patience,
+    patience: ShutdownTimeouts,
 ) -> ProcessChannel:
     """Start a server; if that fails in any way, nothing stays open and no process is left.
 
@@ -189,7 +189,7 @@ class ProcessChannel:
         ends: _Ends,
         limit: int,
         pass_on: Callable[[str], object] | None,
-        patience: Patience,
+        patience: ShutdownTimeouts,
     ) -> None:
         self.argv = tuple(argv)
         self.pid = tree.pid

@@ -14,8 +14,8 @@ from mcp_protocol import (
     UNSET,
     Client,
     ClientHandlers,
-    Exchange,
     MethodNotFoundError,
+    RequestContext,
     connect,
     models,
 )
@@ -28,12 +28,14 @@ class Desktop(ClientHandlers):
         self.logged: list[str] = []
 
     async def list_roots(
-        self, params: models.RequestParams | models.ListRootsRequestParams | None, ctx: Exchange
+        self,
+        params: models.RequestParams | models.ListRootsRequestParams | None,
+        ctx: RequestContext,
     ) -> models.ListRootsResult:
         return models.ListRootsResult(roots=[models.Root(uri="file:///home", name="home")])
 
     async def create_message(
-        self, params: models.CreateMessageRequestParams, ctx: Exchange
+        self, params: models.CreateMessageRequestParams, ctx: RequestContext
     ) -> models.CreateMessageResult:
         said = [text_of(message.content) for message in params.messages]
         if params.tools is not None:
@@ -42,7 +44,7 @@ class Desktop(ClientHandlers):
         return models.CreateMessageResult(role="assistant", model="echo", content=answer)
 
     async def elicit(
-        self, params: models.ElicitRequestParams, ctx: Exchange
+        self, params: models.ElicitRequestParams, ctx: RequestContext
     ) -> models.ElicitResult | dict[str, Any]:
         if isinstance(params, models.ElicitRequestURLParams):
             return models.ElicitResult(action="decline")
@@ -52,7 +54,7 @@ class Desktop(ClientHandlers):
         return models.ElicitResult(action="accept", content={**asked})
 
     async def logging_message(
-        self, params: models.LoggingMessageNotificationParams, ctx: Exchange
+        self, params: models.LoggingMessageNotificationParams, ctx: RequestContext
     ) -> None:
         self.logged.append(f"{params.level} {params.logger or '-'}: {params.data}")
 

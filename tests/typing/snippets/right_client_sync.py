@@ -8,9 +8,9 @@ from typing import assert_type
 from mcp_protocol import (
     Caching,
     Change,
-    Exchange,
     NotificationFilter,
     RemoteError,
+    RequestContext,
     ResourceUpdated,
     SyncClient,
     SyncClientHandlers,
@@ -21,17 +21,19 @@ from mcp_protocol import (
 
 class Handlers(SyncClientHandlers):
     def list_roots(
-        self, params: models.RequestParams | models.ListRootsRequestParams | None, ctx: Exchange
+        self,
+        params: models.RequestParams | models.ListRootsRequestParams | None,
+        ctx: RequestContext,
     ) -> models.ListRootsResult:
         return models.ListRootsResult(roots=[models.Root(uri="file:///home")])
 
     async def elicit(
-        self, params: models.ElicitRequestParams, ctx: Exchange
+        self, params: models.ElicitRequestParams, ctx: RequestContext
     ) -> models.ElicitResult:
         return models.ElicitResult(action="decline")
 
     def tool_list_changed(
-        self, params: models.NotificationParams | None, ctx: Exchange
+        self, params: models.NotificationParams | None, ctx: RequestContext
     ) -> Awaitable[None] | None:
         return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcp_protocol import ClientHandlers, Exchange, connect
+from mcp_protocol import ClientHandlers, RequestContext, connect
 from mcp_protocol.r2025_06_18 import models
 from mcp_protocol.r2025_06_18.client import ClientHandlers as HandlersOfOne
 from mcp_protocol.r2025_06_18.server import ServerHandlers
@@ -12,12 +12,12 @@ class Desktop(HandlersOfOne):
     """Answers what a server of one revision may ask."""
 
     async def list_roots(
-        self, params: models.RequestParams | None, ctx: Exchange
+        self, params: models.RequestParams | None, ctx: RequestContext
     ) -> models.ListRootsResult:
         return models.ListRootsResult(roots=[models.Root(uri="file:///home", name="home")])
 
     async def logging_message(
-        self, params: models.LoggingMessageNotificationParams, ctx: Exchange
+        self, params: models.LoggingMessageNotificationParams, ctx: RequestContext
     ) -> None:
         print(params.level, params.data)
 
@@ -26,7 +26,7 @@ class Weather(ServerHandlers):
     """Answers the requests of a client of one revision."""
 
     async def call_tool(
-        self, params: models.CallToolRequestParams, ctx: Exchange
+        self, params: models.CallToolRequestParams, ctx: RequestContext
     ) -> models.CallToolResult:
         text = models.TextContent(text=params.name)
         return models.CallToolResult(content=[text], is_error=False)

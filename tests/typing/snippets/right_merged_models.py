@@ -8,7 +8,7 @@ from mcp_protocol import Client, ServerSession, connect, models
 from mcp_protocol.r2024_11_05 import models as oldest
 from mcp_protocol.r2024_11_05.client import Client as ClientOfOldest
 from mcp_protocol.r2025_06_18 import models as middle
-from mcp_protocol.runtime.request_context import Exchange
+from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.server.toolkit.server import Server
 from mcp_protocol.testing import Pair, PairOf, connected
 
@@ -44,7 +44,7 @@ def told_apart(params: models.ElicitRequestParams) -> str:
             return url
 
 
-async def what_is_passed_in(client: Client, exchange: Exchange) -> None:
+async def what_is_passed_in(client: Client, exchange: RequestContext) -> None:
     prompt = models.PromptReference(name="greet")
     template = models.ResourceTemplateReference(uri="city://{name}")
     argument = models.CompleteRequestParamsArgument(name="city", value="O")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcp_protocol import Client, ClientHandlers, Exchange, models
+from mcp_protocol import Client, ClientHandlers, RequestContext, models
 from mcp_protocol.server.toolkit.server import Server
 from mcp_protocol.testing import connected
 
@@ -11,7 +11,7 @@ server = Server("weather")
 
 class Handlers(ClientHandlers):
     async def elicit(
-        self, params: models.ElicitRequestParams, ctx: Exchange
+        self, params: models.ElicitRequestParams, ctx: RequestContext
     ) -> models.ElicitResult:
         params.url  # expect: error
         return models.ListRootsResult(roots=[])  # expect: error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcp_protocol import Context, Exchange, Server, ToolAnnotations, ToolError
+from mcp_protocol import Context, RequestContext, Server, ToolAnnotations, ToolError
 from mcp_protocol.r2025_06_18 import models
 from mcp_protocol.r2025_06_18.server import ServerHandlers
 
@@ -33,10 +33,12 @@ async def in_a_test() -> None:
 
 
 class Weather(ServerHandlers):
-    async def call_tool(self, params: int, ctx: Exchange) -> models.CallToolResult:  # expect: error
+    async def call_tool(
+        self, params: int, ctx: RequestContext
+    ) -> models.CallToolResult:  # expect: error
         raise NotImplementedError
 
     async def list_tools(
-        self, params: models.PaginatedRequestParams | None, ctx: Exchange
+        self, params: models.PaginatedRequestParams | None, ctx: RequestContext
     ) -> models.ListToolsResult:
         return models.ListPromptsResult(prompts=[])  # expect: error

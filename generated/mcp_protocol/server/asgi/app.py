@@ -34,7 +34,7 @@ from .header_validation import PerRequestRules
 from .host_origin import Guard
 from .http_trace import TracedSend
 from .lifespan import running_loop
-from .lifespan_state import Life
+from .lifespan_state import LifespanState
 from .load import starts_work
 from .request_body import Disconnected, Refused
 from .settings import SSE_PATH, HttpSettings
@@ -72,8 +72,8 @@ class Application:
         self._paths: frozenset[str] = _both(settings.path) if streamable else frozenset()
         check_sse_paths(service, self.settings)
         self._trace = trace_of("server")
-        self._lives: dict[object, Life] = {}
-        self._last: tuple[object, Life] | None = None
+        self._lives: dict[object, LifespanState] = {}
+        self._last: tuple[object, LifespanState] | None = None
 
     async def __call__(self, scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
         """Serve one connection of ASGI."""
@@ -118,7 +118,7 @@ class Application:
         """
         await self._life().end()
 
-    def _life(self) -> Life:
+    def _life(self) -> LifespanState:
         """What belongs to the event loop that runs."""
         loop = running_loop()
         if self._last is not None and self._last[0] is loop and not self._last[1].over:
@@ -127,7 +127,7 @@ class Application:
         if life is None or life.over:
             for known in [known for known, old in self._lives.items() if old.over]:
                 del self._lives[known]
-            life = self._lives[loop] = Life(self._service, self.settings, self._rules)
+            life = self._lives[loop] = LifespanState(self._service, self.settings, self._rules)
         self._last = (loop, life)
         return life
 
@@ -164,7 +164,7 @@ class Application:
             logger.debug("not answered: %s", error)
 
     async def _get(
-        self, request: http.Incoming, life: Life, receive: http.Receive, send: http.Send
+        self, request: http.Incoming, life: LifespanState, receive: http.Receive, send: http.Send
     ) -> None:
         """Have a stream opened: that is what a GET is for, wherever it is served."""
         with life.streams.place() as granted:
@@ -174,7 +174,7 @@ class Application:
                 await responses.too_much("streams").send(send)
 
     async def _route(
-        self, request: http.Incoming, life: Life, receive: http.Receive, send: http.Send
+        self, request: http.Incoming, life: LifespanState, receive: http.Receive, send: http.Send
     ) -> None:
         if life.http_sse is not None and life.http_sse.serves(request.path):
             await life.http_sse.serve(request, receive, send)
@@ -188,7 +188,7 @@ class Application:
         else:
             await life.handshake.delete(request, send)
 
-    def _refuse(self, request: http.Incoming, life: Life) -> responses.Reply | None:
+    def _refuse(self, request: http.Incoming, life: LifespanState) -> responses.Reply | None:
         """What refuses a request before it is routed. Checks of who asks belong here too."""
         limits = self.settings.limits
         refused = self._guard.check(request)
@@ -205,7 +205,7 @@ class Application:
             )
         return None
 
-    async def _started(self, life: Life) -> responses.Reply | None:
+    async def _started(self, life: LifespanState) -> responses.Reply | None:
         """Have the lifespan entered; what refuses a request if that fails."""
         if not life.background.running:
             try:
@@ -218,7 +218,7 @@ class Application:
         return None
 
     async def _post(
-        self, request: http.Incoming, life: Life, receive: http.Receive, send: http.Send
+        self, request: http.Incoming, life: LifespanState, receive: http.Receive, send: http.Send
     ) -> None:
         limits = self.settings.limits
         if self._trace is not None:
@@ -250,7 +250,7 @@ class Application:
         self,
         request: http.Incoming,
         body: bytes,
-        life: Life,
+        life: LifespanState,
         receive: http.Receive,
         send: http.Send,
         scope: anyio.CancelScope,

@@ -11,39 +11,43 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..serving import Service
-from .lifespan import Background
-from .request_body import Bodies
-from .session_endpoint import Handshake, with_sessions
+from .lifespan import TaskScope
+from .request_body import RequestBodies
+from .session_endpoint import SessionEndpoint, with_sessions
 from .load import Load
-from .stream_limits import OpenStreams
+from .stream_limits import StreamLimits
 from .settings import HttpSettings
 
 if TYPE_CHECKING:
-    from .sse_endpoint import HttpSse
+    from .sse_endpoint import SseEndpoints
 
 
 def handshake_endpoint(
     service: Service,
     settings: HttpSettings,
-    background: Background,
-    streams: OpenStreams,
+    background: TaskScope,
+    streams: StreamLimits,
     load: Load,
-) -> Handshake | None:
+) -> SessionEndpoint | None:
     """Answers for the revisions with sessions; `None` if none of those is served."""
     sessions = with_sessions(service.revisions)
     if sessions:
-        return Handshake(service, settings, sessions, background, streams, load)
+        return SessionEndpoint(service, settings, sessions, background, streams, load)
     return None
 
 
 def sse_endpoints(
-    service: Service, settings: HttpSettings, streams: OpenStreams, load: Load, bodies: Bodies
-) -> HttpSse | None:
+    service: Service,
+    settings: HttpSettings,
+    streams: StreamLimits,
+    load: Load,
+    bodies: RequestBodies,
+) -> SseEndpoints | None:
     """The two endpoints of HTTP+SSE; `None` if they are not wanted."""
     if settings.sse_path is not None:
-        from .sse_endpoint import HttpSse  # of no use to most
+        from .sse_endpoint import SseEndpoints  # of no use to most
 
-        return HttpSse(service, settings, streams, load, bodies)
+        return SseEndpoints(service, settings, streams, load, bodies)
     return None
 
 

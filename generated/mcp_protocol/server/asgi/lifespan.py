@@ -45,7 +45,7 @@ def running_loop() -> object:
         return anyio.lowlevel.current_token()
 
 
-class Background:
+class TaskScope:
     """Runs a lifespan, and tasks in it, from `start` to `stop` or to the end of the event loop.
 
     Args:

@@ -20,18 +20,18 @@ import anyio
 from ..serving import Service
 from .endpoints import handshake_endpoint, sse_endpoints
 from .header_validation import PerRequestRules
-from .lifespan import Background
+from .lifespan import TaskScope
 from .load import Load
-from .request_body import SHORT, Bodies
+from .request_body import SHORT, RequestBodies
 from .responses import ENDING
 from .settings import HttpSettings
-from .stateless_endpoint import Stateless
-from .stream_limits import OpenStreams
+from .stateless_endpoint import StatelessEndpoint
+from .stream_limits import StreamLimits
 
 _GLANCE = 0.25  # seconds between two looks at whether the host is to end
 
 
-class Life:
+class LifespanState:
     """One life of an application.
 
     Args:
@@ -53,14 +53,14 @@ class Life:
     def __init__(self, service: Service, settings: HttpSettings, rules: PerRequestRules) -> None:
         self.over = False
         self.load = Load(settings.limits)
-        self.bodies = Bodies(settings.limits)
+        self.bodies = RequestBodies(settings.limits)
         self._drain = service.drain
         self._draining = False
-        self.background = Background(
+        self.background = TaskScope(
             service.lifespan, self._ended, self._attend, self._end_with_host
         )
-        self.streams = OpenStreams(settings.limits.streams)
-        self.stateless = Stateless(
+        self.streams = StreamLimits(settings.limits.streams)
+        self.stateless = StatelessEndpoint(
             service, settings, rules, self.background, self.streams, self.load
         )
         self.handshake = handshake_endpoint(

@@ -56,7 +56,7 @@ class Refused(Struct, frozen=True):
     full: bool = False
 
 
-class Bodies:
+class RequestBodies:
     """The bodies that one application reads and holds.
 
     Args:

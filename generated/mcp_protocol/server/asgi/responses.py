@@ -102,7 +102,7 @@ def not_allowed(methods: str) -> Reply:
     return refusal(405, f"expected {methods}", fields={"Allow": methods})
 
 
-def malformed(message: jsonrpc.Malformed) -> Reply:
+def malformed(message: jsonrpc.InvalidMessage) -> Reply:
     """A refusal of what is no message."""
     error = message.error
     shown: Any = UNSET if message.id is None else message.id

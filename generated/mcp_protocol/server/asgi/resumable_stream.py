@@ -23,7 +23,7 @@ import anyio
 
 from ...errors import ConnectionClosedError
 from .event_store import EventStore
-from .sse_response import EventWire
+from .sse_response import SseResponse
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ _NO_FIELDS: Mapping[str, str] = {}
 _PATIENCE = 0.5  # seconds that a write to a reader who is no longer wanted may still take
 
 
-class MessageStream:
+class ResumableStream:
     """One stream. Any number of tasks may speak on it; what they say comes in one order.
 
     Args:
@@ -53,7 +53,7 @@ class MessageStream:
         self._store = store
         self._polling = polling and store is not None
         self._retry = max(1, round(retry * 1000))
-        self._wire: EventWire | None = None
+        self._wire: SseResponse | None = None
         self._writing: anyio.CancelScope | None = None
         self._last: str | None = None
         self._lock = anyio.Lock()
@@ -70,7 +70,7 @@ class MessageStream:
 
     async def open(
         self,
-        wire: EventWire,
+        wire: SseResponse,
         fields: Mapping[str, str] = _NO_FIELDS,
         messages: Sequence[bytes] = (),
     ) -> None:
@@ -101,7 +101,7 @@ class MessageStream:
         async with self._lock:
             return not self.over and await self._say(message)
 
-    async def resume(self, wire: EventWire, missed: str) -> bool:
+    async def resume(self, wire: SseResponse, missed: str) -> bool:
         """Go on over another connection, with what came after an event.
 
         Returns:
@@ -138,14 +138,14 @@ class MessageStream:
                     await self._write(b"", self._last, self._retry)
                     await self._hang_up()
 
-    def leave(self, wire: EventWire) -> None:
+    def leave(self, wire: SseResponse) -> None:
         """Take note that the client of a connection is gone."""
         wire.cut()
         if self._wire is wire:
             self._wire = None
             self._stop_writing()
 
-    async def close(self, wire: EventWire) -> None:
+    async def close(self, wire: SseResponse) -> None:
         """Close a connection, not the stream."""
         async with self._lock:  # it may be being closed already: that is waited for
             if self._wire is wire:
@@ -216,6 +216,6 @@ class MessageStream:
         return False
 
 
-async def _close(wire: EventWire) -> None:
+async def _close(wire: SseResponse) -> None:
     with suppress(ConnectionClosedError):
         await wire.close()

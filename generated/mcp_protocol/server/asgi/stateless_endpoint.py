@@ -37,16 +37,16 @@ from ..serving import Service, Session
 from . import request as http
 from . import responses
 from .header_validation import Claim, PerRequestRules
-from .lifespan import Background
+from .lifespan import TaskScope
 from .load import Holder, Load
 from .settings import HttpSettings
-from .sse_response import EventWire, until_gone
-from .stream_limits import OpenStreams
+from .sse_response import SseResponse, until_gone
+from .stream_limits import StreamLimits
 
 _UNAVAILABLE = 503
 
 
-class PostAnswer:
+class PostResponse:
     """The way back of one POST: one JSON document, or events.
 
     It is events once something comes before the answer, or nothing for too long.
@@ -85,7 +85,7 @@ class PostAnswer:
         self._send = send
         self._statuses = statuses
         self._json_only, self._events_only = http.forms(request, settings.answers)
-        self.wire = EventWire(send, settings.limits.send_seconds)
+        self.wire = SseResponse(send, settings.limits.send_seconds)
         self.other = other
         self.done = False
 
@@ -150,7 +150,7 @@ class PostAnswer:
                 await self.wire.open()
 
 
-class Stateless:
+class StatelessEndpoint:
     """Answers the POSTs of revisions without sessions.
 
     Args:
@@ -167,8 +167,8 @@ class Stateless:
         service: Service,
         settings: HttpSettings,
         rules: PerRequestRules,
-        background: Background,
-        streams: OpenStreams,
+        background: TaskScope,
+        streams: StreamLimits,
         load: Load,
     ) -> None:
         self._load = load
@@ -202,7 +202,9 @@ class Stateless:
         `message` is `None` for a batch.
         """
         if isinstance(message, jsonrpc.Request):
-            answer = PostAnswer(request, send, self._settings, self._statuses, self._http.rejected)
+            answer = PostResponse(
+                request, send, self._settings, self._statuses, self._http.rejected
+            )
             try:
                 self._rules.check(request, message, claim)
             except ProtocolError as error:
@@ -211,7 +213,7 @@ class Stateless:
                 await self._request(message, answer, request, receive, scope)
         elif isinstance(message, jsonrpc.Notification):
             await (await self._notification(request, message)).send(send)
-        elif isinstance(message, jsonrpc.Malformed):
+        elif isinstance(message, jsonrpc.InvalidMessage):
             await responses.malformed(message).send(send)
         elif message is None:
             text = "expected one JSON-RPC message, got an array"
@@ -237,7 +239,7 @@ class Stateless:
     async def _request(
         self,
         message: jsonrpc.Request,
-        answer: PostAnswer,
+        answer: PostResponse,
         request: http.Incoming,
         receive: http.Receive,
         scope: anyio.CancelScope,
@@ -256,7 +258,7 @@ class Stateless:
         self,
         peer: Peer,
         event: RequestReceived,
-        answer: PostAnswer,
+        answer: PostResponse,
         receive: http.Receive,
         scope: anyio.CancelScope,
     ) -> None:
@@ -289,7 +291,7 @@ class Stateless:
             await answer.close()
 
     async def _watch(
-        self, receive: http.Receive, scope: anyio.CancelScope, answer: PostAnswer
+        self, receive: http.Receive, scope: anyio.CancelScope, answer: PostResponse
     ) -> None:
         with scope:
             await answer.watch(receive, self._settings.keep_alive)
@@ -299,7 +301,7 @@ class Stateless:
         peer: Peer,
         message: jsonrpc.Request,
         acknowledgement: bytes,
-        answer: PostAnswer,
+        answer: PostResponse,
         request: http.Incoming,
         receive: http.Receive,
     ) -> None:
@@ -332,7 +334,7 @@ class Stateless:
         self,
         peer: Peer,
         acknowledgement: bytes,
-        answer: PostAnswer,
+        answer: PostResponse,
         receive: http.Receive,
         ending: anyio.Event,
     ) -> bool:
@@ -365,7 +367,7 @@ class _Call:
 
     __slots__ = ("_answer", "_id", "_peer")
 
-    def __init__(self, peer: Peer, identifier: RequestId, answer: PostAnswer) -> None:
+    def __init__(self, peer: Peer, identifier: RequestId, answer: PostResponse) -> None:
         self._peer = peer
         self._id = identifier
         self._answer = answer

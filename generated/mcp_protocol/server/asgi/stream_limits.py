@@ -15,10 +15,10 @@ import anyio
 
 from ...errors import ConnectionClosedError
 from .request import Receive
-from .sse_response import EventWire, until_gone
+from .sse_response import SseResponse, until_gone
 
 
-class OpenStreams:
+class StreamLimits:
     """The long streams of an application.
 
     Args:
@@ -50,7 +50,7 @@ class OpenStreams:
     async def hold(
         self,
         receive: Receive,
-        wire: EventWire,
+        wire: SseResponse,
         keep_alive: float | None,
         work: Callable[[], Awaitable[object]],
     ) -> bool:

@@ -16,9 +16,9 @@ from msgspec import Raw
 from ..._wire import members_of
 from ...channel import RequestId
 from ...protocol.extensions import CAPABILITY, settings_of
-from ...runtime.request_context import Exchange
-from .client_features.context_methods import Questions
-from .client_features.feature_settings import Means
+from ...runtime.request_context import RequestContext
+from .client_features.context_methods import ContextMethods
+from .client_features.feature_settings import FeatureSettings
 
 if TYPE_CHECKING:
     from ..server_session import ServerSession
@@ -29,7 +29,7 @@ LogLevel: TypeAlias = Literal[
 """Severity of a log message (RFC 5424), least first."""
 
 
-class Context(Questions):
+class Context(ContextMethods):
     """The request being served, for the function that serves it.
 
     A parameter annotated with this class gets it, whatever its name. Its coroutines run in the
@@ -43,7 +43,7 @@ class Context(Questions):
 
     __slots__ = ("state",)
 
-    def __init__(self, exchange: Exchange, state: Any, means: Means) -> None:
+    def __init__(self, exchange: RequestContext, state: Any, means: FeatureSettings) -> None:
         super().__init__(exchange, means)
         self.state = state
 

@@ -22,7 +22,7 @@ from .tools import FROM_SIGNATURE, FromSignature, Tool
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class Registrations:
+class Decorators:
     """What registers functions, and takes them away again. A `Server` is one.
 
     Args:

@@ -30,13 +30,13 @@ from ...protocol.lifecycle import Description
 from ...protocol.notifications import MESSAGE
 from ...protocol.subscriptions import RESOURCE_UPDATED
 from ...runtime.eager import check_own_failure
-from ...runtime.request_context import Exchange
+from ...runtime.request_context import RequestContext
 from .cache_hints import Cacheable, CacheHint
-from .client_features.feature_settings import Means
+from .client_features.feature_settings import FeatureSettings
 from .client_features.input_required import InputRequired
 from .client_features.url_elicitation import URLElicitationRequiredError
 from .context import Context
-from .low_level_handlers import Mounts
+from .low_level_handlers import LowLevelHandlers
 from .registry import Listing
 from .revision_types import PromptShape, ToolShape, ValueShape, tool_shape
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:  # what a server has none of is not loaded
     from .resources import Resource
     from .tools import Tool
 
-Answer: TypeAlias = Callable[[Exchange], Coroutine[Any, Any, Any]]
+Answer: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Any]]
 
 TOOLS_CHANGED = "notifications/tools/list_changed"
 RESOURCES_CHANGED = "notifications/resources/list_changed"
@@ -81,8 +81,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     logging: bool
     show_errors: bool
     capabilities: Mapping[str, Any]
-    mounts: Mounts
-    means: Means
+    mounts: LowLevelHandlers
+    means: FeatureSettings
     cache: Mapping[Cacheable, CacheHint]
     validation_seconds: float
 
@@ -144,7 +144,7 @@ class Toolkit:
             )
         return known
 
-    async def handle(self, exchange: Exchange) -> Any:
+    async def handle(self, exchange: RequestContext) -> Any:
         """Answer a request.
 
         Raises:
@@ -160,7 +160,7 @@ class Toolkit:
             raise MethodNotFoundError(exchange.method.name)
         return await answer(exchange)
 
-    async def notified(self, exchange: Exchange) -> None:
+    async def notified(self, exchange: RequestContext) -> None:
         """Pass a notification to the mounted handlers."""
         mounted = self.settings.mounts.find(exchange.revision, exchange.method)
         if mounted is not None:
@@ -245,19 +245,19 @@ class Toolkit:
         self._serve({"prompts/list": self._list_prompts, "prompts/get": self._get_prompt}, *flags)
         self._changed(PROMPTS_CHANGED)
 
-    async def _list_tools(self, exchange: Exchange) -> Any:
+    async def _list_tools(self, exchange: RequestContext) -> Any:
         return self.tools.page(exchange, self.settings.page_size)
 
-    async def _list_resources(self, exchange: Exchange) -> Any:
+    async def _list_resources(self, exchange: RequestContext) -> Any:
         return self.resources.page(exchange, self.settings.page_size)
 
-    async def _list_templates(self, exchange: Exchange) -> Any:
+    async def _list_templates(self, exchange: RequestContext) -> Any:
         return self.templates.page(exchange, self.settings.page_size)
 
-    async def _list_prompts(self, exchange: Exchange) -> Any:
+    async def _list_prompts(self, exchange: RequestContext) -> Any:
         return self.prompts.page(exchange, self.settings.page_size)
 
-    async def _call_tool(self, exchange: Exchange) -> Any:
+    async def _call_tool(self, exchange: RequestContext) -> Any:
         params, revision = exchange.params, exchange.revision
         tool = self.tools.get(params.name)
         if tool is None:
@@ -270,7 +270,7 @@ class Toolkit:
         show = self.settings.show_errors
         return await _with_input(context, tool.call(params.arguments, context, shape, show))
 
-    async def _get_prompt(self, exchange: Exchange) -> Any:
+    async def _get_prompt(self, exchange: RequestContext) -> Any:
         params, revision = exchange.params, exchange.revision
         prompt = self.prompts.get(params.name)
         if prompt is None:
@@ -295,17 +295,17 @@ class Toolkit:
                 return template, values
         raise ResourceNotFoundError(uri)
 
-    async def _read_resource(self, exchange: Exchange) -> Any:
+    async def _read_resource(self, exchange: RequestContext) -> Any:
         uri: str = exchange.params.uri
         resource, values = self._resource(uri)
         context = self._context(exchange)
         return await _with_input(context, resource.read(uri, values, context))
 
-    async def _subscribe(self, exchange: Exchange) -> None:
+    async def _subscribe(self, exchange: RequestContext) -> None:
         """Agree; the core keeps what a session subscribed to."""
         self._resource(exchange.params.uri)
 
-    async def _complete(self, exchange: Exchange) -> Any:
+    async def _complete(self, exchange: RequestContext) -> Any:
         params = exchange.params
         uri: str | None = getattr(params.ref, "uri", None)
         kind, owner = ("prompt", params.ref.name) if uri is None else ("template", uri)
@@ -323,11 +323,11 @@ class Toolkit:
         value: str = params.argument.value
         return await _with_input(context, completer.complete(value, settled or None, context))
 
-    async def _call_own(self, method: CustomMethod, exchange: Exchange) -> Any:
+    async def _call_own(self, method: CustomMethod, exchange: RequestContext) -> Any:
         context = self._context(exchange)
         return await _with_input(context, method.call(context))
 
-    def _context(self, exchange: Exchange) -> Context:
+    def _context(self, exchange: RequestContext) -> Context:
         return Context(exchange, self.state.get(), self.settings.means)
 
     def _arguments(self, kind: str, owner: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
 from ..._wire import convert
-from ...runtime.request_context import Exchange
+from ...runtime.request_context import RequestContext
 from .cache_hints import CacheHint
 from .pagination import page
 
@@ -84,7 +84,7 @@ class Listing(Generic[Item]):
         self._pages.clear()
         self._changed()
 
-    def page(self, exchange: Exchange, size: int | None) -> Any:
+    def page(self, exchange: RequestContext, size: int | None) -> Any:
         """The result of a list request, in the session's own type.
 
         Raises:
@@ -100,7 +100,7 @@ class Listing(Generic[Item]):
                 self._pages[place] = made
         return made
 
-    def _made(self, exchange: Exchange, cursor: str | None, size: int | None) -> Any:
+    def _made(self, exchange: RequestContext, cursor: str | None, size: int | None) -> Any:
         if "cursor" not in exchange.method.wire_names:
             size = None  # the revision has no pagination
         start, end, after = page(self._member, list(self._items), cursor, size)

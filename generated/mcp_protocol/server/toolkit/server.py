@@ -22,7 +22,7 @@ from ..._wire import to_builtins
 from ...channel import Channel
 from ...protocol.lifecycle import Description
 from ...protocol.subscriptions import RESOURCE_UPDATED
-from ...runtime.request_context import Exchange
+from ...runtime.request_context import RequestContext
 from ...protocol.extensions import CAPABILITY, check_extensions
 from ...facts import Revision
 from ...json_schema.validation import VALIDATION_SECONDS
@@ -30,11 +30,11 @@ from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ...revisions import REVISIONS
 from ..stdio_server import Backend, run_stdio
 from .dispatcher import Settings, Toolkit
-from .client_features.feature_settings import Means, StateKey
+from .client_features.feature_settings import FeatureSettings, StateKey
 from .cache_hints import Cacheable, CacheHint, hints_of
 from .content import Icon, present
-from .low_level_handlers import Handlers, Mounts
-from .decorators import Registrations
+from .low_level_handlers import Handlers, LowLevelHandlers
+from .decorators import Decorators
 
 if TYPE_CHECKING:
     from ..asgi.app import Application
@@ -50,7 +50,7 @@ class RunWhileImportedError(RuntimeError):
     """A module runs its server while it is only imported for it."""
 
 
-class Server(Registrations):
+class Server(Decorators):
     """An MCP server.
 
     Args:
@@ -140,8 +140,8 @@ class Server(Registrations):
             logging=logging,
             show_errors=show_errors,
             capabilities=dict(capabilities or {}),
-            mounts=Mounts(handlers),
-            means=Means(name, state_key, state_seconds),
+            mounts=LowLevelHandlers(handlers),
+            means=FeatureSettings(name, state_key, state_seconds),
             cache=hints_of(cache),
             validation_seconds=validation_seconds,
         )
@@ -202,7 +202,7 @@ class Server(Registrations):
         """The server's account of itself in a revision."""
         return self._toolkit.describe(revision)
 
-    async def notified(self, exchange: Exchange) -> None:
+    async def notified(self, exchange: RequestContext) -> None:
         """Take note of a notification."""
         await self._toolkit.notified(exchange)
 

@@ -27,7 +27,7 @@ from ...json_schema.validation import (
     validator,
 )
 from ...protocol.param_headers import marks_of
-from ...runtime.request_context import Exchange
+from ...runtime.request_context import RequestContext
 from . import docstrings, invocation, output_conversion, signatures, tool_schemas
 from .client_features.input_required import InputRequired
 from .content import Icon, ToolAnnotations, present
@@ -161,7 +161,7 @@ class Tool:
             _logger.exception("%s failed", self.label)
             return shape.failure(str(error) if show_errors else f"{self.label} failed")
 
-    def _refused(self, reason: str, exchange: Exchange, shape: ToolShape | ValueShape) -> Any:
+    def _refused(self, reason: str, exchange: RequestContext, shape: ToolShape | ValueShape) -> Any:
         text = f"{self.label}: {reason}"
         if exchange.revision.facts.behaviour.bad_tool_arguments == "error":
             raise InvalidParamsError(text)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import msgspec
 
-from ...errors import AnswerLostError, ConnectFailedError, LocalProtocolError
+from ...errors import ConnectFailedError, LocalProtocolError, ResponseLostError
 from ...framing.line_framing import TooLong
 from .http_errors import reason_of
 from .response import shown
@@ -126,7 +126,7 @@ class Http1Client:
         try:
             yield
         except (OSError, self._h11.RemoteProtocolError) as error:
-            raise AnswerLostError(
+            raise ResponseLostError(
                 f"{shown(url)}: the connection broke before the answer was there: "
                 f"{reason_of(error)}"
             ) from error
@@ -351,7 +351,7 @@ class Http1Response:
                         scope.deadline = anyio.current_time() + silence
         finally:
             await self.aclose()
-        raise AnswerLostError(f"{shown(self.url)}: the answer stood still for {silence:g} s")
+        raise ResponseLostError(f"{shown(self.url)}: the answer stood still for {silence:g} s")
 
     async def aiter_bytes(self) -> AsyncGenerator[bytes]:
         """The parts of the body, as they come.

@@ -55,7 +55,7 @@ class _Way(Protocol):
 
     async def send(self, message: Outgoing) -> None: ...
 
-    def abandon(self, identifier: RequestId) -> None: ...
+    def close_request_stream(self, identifier: RequestId) -> None: ...
 
     async def end(self) -> None: ...
 
@@ -162,9 +162,9 @@ class HttpChannel:
             else:
                 await self._take_refusal(outgoing, refusal)
 
-    def abandon(self, identifier: RequestId) -> None:
+    def close_request_stream(self, identifier: RequestId) -> None:
         """Close the stream of a request that nobody waits for."""
-        self._way.abandon(identifier)
+        self._way.close_request_stream(identifier)
 
     async def close(self) -> None:
         """Close all streams and end the session. Idempotent, from any task."""

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies
 
-from ...errors import AnswerLostError, ConnectFailedError, LocalProtocolError
+from ...errors import ConnectFailedError, LocalProtocolError, ResponseLostError
 from ...foreign_text import safe_text
 from .response import shown
 
@@ -67,7 +67,7 @@ class Httpx2Errors:
             # Its text has the value, which may be a secret.
             raise LocalProtocolError(f"{shown(url)}: a header field can't be sent") from None
         except (library.RequestError, library.StreamError, OSError, ExceptionGroup) as error:
-            raise AnswerLostError(
+            raise ResponseLostError(
                 f"{shown(_asked(error, url))}: the connection broke before the answer was there: "
                 f"{self._reason(error)}"
             ) from error

@@ -21,11 +21,11 @@ import anyio
 
 from ...channel import RequestId
 from ...errors import (
-    AnswerLostError,
     ConnectionClosedError,
     HttpStatusError,
     McpError,
     RemoteProtocolError,
+    ResponseLostError,
 )
 from ...facts import Revisions, has_streamable_http
 from ...foreign_text import safe_repr, safe_text
@@ -128,7 +128,7 @@ class HttpWithSse:
             response = await self._requests.open("POST", self._endpoint, fields, message.body)
             await self._requests.discard(response)
 
-    def abandon(self, identifier: RequestId) -> None:
+    def close_request_stream(self, identifier: RequestId) -> None:
         """Nothing: all requests share the stream."""
 
     async def end(self) -> None:
@@ -161,7 +161,7 @@ class HttpWithSse:
         with self._reading:
             try:
                 await self._requests.each_part(response, take)
-            except AnswerLostError as error:
+            except ResponseLostError as error:
                 ended = f"the stream of events broke: {error.__cause__ or error}"
             except McpError as error:
                 self._refusal = error

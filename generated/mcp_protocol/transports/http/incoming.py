@@ -29,7 +29,7 @@ def answers_in(data: bytes, batching: bool) -> dict[RequestId, bytes | None]:
                 answers[identifier] = bytes(result)
             case jsonrpc.Failure(id=str() | int() as identifier):
                 answers[identifier] = None
-            case jsonrpc.Malformed(id=str() | int() as identifier, response=True):
+            case jsonrpc.InvalidMessage(id=str() | int() as identifier, response=True):
                 answers[identifier] = None
             case _:
                 pass

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from ...errors import AnswerLostError, ConnectionClosedError
+from ...errors import ConnectionClosedError, ResponseLostError
 from .outgoing import Outgoing
 from .response import shown
 
@@ -48,7 +48,7 @@ class Posting:
             finally:
                 self._scopes.discard(scope)
         if anyio.current_time() >= limit:
-            raise AnswerLostError(
+            raise ResponseLostError(
                 f"{shown(url)}: {message.what} was not accepted within {seconds:g} s"
             )
         raise ConnectionClosedError("the connection is closed")

@@ -21,8 +21,8 @@ from ...protocol.lifecycle import State
 from ...runtime.peer import Peer
 from ..serving import Service, Session
 from .load import MemoryBudget
-from .post_response import SessionAnswer
-from .resumable_stream import MessageStream
+from .post_response import SessionResponse
+from .resumable_stream import ResumableStream
 from .settings import HttpSettings
 
 logger = logging.getLogger(__name__)
@@ -72,8 +72,8 @@ class HttpSession:
         self.id = secrets.token_urlsafe(_ID_BYTES)
         self.peer = Peer(connection, self, service.application)
         self.news = Session(self.peer)
-        self.answers: dict[RequestId, SessionAnswer] = {}
-        self.streams: dict[str, MessageStream] = {}
+        self.answers: dict[RequestId, SessionResponse] = {}
+        self.streams: dict[str, ResumableStream] = {}
         self.last_used = anyio.current_time()
         self.users = 0
         self.notes = 0
@@ -88,7 +88,7 @@ class HttpSession:
         self._touched = touched
         http = self.revision.facts.http
         self._store = settings.events if http.resumable else None
-        self._listening: list[MessageStream] = []
+        self._listening: list[ResumableStream] = []
         self._finished: list[str] = []
         self._pending: list[bytes] = []
         self._announcing: anyio.Lock | None = None
@@ -164,14 +164,14 @@ class HttpSession:
         self.forget(taken + self._followed - followed)
         self._followed = followed
 
-    def new_stream(self) -> MessageStream:
+    def new_stream(self) -> ResumableStream:
         """A stream of this session, under a name that no other has."""
         self._named += 1
         stream = self._stream(f"{self._prefix}-{self._named}")
         self.streams[stream.name] = stream
         return stream
 
-    async def found(self, missed: str) -> MessageStream | None:
+    async def found(self, missed: str) -> ResumableStream | None:
         """The stream of this session that an event belongs to, over or not."""
         known = await self._store.after(missed) if self._store is not None else None
         if known is None or not known[0].startswith(f"{self._prefix}-"):
@@ -182,18 +182,18 @@ class HttpSession:
             stream.over = True
         return stream
 
-    def ended(self, stream: MessageStream) -> None:
+    def ended(self, stream: ResumableStream) -> None:
         """Take note that a stream is over; what was said on it can still be had, for a while."""
         if self.streams.pop(stream.name, None) is not None and stream.resumable:
             self._finished.append(stream.name)
 
-    def listen(self, stream: MessageStream) -> None:
+    def listen(self, stream: ResumableStream) -> None:
         """Send on a stream what belongs to no request, from the moment that it is connected."""
         if stream in self._listening:
             self._listening.remove(stream)
         self._listening.append(stream)
 
-    async def tell_pending(self, stream: MessageStream) -> None:
+    async def tell_pending(self, stream: ResumableStream) -> None:
         """Send on a stream what waited for one."""
         while self._pending and stream.connected:
             message = self._pending.pop(0)
@@ -203,7 +203,7 @@ class HttpSession:
                 self._pending_size -= len(message)
                 self.forget(len(message))
 
-    def listens(self, stream: MessageStream) -> bool:
+    def listens(self, stream: ResumableStream) -> bool:
         """Whether a stream carries what belongs to no request."""
         return stream in self._listening
 
@@ -288,11 +288,11 @@ class HttpSession:
         self._pending.clear()
         self.forget(self.kept)
 
-    def _stream(self, name: str) -> MessageStream:
+    def _stream(self, name: str) -> ResumableStream:
         polling = self.revision.facts.http.polling
-        return MessageStream(name, self._store, polling, self._settings.retry)
+        return ResumableStream(name, self._store, polling, self._settings.retry)
 
-    async def _drop(self, stream: MessageStream) -> None:
+    async def _drop(self, stream: ResumableStream) -> None:
         if self.streams.pop(stream.name, None) is not None:
             await self._discard(stream.name)
 

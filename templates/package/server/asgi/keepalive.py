@@ -16,9 +16,9 @@ import anyio
 from msgspec import Struct
 
 from ...runtime.pending_requests import PARTING_SECONDS
-from .lifespan import Background
+from .lifespan import TaskScope
 from .load import Load
-from .post_response import SessionAnswer
+from .post_response import SessionResponse
 from .settings import Limits
 
 logger = logging.getLogger(__name__)
@@ -63,25 +63,25 @@ class LongCalls:
     """
 
     def __init__(
-        self, background: Background, load: Load, limits: Limits, keep_alive: float | None
+        self, background: TaskScope, load: Load, limits: Limits, keep_alive: float | None
     ) -> None:
         self._background = background
         self._load = load
         self._limits = limits
         # The task that looks after a POST is there before it has been silent for too long.
         self._pause = _SECONDS if keep_alive is None else keep_alive / 2
-        self._answers: dict[SessionAnswer, Work] = {}
+        self._answers: dict[SessionResponse, Work] = {}
         self._abandoned: OrderedDict[Work, _Abandoned] = OrderedDict()
         self._places = 0  # of what is abandoned and not given up
         self._added = anyio.Event()
         self._next_look = 0.0
         load.relieve = self.look
 
-    def add(self, answer: SessionAnswer, work: Work) -> None:
+    def add(self, answer: SessionResponse, work: Work) -> None:
         """Look after a POST."""
         self._answers[answer] = work
 
-    def discard(self, answer: SessionAnswer, work: Work) -> None:
+    def discard(self, answer: SessionResponse, work: Work) -> None:
         """Look after it no more."""
         del self._answers[answer]
         self.end(work)
@@ -161,12 +161,12 @@ class LongCalls:
         text = f"the client was not there for its answer (Limits.{limit})"
         self._background.start_soon(_safely, work.give_up, text)
 
-    def _watch(self, answer: SessionAnswer) -> None:
+    def _watch(self, answer: SessionResponse) -> None:
         if not answer.watched:
             answer.watched = True
             self._background.start_soon(_safely, self._until_left, answer)
 
-    async def _until_left(self, answer: SessionAnswer) -> None:
+    async def _until_left(self, answer: SessionResponse) -> None:
         left = await answer.watch()
         work = self._answers.get(answer)
         if left and work is not None:

@@ -19,9 +19,9 @@ from ...facts import Revision
 from ...protocol import jsonrpc
 from .request import Incoming, Receive, Send, forms
 from .responses import Reply
-from .resumable_stream import MessageStream
+from .resumable_stream import ResumableStream
 from .settings import HttpSettings
-from .sse_response import EventWire, until_gone
+from .sse_response import SseResponse, until_gone
 
 _NO_FIELDS: Mapping[str, str] = {}
 
@@ -34,11 +34,11 @@ class Owner(Protocol):
         """The agreed revision."""
         ...
 
-    def new_stream(self) -> MessageStream:
+    def new_stream(self) -> ResumableStream:
         """A stream for it."""
         ...
 
-    def ended(self, stream: MessageStream) -> None:
+    def ended(self, stream: ResumableStream) -> None:
         """Its stream is over."""
         ...
 
@@ -55,7 +55,7 @@ class Owner(Protocol):
         ...
 
 
-class SessionAnswer:
+class SessionResponse:
     """Answers the requests of one POST.
 
     Args:
@@ -98,8 +98,8 @@ class SessionAnswer:
         self._json_only, self._events_only = forms(request, settings.answers)
         self._takes_events = request.accepts_events
         self._answers: list[bytes] = []
-        self._stream: MessageStream | None = None
-        self._wire = EventWire(send, settings.limits.send_seconds)
+        self._stream: ResumableStream | None = None
+        self._wire = SseResponse(send, settings.limits.send_seconds)
         self._watching: anyio.CancelScope | None = None
         self._replied = False
 
@@ -228,7 +228,7 @@ class SessionAnswer:
             with anyio.CancelScope(shield=True):  # an answer that comes now ends the watching
                 await self._open_stream()
 
-    async def _open_stream(self) -> MessageStream:
+    async def _open_stream(self) -> ResumableStream:
         stream = self._stream = self._owner.new_stream()
         answers, self._answers = self._answers, []
         await stream.open(self._wire, self._fields, answers)

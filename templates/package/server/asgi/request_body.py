@@ -50,7 +50,7 @@ class Refused(Struct, frozen=True):
     full: bool = False
 
 
-class Bodies:
+class RequestBodies:
     """The bodies that one application reads and holds.
 
     Args:

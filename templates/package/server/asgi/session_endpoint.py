@@ -26,20 +26,20 @@ from .draft_headers import check_draft
 from .header_validation import is_discovery
 from .http_session import HttpSession
 from .keepalive import LongCalls
-from .lifespan import Background
+from .lifespan import TaskScope
 from .load import Load, decoded_size
-from .post_response import SessionAnswer
-from .resumable_stream import MessageStream
+from .post_response import SessionResponse
+from .resumable_stream import ResumableStream
 from .session_post import SessionPost
-from .session_registry import SessionTable, network_of
+from .session_registry import SessionRegistry, network_of
 from .settings import HttpSettings
-from .sse_response import EventWire
-from .stream_limits import OpenStreams
+from .sse_response import SseResponse
+from .stream_limits import StreamLimits
 
 logger = logging.getLogger(__name__)
 
 
-class Handshake:
+class SessionEndpoint:
     """Answers the requests of revisions with sessions.
 
     Args:
@@ -60,11 +60,11 @@ class Handshake:
         service: Service,
         settings: HttpSettings,
         revisions: Revisions,
-        background: Background,
-        open_streams: OpenStreams,
+        background: TaskScope,
+        open_streams: StreamLimits,
         load: Load,
     ) -> None:
-        self.table = SessionTable(settings.limits, load.memory)
+        self.table = SessionRegistry(settings.limits, load.memory)
         self.long_calls = LongCalls(background, load, settings.limits, settings.keep_alive)
         self._background = background
         self._load = load
@@ -123,7 +123,7 @@ class Handshake:
         if post.reply is not None:
             await self._accept(session, post, post.reply, send)
             return
-        answer = SessionAnswer(
+        answer = SessionResponse(
             session,
             request,
             receive,
@@ -141,7 +141,7 @@ class Handshake:
             self._load.in_flight += 1  # the place that is given back by whoever took it
 
     async def _serve(
-        self, session: HttpSession, post: SessionPost, answer: SessionAnswer, followed: int | None
+        self, session: HttpSession, post: SessionPost, answer: SessionResponse, followed: int | None
     ) -> None:
         """Serve a POST, and give its places back.
 
@@ -161,7 +161,7 @@ class Handshake:
         self, request: http.Incoming, message: jsonrpc.Message | None
     ) -> responses.Reply | None:
         """What answers a message that names no session, if that can be answered at all."""
-        if isinstance(message, jsonrpc.Malformed):
+        if isinstance(message, jsonrpc.InvalidMessage):
             return responses.malformed(message)
         if isinstance(message, jsonrpc.Request) and is_discovery(message):
             return self._check_version(request) or responses.unknown_method(message)
@@ -201,7 +201,7 @@ class Handshake:
             await session.send(send)
             return
         missed = request.field(self._facts.headers.last_event_id)
-        wire = EventWire(send, self._settings.limits.send_seconds)
+        wire = SseResponse(send, self._settings.limits.send_seconds)
         session.enter()
         try:
             if missed is None:
@@ -268,7 +268,7 @@ class Handshake:
             await responses.too_much("sessions").send(send)
             return
         assert facts.headers.session is not None
-        answer = SessionAnswer(
+        answer = SessionResponse(
             session,
             request,
             receive,
@@ -282,8 +282,8 @@ class Handshake:
         await answer.finish()
 
     async def _resume(
-        self, session: HttpSession, missed: str, wire: EventWire
-    ) -> MessageStream | responses.Reply:
+        self, session: HttpSession, missed: str, wire: SseResponse
+    ) -> ResumableStream | responses.Reply:
         """Go on with a stream after the last event that the client saw, or what refuses that."""
         name = self._facts.headers.last_event_id
         try:
@@ -301,7 +301,11 @@ class Handshake:
         return found
 
     async def _hold(
-        self, session: HttpSession, stream: MessageStream, wire: EventWire, receive: http.Receive
+        self,
+        session: HttpSession,
+        stream: ResumableStream,
+        wire: SseResponse,
+        receive: http.Receive,
     ) -> None:
         """Keep a connection open for a stream until one of the sides leaves."""
         work = session.announce if session.listens(stream) else anyio.sleep_forever

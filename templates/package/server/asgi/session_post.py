@@ -19,7 +19,7 @@ from ...runtime.pending_requests import PARTING_SECONDS
 from . import responses
 from .http_session import HttpSession
 from .load import starts_work
-from .post_response import SessionAnswer
+from .post_response import SessionResponse
 from .settings import Limits
 
 
@@ -51,7 +51,7 @@ class SessionPost:
         self._parts: Sequence[jsonrpc.Message] = () if message is None else (message,)
         self._events: Sequence[Event] = ()
         self._asked: Sequence[RequestReceived] = ()
-        self._answer: SessionAnswer | None = None
+        self._answer: SessionResponse | None = None
         self._scope: anyio.CancelScope | None = None
         self.reply = self._refuse(limits, message, body)
 
@@ -63,7 +63,7 @@ class SessionPost:
     def take_in(self) -> None:
         """Have the protocol take it, unless it is refused."""
         message = self._parts[0] if self._parts else None
-        lost = isinstance(message, jsonrpc.Malformed) and message.response  # of a call of ours
+        lost = isinstance(message, jsonrpc.InvalidMessage) and message.response  # of a call of ours
         if self.reply is not None and not lost:
             return
         peer = self._session.peer
@@ -91,7 +91,7 @@ class SessionPost:
         finally:
             self._session.notes -= 1
 
-    async def serve(self, answer: SessionAnswer) -> None:
+    async def serve(self, answer: SessionResponse) -> None:
         """Answer what it asks."""
         session = self._session
         self._answer = answer
@@ -104,7 +104,7 @@ class SessionPost:
                     await answer.send(event.message, event.about)
             await self._do()
             await answer.finish(responses.session_ended() if session.over else None)
-        except anyio.get_cancelled_exc_class():  # by the host: see `Background.outlive`
+        except anyio.get_cancelled_exc_class():  # by the host: see `TaskScope.outlive`
             with anyio.move_on_after(PARTING_SECONDS, shield=True), suppress(Exception):
                 await self.give_up(responses.ENDING)
             raise
@@ -154,14 +154,14 @@ class SessionPost:
         self, limits: Limits, message: jsonrpc.Message | None, body: bytes
     ) -> responses.Reply | None:
         session = self._session
-        if isinstance(message, jsonrpc.Malformed):
+        if isinstance(message, jsonrpc.InvalidMessage):
             return responses.malformed(message)
         if message is None:
             if not session.revision.batching:
                 status = session.revision.facts.http.rejected
                 return responses.refusal(status, "expected one JSON-RPC message, got an array")
             self._parts = parts = jsonrpc.parse_batch(body)
-            if isinstance(parts[0], jsonrpc.Malformed) and len(parts) == 1:
+            if isinstance(parts[0], jsonrpc.InvalidMessage) and len(parts) == 1:
                 return responses.malformed(parts[0])
         asked = [part for part in self._parts if isinstance(part, jsonrpc.Request)]
         if asked:

@@ -28,7 +28,7 @@ _NETWORK = 8  # bytes of an IPv6 address that stand for one customer
 _Sessions: TypeAlias = OrderedDict[str, HttpSession]
 
 
-class SessionTable:
+class SessionRegistry:
     """The sessions of one application, the one longest unused first.
 
     Args:

@@ -26,16 +26,16 @@ from ...framing.sse import ENDPOINT, MESSAGE
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import INITIALIZE
 from ...protocol.subscriptions import FOLLOWING
-from ...runtime.request_context import Application, Exchange
+from ...runtime.request_context import Application, RequestContext
 from ..serving import Service, Session, new_session, run_session
 from . import request as http
 from . import responses
 from .http_session import followed_size
 from .load import Holder, Load, decoded_size, starts_work
-from .request_body import Bodies, Refused
+from .request_body import Refused, RequestBodies
 from .settings import SSE_PATH, HttpSettings, Limits
-from .sse_response import EventWire
-from .stream_limits import OpenStreams
+from .sse_response import SseResponse
+from .stream_limits import StreamLimits
 
 _ID_BYTES = 32
 _QUERY = "session_id"
@@ -55,7 +55,7 @@ class SseChannel:
         holder: What it keeps.
     """
 
-    def __init__(self, wire: EventWire, limits: Limits, load: Load) -> None:
+    def __init__(self, wire: SseResponse, limits: Limits, load: Load) -> None:
         self.closed = anyio.Event()
         self.holder = Holder(self.closed.set)
         self._load = load
@@ -135,7 +135,7 @@ class _Counted:
         self._application = application
         self._load = load
 
-    async def handle(self, exchange: Exchange) -> Any:
+    async def handle(self, exchange: RequestContext) -> Any:
         """Answer a request."""
         self._load.in_flight += 1
         try:
@@ -143,7 +143,7 @@ class _Counted:
         finally:
             self._load.in_flight -= 1
 
-    async def notified(self, exchange: Exchange) -> None:
+    async def notified(self, exchange: RequestContext) -> None:
         """Take note of a notification."""
         self._load.in_flight += 1
         try:
@@ -152,7 +152,7 @@ class _Counted:
             self._load.in_flight -= 1
 
 
-class HttpSse:
+class SseEndpoints:
     """Serves HTTP+SSE.
 
     Args:
@@ -167,9 +167,9 @@ class HttpSse:
         self,
         service: Service,
         settings: HttpSettings,
-        open_streams: OpenStreams,
+        open_streams: StreamLimits,
         load: Load,
-        bodies: Bodies,
+        bodies: RequestBodies,
     ) -> None:
         revisions = service.revisions.of(Lifecycle.HANDSHAKE)
         # A client of a later revision that fell back to this transport is spoken to in that.
@@ -202,7 +202,7 @@ class HttpSse:
         if refused is not None:
             await refused.send(send)
             return
-        wire = EventWire(send, self._settings.limits.send_seconds)
+        wire = SseResponse(send, self._settings.limits.send_seconds)
         channel = SseChannel(wire, self._settings.limits, self._load)
         session = new_session(self._service, channel)
         identifier = secrets.token_urlsafe(_ID_BYTES)
@@ -253,7 +253,7 @@ class HttpSse:
             parts = jsonrpc.parse_batch(body)
         else:
             parts = (jsonrpc.parse(body),)
-        malformed = parts[0] if isinstance(parts[0], jsonrpc.Malformed) else None
+        malformed = parts[0] if isinstance(parts[0], jsonrpc.InvalidMessage) else None
         if malformed is not None and len(parts) == 1 and not malformed.response:
             return responses.malformed(malformed)
         refused = self._check_room(client, parts) or await self._keep(client, parts, body)

@@ -24,7 +24,7 @@ _IN_A_ROW = 16  # writes before other tasks get their turn
 _SLOWEST = 2**16  # bytes a second: who reads that many may take its time for what is long
 
 
-class EventWire:
+class SseResponse:
     """Writes events to one client. Several tasks may write; each event goes out whole.
 
     Args:
@@ -161,7 +161,7 @@ class EventWire:
 
 async def until_gone(
     receive: Receive,
-    wire: EventWire,
+    wire: SseResponse,
     seconds: float | None,
     begin: Callable[[], Awaitable[object]] | None = None,
 ) -> None:

@@ -21,7 +21,7 @@ class _Cycle(Protocol):
     response_complete: bool
 
 
-class Impatient(asyncio.Protocol):
+class UvicornTimeouts(asyncio.Protocol):
     """What makes a protocol class of uvicorn's close connections that keep it waiting.
 
     It stands before that class: `cycle` is the request that was handed over last.
@@ -101,4 +101,4 @@ def impatient(base: type[asyncio.Protocol], limits: Limits) -> type[asyncio.Prot
         base: The class.
         limits: For how long it waits.
     """
-    return type("ImpatientProtocol", (Impatient, base), {"limits": limits})
+    return type("ImpatientProtocol", (UvicornTimeouts, base), {"limits": limits})

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Protocol
 
 from ...facts import Method, Revision
-from ...runtime.request_context import Exchange
+from ...runtime.request_context import RequestContext
 
 
 class Handlers(Protocol):
@@ -20,12 +20,12 @@ class Handlers(Protocol):
     revision: ClassVar[str]
     """Name of the revision."""
 
-    def mcp_handler(self, method: Method) -> Callable[[Any, Exchange], Any] | None:
+    def mcp_handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
         """The user's own coroutine function for a method; `None` if it was not overridden."""
         ...
 
 
-class Mounts:
+class LowLevelHandlers:
     """All mounted handlers of one server, by revision.
 
     Raises:
@@ -42,7 +42,9 @@ class Mounts:
     def __bool__(self) -> bool:
         return bool(self._by_revision)
 
-    def find(self, revision: Revision, method: Method) -> Callable[[Any, Exchange], Any] | None:
+    def find(
+        self, revision: Revision, method: Method
+    ) -> Callable[[Any, RequestContext], Any] | None:
         """The coroutine function mounted for a method, or `None`."""
         handlers = self._by_revision.get(revision.name)
         return None if handlers is None else handlers.mcp_handler(method)

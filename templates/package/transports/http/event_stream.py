@@ -18,11 +18,11 @@ import anyio
 
 from ...channel import RequestId
 from ...errors import (
-    AnswerLostError,
     ConnectFailedError,
     HttpStatusError,
     McpError,
     RemoteProtocolError,
+    ResponseLostError,
     TransportError,
 )
 from ...foreign_text import safe_repr
@@ -164,7 +164,9 @@ class EventStream:
     async def _again(self, where: str) -> Response:
         """Take the stream up again, where it broke off."""
         if self._resume is None or not self._last_id or not is_field_value(self._last_id):
-            raise AnswerLostError(f"{where}: the stream ended before the answer came{self._broke}")
+            raise ResponseLostError(
+                f"{where}: the stream ended before the answer came{self._broke}"
+            )
         last: McpError | None = None
         while self._in_vain < ATTEMPTS:
             await anyio.sleep(self._pause())
@@ -174,14 +176,14 @@ class EventStream:
                 return response
             except (TransportError, RemoteProtocolError) as error:
                 if not _may_pass(error):
-                    raise AnswerLostError(
+                    raise ResponseLostError(
                         f"{where}: the stream ended before the answer came, "
                         f"and can't be taken up again: {error}"
                     ) from error
                 last = error
             self._in_vain += 1
         told = f"; the last one: {last}" if last is not None else ""
-        raise AnswerLostError(
+        raise ResponseLostError(
             f"{where}: the stream ended before the answer came, "
             f"and {ATTEMPTS} attempts to take it up again brought nothing{told}"
         )
@@ -219,7 +221,7 @@ class EventStream:
         with anyio.CancelScope() as self._reading:
             try:
                 await self._requests.each_part(response, take)
-            except AnswerLostError as error:
+            except ResponseLostError as error:
                 self._broke = f": {error.__cause__ or error}"
             finally:
                 self._last_id, self._retry = decoder.last_id, decoder.retry
@@ -244,7 +246,7 @@ class EventStream:
 def _lost_for_now(error: TransportError) -> TransportError:
     """Why a stream that was there is not given again, as an error that may pass if it may."""
     if isinstance(error, HttpStatusError) and error.status == _CONFLICT:
-        return AnswerLostError(f"the server takes the lost stream for open: {error}")
+        return ResponseLostError(f"the server takes the lost stream for open: {error}")
     return error
 
 
@@ -252,4 +254,4 @@ def _may_pass(error: McpError) -> bool:
     """Whether a stream that could not be had for this reason may be had a little later."""
     if isinstance(error, HttpStatusError):
         return error.may_pass
-    return isinstance(error, ConnectFailedError | AnswerLostError)
+    return isinstance(error, ConnectFailedError | ResponseLostError)

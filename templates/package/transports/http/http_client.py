@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import anyio
 
 from ...errors import (
-    AnswerLostError,
     ConnectFailedError,
     HttpStatusError,
     LocalProtocolError,
     MissingExtraError,
     RemoteProtocolError,
+    ResponseLostError,
 )
 from ...foreign_text import safe_text
 from ...framing.http_headers import JSON
@@ -233,7 +233,7 @@ class HttpRequests:
         with anyio.CancelScope(deadline=anyio.current_time() + silence) as scope:
             await self.each_part(response, take)
             return bytes(body)
-        raise AnswerLostError(f"{shown(response.url)}: the answer stood still for {silence:g} s")
+        raise ResponseLostError(f"{shown(response.url)}: the answer stood still for {silence:g} s")
 
     async def each_part(self, response: Response, take: Callable[[bytes], Awaitable[None]]) -> None:
         """Give the parts of a body to `take` as they come; close the response in the end.
@@ -362,7 +362,7 @@ class HttpRequests:
             else:
                 scope.cancel()
 
-        with anyio.move_on_after(PATIENCE) as scope, suppress(AnswerLostError):
+        with anyio.move_on_after(PATIENCE) as scope, suppress(ResponseLostError):
             await self.each_part(response, take)
         return bytes(body[:REFUSAL_LIMIT])
 

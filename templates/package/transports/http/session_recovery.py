@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 import anyio
 
-from ...errors import AnswerLostError, HttpStatusError, McpError, SessionLostError
+from ...errors import HttpStatusError, McpError, ResponseLostError, SessionLostError
 from ...facts import Revisions
 from ...framing.http_headers import JSON
 from ...framing.sse import MEDIA_TYPE
@@ -214,7 +214,7 @@ class Sessions:
                 failure = error
             except Exception as error:
                 logger.exception("a stream of events failed")
-                failure = AnswerLostError(f"{self._endpoint}: {error}")
+                failure = ResponseLostError(f"{self._endpoint}: {error}")
             logger.debug("no stream of events without a request: %s", failure)
             if stream.connected and self._listening is stream:
                 self._tell(failure)

@@ -15,13 +15,13 @@ from collections.abc import Callable, Mapping
 
 from ...channel import RequestId
 from ...errors import (
-    AnswerLostError,
     ConnectionClosedError,
     HttpStatusError,
     McpError,
     RemoteError,
     RemoteProtocolError,
     RequestLost,
+    ResponseLostError,
 )
 from ...facts import Revisions
 from ...foreign_text import safe_repr, safe_text
@@ -89,7 +89,7 @@ class StreamableHttp:
         with self._posting.within(seconds, message, self._endpoint.url):
             await self._deliver(message)
 
-    def abandon(self, identifier: RequestId) -> None:
+    def close_request_stream(self, identifier: RequestId) -> None:
         """Close the stream of a request that nobody waits for."""
         stream = self._streams.pop(identifier, None)
         if stream is not None:
@@ -106,7 +106,7 @@ class StreamableHttp:
         session = None if message.method == INITIALIZE else self._sessions.current
         try:
             response = await self._endpoint.post(message, session)
-        except AnswerLostError:
+        except ResponseLostError:
             if message.method != INITIALIZED:
                 raise
             response = await self._endpoint.post(message, session)  # it can be said twice
@@ -209,7 +209,7 @@ class StreamableHttp:
                 self._inbox.tell(RequestLost(identifier, error))
             except Exception as error:
                 logger.exception("a stream of events failed")
-                lost = AnswerLostError(f"{self._endpoint}: {safe_text(str(error))}")
+                lost = ResponseLostError(f"{self._endpoint}: {safe_text(str(error))}")
                 self._inbox.tell(RequestLost(identifier, lost))
         if self._streams.get(identifier) is stream:
             del self._streams[identifier]

@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ....protocol.uris import WEB_SCHEMES
-from ....runtime.request_context import Exchange
-from .feature_settings import Means
+from ....runtime.request_context import RequestContext
+from .feature_settings import FeatureSettings
 from .url_elicitation import URLElicitationRequiredError
 
 if TYPE_CHECKING:
     from .elicitation import Accepted, Cancelled, Declined
-    from .multi_round_trip import Dialogue
+    from .multi_round_trip import MultiRoundTrip
     from .roots import Root
     from .sampling import IncludeContext, ModelPreferences, Said, Sampled, ToolChoice
 
@@ -28,7 +28,7 @@ _T2 = TypeVar("_T2")
 _T3 = TypeVar("_T3")
 
 
-class Questions:
+class ContextMethods:
     """The asking side of a `Context`.
 
     In some revisions a question is a request to the client. In others the handler is left when it
@@ -46,10 +46,10 @@ class Questions:
 
     __slots__ = ("_dialogue", "_means", "exchange")
 
-    def __init__(self, exchange: Exchange, means: Means) -> None:
+    def __init__(self, exchange: RequestContext, means: FeatureSettings) -> None:
         self.exchange = exchange
         self._means = means
-        self._dialogue: Dialogue | None = None
+        self._dialogue: MultiRoundTrip | None = None
         if getattr(exchange.params, "request_state", None) is not None:
             self._dialogue = means.dialogue(exchange)  # refused whatever the handler does
 
@@ -73,7 +73,7 @@ class Questions:
         return self.dialogue.state
 
     @property
-    def dialogue(self) -> Dialogue:
+    def dialogue(self) -> MultiRoundTrip:
         """What the client was asked on behalf of the request, and what it said."""
         if self._dialogue is None:
             self._dialogue = self._means.dialogue(self.exchange)

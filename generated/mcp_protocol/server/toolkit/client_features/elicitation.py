@@ -25,12 +25,12 @@ from ....facts import Method, Revision
 from ....foreign_text import safe_repr
 from ....protocol import elicitation_schema
 from ....protocol.uris import LOOPBACK, WEB_SCHEMES, url_complaint
-from ....runtime.request_context import Exchange
+from ....runtime.request_context import RequestContext
 from .. import revision_types
 from . import form_fields
 from .form_fields import FormField
 from .input_required import InputRequired
-from .multi_round_trip import Dialogue, Question, askable
+from .multi_round_trip import MultiRoundTrip, Question, askable
 from .url_elicitation import Elicitations, URLElicitationRequiredError
 
 METHOD = "elicitation/create"
@@ -152,7 +152,7 @@ def form_of(kind: Any) -> Form:
     return Form(kind) if is_object(kind) or kind.__hash__ is None else _form_of(kind)
 
 
-def form_question(message: str, form: Form, exchange: Exchange) -> Question:
+def form_question(message: str, form: Form, exchange: RequestContext) -> Question:
     """The question that a form asks, in the shape of the request's revision.
 
     Raises:
@@ -168,7 +168,7 @@ def url_question(
     message: str,
     url: str,
     identifier: str | None,
-    exchange: Exchange,
+    exchange: RequestContext,
     elicitations: Elicitations,
     schemes: Collection[str] = WEB_SCHEMES,
 ) -> Question:
@@ -195,8 +195,8 @@ def url_question(
 
 def required(
     error: URLElicitationRequiredError,
-    exchange: Exchange,
-    dialogue: Dialogue,
+    exchange: RequestContext,
+    dialogue: MultiRoundTrip,
     elicitations: Elicitations,
 ) -> dict[str, Any]:
     """What answers a request that needs its user to go to web pages first, as wire object.

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from ...._wire import is_many
-from ....runtime.request_context import Exchange
+from ....runtime.request_context import RequestContext
 from ..content import expect
 from .url_elicitation import Elicitations
 
 if TYPE_CHECKING:
-    from .multi_round_trip import Dialogue
-    from .request_state import Sealer
+    from .multi_round_trip import MultiRoundTrip
+    from .request_state import RequestStateSigner
 
 StateKey: TypeAlias = bytes | Sequence[bytes]
 """One key, or several: the first signs, all verify."""
@@ -30,7 +30,7 @@ KEY_BYTES = 16
 _OWN_KEY = "; processes that serve together need the same setting 'state_key'"
 
 
-class Means:
+class FeatureSettings:
     """What is kept for all requests of one server.
 
     Args:
@@ -56,21 +56,21 @@ class Means:
         self._keys = _keys(key)
         self._advice = _OWN_KEY if key is None else ""
         self._seconds = seconds
-        self._sealer: Sealer | None = None
+        self._sealer: RequestStateSigner | None = None
         self.elicitations = Elicitations()
 
-    def dialogue(self, exchange: Exchange) -> Dialogue:
+    def dialogue(self, exchange: RequestContext) -> MultiRoundTrip:
         """A fresh dialogue for a request.
 
         Raises:
             InvalidParamsError: The request's state is not one that was given for it.
         """
-        from .multi_round_trip import Dialogue  # what a server never asks is not loaded
-        from .request_state import Sealer
+        from .multi_round_trip import MultiRoundTrip  # what a server never asks is not loaded
+        from .request_state import RequestStateSigner
 
         if self._sealer is None:
-            self._sealer = Sealer(self._name, self._keys, self._seconds, self._advice)
-        return Dialogue(exchange, self._sealer)
+            self._sealer = RequestStateSigner(self._name, self._keys, self._seconds, self._advice)
+        return MultiRoundTrip(exchange, self._sealer)
 
 
 def _keys(key: StateKey | None) -> tuple[bytes, ...]:

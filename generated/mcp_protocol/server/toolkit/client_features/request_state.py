@@ -31,7 +31,7 @@ _PURPOSE = b"mcp requestState 1\n"
 _HEAD = struct.Struct(">d32s")
 
 
-class Sealer:
+class RequestStateSigner:
     """Seals and opens the states of one server.
 
     Args:

@@ -26,7 +26,7 @@ from ....errors import (
 )
 from ....facts import Method, Revision
 from ....protocol import sampling_messages
-from ....runtime.request_context import Exchange
+from ....runtime.request_context import RequestContext
 from .. import revision_types
 from ..content import Audio, Content, Image, Message, Text, Wire
 from .multi_round_trip import Question, askable, check_possible
@@ -139,7 +139,7 @@ Said: TypeAlias = str | Block | Message | SamplingMessage | Sampled | Mapping[st
 
 
 def sampling_question(
-    messages: str | Sequence[Said], exchange: Exchange, options: Mapping[str, Any]
+    messages: str | Sequence[Said], exchange: RequestContext, options: Mapping[str, Any]
 ) -> Question:
     """The question to a model.
 
@@ -231,7 +231,7 @@ def _preferences(wire: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**wire, "hints": named} if named else wire
 
 
-def _check_context(params: Mapping[str, Any], row: Method, exchange: Exchange) -> None:
+def _check_context(params: Mapping[str, Any], row: Method, exchange: RequestContext) -> None:
     """Refuse to ask for context that a client would have to declare."""
     wanted = params.get("includeContext", "none")
     if wanted == "none" or not _has_context(exchange.revision):

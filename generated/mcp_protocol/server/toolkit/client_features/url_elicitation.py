@@ -23,7 +23,7 @@ import msgspec
 from ....errors import ProtocolError, TransportError
 from ....foreign_text import safe_repr
 from ....protocol.uris import WEB_SCHEMES
-from ....runtime.request_context import Exchange, Messenger
+from ....runtime.request_context import Messenger, RequestContext
 
 COMPLETE = "notifications/elicitation/complete"
 REQUIRED = -32042
@@ -94,7 +94,7 @@ class Elicitations:
     def __init__(self) -> None:
         self._asked: dict[str, tuple[weakref.ref[Messenger], str]] = {}
 
-    def begin(self, exchange: Exchange, url: str, identifier: str | None) -> str:
+    def begin(self, exchange: RequestContext, url: str, identifier: str | None) -> str:
         """Remember who is asked; gives the id, a fresh one if there is none yet.
 
         Raises:

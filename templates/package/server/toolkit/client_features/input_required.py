@@ -16,7 +16,7 @@ from typing import Any, Union
 from ...._wire import to_builtins
 from ....errors import InternalError, MissingCapabilityError
 from ....protocol.required_capabilities import missing
-from ....runtime.request_context import Exchange
+from ....runtime.request_context import RequestContext
 
 
 class Left(BaseException):
@@ -53,7 +53,7 @@ class InputRequired:
         self.requests: dict[str, Any] = to_builtins(requests or {})
         self.state = state
 
-    def check(self, exchange: Exchange) -> None:
+    def check(self, exchange: RequestContext) -> None:
         """Hold it against the request that it is to be the result of.
 
         Raises:

@@ -36,10 +36,10 @@ from ....errors import (
 )
 from ....facts import Method, Revision
 from ....protocol.required_capabilities import missing
-from ....runtime.request_context import Exchange
+from ....runtime.request_context import RequestContext
 from .. import revision_types
 from .input_required import InputRequired, Left
-from .request_state import Sealer
+from .request_state import RequestStateSigner
 
 _KEY_DIGITS = 16
 _APART = ("_meta", "inputResponses", "requestState")
@@ -88,7 +88,7 @@ class _State(msgspec.Struct, omit_defaults=True):
 _decode_state = msgspec.json.Decoder(_State).decode
 
 
-class Dialogue:
+class MultiRoundTrip:
     """What the client was asked on behalf of one request, and what it said.
 
     Args:
@@ -103,7 +103,7 @@ class Dialogue:
         InvalidParamsError: The request's state is not one that was given for it.
     """
 
-    def __init__(self, exchange: Exchange, sealer: Sealer) -> None:
+    def __init__(self, exchange: RequestContext, sealer: RequestStateSigner) -> None:
         self._exchange = exchange
         self._sealer = sealer
         sealed: str | None = getattr(exchange.params, "request_state", None)
@@ -250,7 +250,9 @@ class Dialogue:
         return self._sealer.seal(encode(state), _binding(self._exchange))
 
 
-def askable(exchange: Exchange, method: str, word: str, params: Mapping[str, Any] | None) -> Method:
+def askable(
+    exchange: RequestContext, method: str, word: str, params: Mapping[str, Any] | None
+) -> Method:
     """The row of a question in the revision of a request.
 
     Args:
@@ -292,7 +294,7 @@ def _digest(method: str, params: Mapping[str, Any] | None) -> str:
     return hashlib.sha256(_encode_sorted([method, params])).hexdigest()[:_KEY_DIGITS]
 
 
-def _binding(exchange: Exchange) -> bytes:
+def _binding(exchange: RequestContext) -> bytes:
     """What tells a request, and its retries, from all others."""
     raw = exchange.raw_params
     params: dict[str, Any] = {} if raw is None else msgspec.json.decode(raw)

@@ -25,7 +25,7 @@ _PURPOSE = b"mcp requestState 1\n"
 _HEAD = struct.Struct(">d32s")
 
 
-class Sealer:
+class RequestStateSigner:
     """Seals and opens the states of one server.
 
     Args:
