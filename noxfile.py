@@ -115,7 +115,7 @@ def needs(session: nox.Session, group: str) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Unit, package, house and requirement tests, with branch coverage."""
+    """Unit, package, convention and requirement tests, with branch coverage."""
     needs(session, "test")
     session.run("python", "-m", "tests.requirements.coverage")
     if session.posargs:
@@ -133,7 +133,7 @@ def tests_others(session: nox.Session) -> None:
     """The tests of the tool and of the package on the other Python versions that are here.
 
     Those are looked for on the path and among the versions of pyenv; versions that are not here
-    are left out. What runs on both event loops runs on asyncio. Requirements, house rules and
+    are left out. What runs on both event loops runs on asyncio. Requirements, conventions and
     coverage are the same on all versions, and so are seconds and what crowds of clients cost:
     `tests` alone looks at them.
     """

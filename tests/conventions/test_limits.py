@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from house.sources import ROOT, tree_of
+from conventions.sources import ROOT, tree_of
 
 UNITS = {"": 1, "s": 1, "ms": 0.001, "h": 3600, "KiB": 2**10, "MiB": 2**20, "MB": 10**6}
 ROW = re.compile(

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from house.sources import docstring_lines, hand_written, shown, text_of, tree_of
+from conventions.sources import docstring_lines, hand_written, shown, text_of, tree_of
 
 FILE_LINES = 800
 FUNCTION_LINES = 60

@@ -8,7 +8,7 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-from house.sources import (
+from conventions.sources import (
     GENERATOR,
     TEMPLATES,
     TESTS,

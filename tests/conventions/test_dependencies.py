@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from house.sources import PACKAGE, ROOT, python_files, shown, text_of, tree_of
+from conventions.sources import PACKAGE, ROOT, python_files, shown, text_of, tree_of
 
 CORE = {"msgspec", "anyio"}
 """What may be imported at the top of a module of the package."""

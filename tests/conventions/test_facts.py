@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from house.sources import GENERATOR, TEMPLATES, docstring_lines, python_files, shown, tree_of
+from conventions.sources import GENERATOR, TEMPLATES, docstring_lines, python_files, shown, tree_of
 from mcpgen import schema
 
 DEFINITION = GENERATOR / "revision_facts.py"

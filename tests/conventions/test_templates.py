@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from jinja2 import Environment, nodes
 
-from house.sources import TEMPLATES, shown, text_of
+from conventions.sources import TEMPLATES, shown, text_of
 
 NAMES = {
     *("argument.name", "argument.type"),

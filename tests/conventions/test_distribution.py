@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 
-from house.sources import ROOT, text_of
+from conventions.sources import ROOT, text_of
 from mcpgen import __version__
 
 PROJECT = tomllib.loads(text_of(ROOT / "pyproject.toml"))

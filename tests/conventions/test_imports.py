@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from house.sources import GENERATOR, PACKAGE, ROOT, python_files, shown, text_of, tree_of
+from conventions.sources import GENERATOR, PACKAGE, ROOT, python_files, shown, text_of, tree_of
 
 Layers = tuple[tuple[str, ...], ...]
 

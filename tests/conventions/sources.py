@@ -1,4 +1,4 @@
-"""The source files that the rules of the house hold for, and how they are read."""
+"""The source files that the conventions hold for, and how they are read."""
 
 from __future__ import annotations
 
