@@ -4,12 +4,12 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""JSON in and out: msgspec, with the three things that it leaves to us.
+"""What the modules of a revision are built on: models, JSON in and out, rows of method tables.
 
-An optional member that is absent is `None`; where null is a value of its own, it is `UNSET`. A
-union whose members have no tag is a class derived from `Untagged` at run time; it names the member
-by what a value contains. A value that JSON can't express raises `EncodingError`, also the numbers
-for which msgspec writes null.
+msgspec reads and writes JSON. An optional member that is absent is `None`; where null is a value of
+its own, it is `UNSET`. A union whose members have no tag is a class derived from `Untagged` at run
+time; it names the member by what a value contains. A value that JSON can't express raises
+`EncodingError`, also the numbers for which msgspec writes null.
 """
 
 from __future__ import annotations
@@ -17,22 +17,36 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from types import UnionType
-from typing import Any, ClassVar, NamedTuple, TypeGuard, TypeVar, Union, get_args, get_origin
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    TypeGuard,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, ValidationError
 
-from .foreign_text import safe_list, safe_text
-
 __all__ = [
     "SHORT",
+    "TTL",
     "UNREADABLE",
     "UNSET",
     "UNWRITABLE",
     "EncodingError",
+    "Method",
     "Raw",
+    "Role",
+    "Struct",
     "UnsetType",
     "Untagged",
     "ValidationError",
@@ -47,7 +61,7 @@ __all__ = [
     "is_many",
     "is_object",
     "members_of",
-    "mending_decoder",
+    "optional_member",
     "structs_of",
     "to_builtins",
     "write",
@@ -74,6 +88,12 @@ UNWRITABLE = (
 )
 """What encoding, or making plain dicts, raises for a value that has no JSON form."""
 
+Role: TypeAlias = Literal["client", "server"]
+"""The two ends of a connection."""
+
+TTL = "ttlMs"
+"""Wire name of the milliseconds for which a result may be used again."""
+
 # How MessagePack writes a number that is not finite; no text in UTF-8 has these bytes in a row.
 _FLOAT, _NOT_FINITE = b"\xcb", re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
 
@@ -82,6 +102,10 @@ _SAMPLE, _QUOTES, _COMMAS = 1024, 20, 60
 
 
 T = TypeVar("T")
+
+
+class Struct(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
+    """An object of the protocol: members that are absent are neither sent nor shown."""
 
 
 def always_sent(value: T, *, name: str | None = None) -> T:
@@ -103,7 +127,14 @@ def error_text(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "nested too deep"
     what, at, path = str(error).rpartition(" - at `")
-    return f"{safe_text(what, _TEXT)}{at}{safe_text(path, _TEXT)}"
+    return f"{_shown(what)}{at}{_shown(path)}"
+
+
+def _shown(text: str) -> str:
+    """A text on one line, cut. (`foreign_text` is no part of a package with types alone.)"""
+    cut = text[:_TEXT]
+    safe = cut if cut.isprintable() else ascii(cut)[1:-1]
+    return safe if len(text) <= _TEXT else f"{safe}... ({len(text)} characters)"
 
 
 class Variant(NamedTuple):
@@ -181,7 +212,7 @@ class Untagged(metaclass=UntaggedType):
 
 def _shape(value: Any) -> str:
     if is_object(value):
-        return "an object with " + (safe_list(sorted(value)) or "no members")
+        return "an object with " + (_shown(", ".join(sorted(value))) or "no members")
     return f"`{type(value).__name__}`"
 
 
@@ -234,9 +265,9 @@ def check_finite(value: Any, data: bytes) -> None:
     while left:
         path, item = left.pop()
         if isinstance(item, float) and not math.isfinite(item):
-            raise ValueError(f"{item} - at `{safe_text(path, _TEXT)}`")
+            raise ValueError(f"{item} - at `{_shown(path)}`")
         if is_object(item):
-            left += [(f"{path}.{safe_text(str(name))}", member) for name, member in item.items()]
+            left += [(f"{path}.{_shown(str(name))}", member) for name, member in item.items()]
         elif is_many(item):
             left += [(f"{path}[{at}]", member) for at, member in enumerate(item)]
 
@@ -367,32 +398,6 @@ def structs_of(kind: Any) -> frozenset[type[msgspec.Struct]]:
     return frozenset()
 
 
-def mending_decoder(
-    kind: Any, mend: Callable[[dict[str, Any]], bool]
-) -> Callable[[bytes | Raw], Any]:
-    """A decoder for an object with members that may be wrong in a way that can be put right.
-
-    Args:
-        mend: Puts the members of a misshapen object right; says whether it changed any.
-
-    Raises:
-        ValidationError: (from the decoder) JSON of another shape; the text has the path.
-        msgspec.DecodeError: (from the decoder) not JSON.
-    """
-    decode = decoder(kind)
-
-    def decode_mended(data: bytes | Raw) -> Any:
-        try:
-            return decode(data)
-        except ValidationError:
-            members = msgspec.json.decode(data, type=dict[str, Any])
-            if not mend(members):
-                raise
-            return convert(members, kind)
-
-    return decode_mended
-
-
 def convert(value: Any, kind: Any) -> Any:
     """Turn decoded JSON (dicts, lists, scalars) into `kind`.
 
@@ -422,3 +427,77 @@ def is_many(value: object) -> TypeGuard[Sequence[Any]]:
 def to_builtins(value: Any) -> Any:
     """Turn Structs into dicts with wire names, all the way down."""
     return msgspec.to_builtins(value)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Method:
+    """One request or notification of a revision, in one direction.
+
+    Attributes:
+        name: The wire's name, such as `tools/call`.
+        kind: Whether it is answered.
+        sender: Who sends it. A method that both may send has a row for each.
+        params: Type of its params, or `None` where the schema has none.
+        params_required: Whether a message without params is malformed.
+        result: Type of its result, to decode with; `None` for notifications.
+        capability: Path of the capability it depends on, empty for none. For a request it is one
+            of the receiver's, for a notification one of the sender's own.
+        items: Python name of the list that the result of a list request holds, or `None`.
+        python_name: Name of its handler and of its coroutine.
+    """
+
+    name: str
+    kind: Literal["request", "notification"]
+    sender: Role
+    params: Any
+    params_required: bool
+    result: Any
+    capability: tuple[str, ...] = ()
+    items: str | None = None
+    python_name: str
+
+    @cached_property
+    def wire_names(self) -> Mapping[str, str]:
+        """Python name to wire name of each of its params."""
+        if self.params is None:
+            return {}
+        return {field.name: field.encode_name for field in msgspec.structs.fields(self.params)}
+
+    @cached_property
+    def optional(self) -> frozenset[str]:
+        """Python names of the params that are `None` where they are absent."""
+        if self.params is None:
+            return frozenset()
+        fields = msgspec.structs.fields(self.params)
+        return frozenset(field.name for field in fields if field.default is None)
+
+    @cached_property
+    def default_params(self) -> Mapping[str, Any]:
+        """Required params, by wire name, that the connection fills in: `_meta`, or none."""
+        if self.params is None:
+            return {}
+        fields = msgspec.structs.fields(self.params)
+        return {"_meta": {}} if any(f.required and f.name == "meta" for f in fields) else {}
+
+    @cached_property
+    def decode_params(self) -> Callable[[bytes | Raw], Any]:
+        """Decoder for the params."""
+        return decoder(self.params)
+
+    @cached_property
+    def cacheable(self) -> bool:
+        """Whether its result says for how long it may be used."""
+        return TTL in members_of(self.result)
+
+    @cached_property
+    def result_structs(self) -> frozenset[type[msgspec.Struct]]:
+        """The Structs that its result may be."""
+        return structs_of(self.result)
+
+    @cached_property
+    def decode_result(self) -> Callable[[bytes | Raw], Any]:
+        """Decoder for the result, by the letter of the schema.
+
+        What a connection takes is decoded by `mending.result_decoder`, which is more lenient.
+        """
+        return decoder(self.result)

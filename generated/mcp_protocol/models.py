@@ -89,10 +89,7 @@ class BaseMetadata(merged.Merged, kw_only=True, frozen=True):
 
 
 class BlobResourceContents(merged.Merged, kw_only=True, frozen=True):
-    """Contents of a resource as bytes.
-
-    Source: server/resources.
-    """
+    """Contents of a resource as bytes. Source: server/resources."""
 
     blob: str
     """The bytes in base64."""
@@ -163,10 +160,7 @@ class CallToolRequest(merged.Merged, kw_only=True, frozen=True):
 
 
 class CallToolRequestParams(merged.Merged, kw_only=True, frozen=True):
-    """Params of `tools/call`.
-
-    Source: server/tools.
-    """
+    """Params of `tools/call`. Source: server/tools."""
 
     name: str
     """Name of the tool, as listed."""
@@ -198,10 +192,7 @@ class CallToolRequestParams(merged.Merged, kw_only=True, frozen=True):
 
 
 class CallToolResult(merged.Merged, kw_only=True, frozen=True):
-    """What a tool returned, or how it failed.
-
-    Source: server/tools.
-    """
+    """What a tool returned, or how it failed. Source: server/tools."""
 
     content: list[ContentBlock]
     """The output for a model, piece by piece."""
@@ -303,10 +294,7 @@ class CancelledNotification(merged.Merged, kw_only=True, frozen=True):
 
 
 class CancelledNotificationParams(merged.Merged, kw_only=True, frozen=True):
-    """Params of `notifications/cancelled`.
-
-    Source: basic/patterns/cancellation.
-    """
+    """Params of `notifications/cancelled`. Source: basic/patterns/cancellation."""
 
     meta: dict[str, Any] | None = None
     """Extra data; on a subscription stream it names the subscription.
@@ -459,10 +447,7 @@ class CompleteRequest(merged.Merged, kw_only=True, frozen=True):
 
 
 class CompleteRequestParams(merged.Merged, kw_only=True, frozen=True):
-    """Params of `completion/complete`.
-
-    Source: server/utilities/completion.
-    """
+    """Params of `completion/complete`. Source: server/utilities/completion."""
 
     argument: CompleteRequestParamsArgument
     """The argument and what was typed so far."""
@@ -482,10 +467,7 @@ class CompleteRequestParams(merged.Merged, kw_only=True, frozen=True):
 
 
 class CompleteRequestParamsArgument(merged.Merged, kw_only=True, frozen=True):
-    """The argument being completed.
-
-    Source: server/utilities/completion.
-    """
+    """The argument being completed. Source: server/utilities/completion."""
 
     name: str
     """Name of the argument or variable."""
@@ -506,10 +488,7 @@ class CompleteRequestParamsContext(merged.Merged, kw_only=True, frozen=True):
 
 
 class CompleteResult(merged.Merged, kw_only=True, frozen=True):
-    """Suggestions for an argument.
-
-    Source: server/utilities/completion.
-    """
+    """Suggestions for an argument. Source: server/utilities/completion."""
 
     completion: CompleteResultCompletion
     """The suggestions."""
@@ -523,10 +502,7 @@ class CompleteResult(merged.Merged, kw_only=True, frozen=True):
 
 
 class CompleteResultCompletion(merged.Merged, kw_only=True, frozen=True):
-    """The suggestions and how many there are.
-
-    Source: server/utilities/completion.
-    """
+    """The suggestions and how many there are. Source: server/utilities/completion."""
 
     values: list[str]
     """Suggestions, best first; at most 100."""
@@ -565,10 +541,7 @@ class CreateMessageRequest(merged.Merged, kw_only=True, frozen=True):
 
 
 class CreateMessageRequestParams(merged.Merged, kw_only=True, frozen=True):
-    """Deprecated in this revision. Params of `sampling/createMessage`.
-
-    Source: client/sampling.
-    """
+    """Deprecated in this revision. Params of `sampling/createMessage`. Source: client/sampling."""
 
     max_tokens: int
     """Most tokens to generate; the client may stop sooner."""
@@ -871,10 +844,7 @@ class ElicitationCompleteNotificationParams(merged.Merged, kw_only=True, frozen=
 
 
 class EmbeddedResource(merged.Merged, kw_only=True, frozen=True):
-    """A resource put into a message together with its contents.
-
-    Source: server/tools.
-    """
+    """A resource put into a message together with its contents. Source: server/tools."""
 
     resource: EmbeddedResourceResource
     """The contents, as text or as bytes."""
@@ -890,10 +860,7 @@ class EmbeddedResource(merged.Merged, kw_only=True, frozen=True):
 
 
 class Error(merged.Merged, kw_only=True, frozen=True):
-    """Code and text of a failure.
-
-    Source: basic/index.
-    """
+    """Code and text of a failure. Source: basic/index."""
 
     code: int
     """Number that classifies the failure; -32020 to -32099 belong to MCP, which defines -32020,
@@ -919,10 +886,7 @@ class GetPromptRequest(merged.Merged, kw_only=True, frozen=True):
 
 
 class GetPromptRequestParams(merged.Merged, kw_only=True, frozen=True):
-    """Params of `prompts/get`.
-
-    Source: server/prompts.
-    """
+    """Params of `prompts/get`. Source: server/prompts."""
 
     name: str
     """Name of the prompt, as listed."""
@@ -948,10 +912,7 @@ class GetPromptRequestParams(merged.Merged, kw_only=True, frozen=True):
 
 
 class GetPromptResult(merged.Merged, kw_only=True, frozen=True):
-    """A prompt, filled in.
-
-    Source: server/prompts.
-    """
+    """A prompt, filled in. Source: server/prompts."""
 
     messages: list[PromptMessage]
     """The messages, in order; untrusted input to a model."""
@@ -1125,10 +1086,7 @@ class Icons(merged.Merged, kw_only=True, frozen=True):
 
 
 class ImageContent(merged.Merged, kw_only=True, frozen=True):
-    """A picture for or from a model.
-
-    Source: server/tools.
-    """
+    """A picture for or from a model. Source: server/tools."""
 
     data: str
     """The bytes of the picture in base64."""
@@ -1146,10 +1104,7 @@ class ImageContent(merged.Merged, kw_only=True, frozen=True):
 
 
 class Implementation(merged.Merged, kw_only=True, frozen=True):
-    """Name and version of a piece of software that speaks MCP.
-
-    Source: basic/index.
-    """
+    """Name and version of a piece of software that speaks MCP. Source: basic/index."""
 
     name: str
     """Identifier of the software."""
@@ -1365,10 +1320,7 @@ class JSONRPCErrorResponse(merged.Merged, kw_only=True, frozen=True):
 
 
 class JSONRPCNotification(merged.Merged, kw_only=True, frozen=True):
-    """A one-way JSON-RPC message, never answered.
-
-    Source: basic/index.
-    """
+    """A one-way JSON-RPC message, never answered. Source: basic/index."""
 
     method: str
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
@@ -1377,10 +1329,7 @@ class JSONRPCNotification(merged.Merged, kw_only=True, frozen=True):
 
 
 class JSONRPCRequest(merged.Merged, kw_only=True, frozen=True):
-    """A JSON-RPC message that expects exactly one response.
-
-    Source: basic/index.
-    """
+    """A JSON-RPC message that expects exactly one response. Source: basic/index."""
 
     id: RequestId
     method: str
@@ -1390,10 +1339,7 @@ class JSONRPCRequest(merged.Merged, kw_only=True, frozen=True):
 
 
 class JSONRPCResultResponse(merged.Merged, kw_only=True, frozen=True):
-    """The answer to a request that succeeded.
-
-    Source: basic/index.
-    """
+    """The answer to a request that succeeded. Source: basic/index."""
 
     _other_names: ClassVar[tuple[str, ...]] = ("JSONRPCResponse",)
     id: RequestId
@@ -1430,10 +1376,7 @@ class LegacyTitledEnumSchema(merged.Merged, kw_only=True, frozen=True):
 
 
 class ListPromptsRequest(merged.Merged, kw_only=True, frozen=True):
-    """Asks for a page of the server's prompts.
-
-    Source: server/prompts.
-    """
+    """Asks for a page of the server's prompts. Source: server/prompts."""
 
     id: RequestId | None = None
     jsonrpc: Literal["2.0"] | None = None
@@ -1443,10 +1386,7 @@ class ListPromptsRequest(merged.Merged, kw_only=True, frozen=True):
 
 
 class ListPromptsResult(merged.Merged, kw_only=True, frozen=True):
-    """A page of prompts.
-
-    Source: server/prompts.
-    """
+    """A page of prompts. Source: server/prompts."""
 
     prompts: list[Prompt]
     """The prompts on this page."""
@@ -1487,10 +1427,7 @@ class ListPromptsResultResponse(merged.Merged, kw_only=True, frozen=True):
 
 
 class ListResourceTemplatesRequest(merged.Merged, kw_only=True, frozen=True):
-    """Asks for a page of the server's resource templates.
-
-    Source: server/resources.
-    """
+    """Asks for a page of the server's resource templates. Source: server/resources."""
 
     id: RequestId | None = None
     jsonrpc: Literal["2.0"] | None = None
@@ -1500,10 +1437,7 @@ class ListResourceTemplatesRequest(merged.Merged, kw_only=True, frozen=True):
 
 
 class ListResourceTemplatesResult(merged.Merged, kw_only=True, frozen=True):
-    """A page of resource templates.
-
-    Source: server/resources.
-    """
+    """A page of resource templates. Source: server/resources."""
 
     resource_templates: list[ResourceTemplate]
     """The templates on this page."""
@@ -1544,10 +1478,7 @@ class ListResourceTemplatesResultResponse(merged.Merged, kw_only=True, frozen=Tr
 
 
 class ListResourcesRequest(merged.Merged, kw_only=True, frozen=True):
-    """Asks for a page of the server's resources.
-
-    Source: server/resources.
-    """
+    """Asks for a page of the server's resources. Source: server/resources."""
 
     id: RequestId | None = None
     jsonrpc: Literal["2.0"] | None = None
@@ -1557,10 +1488,7 @@ class ListResourcesRequest(merged.Merged, kw_only=True, frozen=True):
 
 
 class ListResourcesResult(merged.Merged, kw_only=True, frozen=True):
-    """A page of resources.
-
-    Source: server/resources.
-    """
+    """A page of resources. Source: server/resources."""
 
     resources: list[Resource]
     """The resources on this page."""
@@ -1674,10 +1602,7 @@ class ListTasksResult(merged.Merged, kw_only=True, frozen=True):
 
 
 class ListToolsRequest(merged.Merged, kw_only=True, frozen=True):
-    """Asks for a page of the server's tools.
-
-    Source: server/tools.
-    """
+    """Asks for a page of the server's tools. Source: server/tools."""
 
     id: RequestId | None = None
     jsonrpc: Literal["2.0"] | None = None
@@ -1687,10 +1612,7 @@ class ListToolsRequest(merged.Merged, kw_only=True, frozen=True):
 
 
 class ListToolsResult(merged.Merged, kw_only=True, frozen=True):
-    """A page of tools.
-
-    Source: server/tools.
-    """
+    """A page of tools. Source: server/tools."""
 
     tools: list[Tool]
     """The tools on this page."""
@@ -1852,10 +1774,7 @@ class ModelPreferences(merged.Merged, kw_only=True, frozen=True):
 
 
 class Notification(merged.Merged, kw_only=True, frozen=True):
-    """The part that all notifications have in common.
-
-    Source: basic/index.
-    """
+    """The part that all notifications have in common. Source: basic/index."""
 
     method: str
     params: dict[str, Any] | None = None
@@ -1877,10 +1796,7 @@ class NotificationMetaObject(merged.Merged, kw_only=True, frozen=True):
 
 
 class NotificationParams(merged.Merged, kw_only=True, frozen=True):
-    """The params that all notifications accept.
-
-    Source: basic/index.
-    """
+    """The params that all notifications accept. Source: basic/index."""
 
     meta: dict[str, Any] | None = None
     """Extra data; on a subscription stream it names the subscription."""
@@ -1912,10 +1828,7 @@ class NumberSchema(merged.Merged, kw_only=True, frozen=True):
 
 
 class PaginatedRequest(merged.Merged, kw_only=True, frozen=True):
-    """The part that all paged list requests have in common.
-
-    Source: server/utilities/pagination.
-    """
+    """The part that all paged list requests have in common. Source: server/utilities/pagination."""
 
     method: str
     id: RequestId | None = None
@@ -1925,10 +1838,7 @@ class PaginatedRequest(merged.Merged, kw_only=True, frozen=True):
 
 
 class PaginatedRequestParams(merged.Merged, kw_only=True, frozen=True):
-    """The params of a paged list request.
-
-    Source: server/utilities/pagination.
-    """
+    """The params of a paged list request. Source: server/utilities/pagination."""
 
     meta: dict[str, Any] | None = None
     """Required metadata of every request: revision and client capabilities, and what else the
@@ -1943,10 +1853,7 @@ class PaginatedRequestParams(merged.Merged, kw_only=True, frozen=True):
 
 
 class PaginatedResult(merged.Merged, kw_only=True, frozen=True):
-    """The part that all pages have in common.
-
-    Source: server/utilities/pagination.
-    """
+    """The part that all pages have in common. Source: server/utilities/pagination."""
 
     meta: dict[str, Any] | None = None
     """Extra data about the result; servers should name their software here."""
@@ -2004,10 +1911,7 @@ class ProgressNotification(merged.Merged, kw_only=True, frozen=True):
 
 
 class ProgressNotificationParams(merged.Merged, kw_only=True, frozen=True):
-    """Params of `notifications/progress`.
-
-    Source: basic/patterns/progress.
-    """
+    """Params of `notifications/progress`. Source: basic/patterns/progress."""
 
     progress: int | float
     """Amount done so far, in any unit; every notification has a higher value than the one before.
@@ -2029,10 +1933,7 @@ class ProgressNotificationParams(merged.Merged, kw_only=True, frozen=True):
 
 
 class Prompt(merged.Merged, kw_only=True, frozen=True):
-    """A ready-made message, or a template of one, that a user can pick.
-
-    Source: server/prompts.
-    """
+    """A ready-made message, or a template of one, that a user can pick. Source: server/prompts."""
 
     name: str
     """Identifier by which the prompt is fetched, unique within the server."""
@@ -2058,10 +1959,7 @@ class Prompt(merged.Merged, kw_only=True, frozen=True):
 
 
 class PromptArgument(merged.Merged, kw_only=True, frozen=True):
-    """An argument of a prompt.
-
-    Source: server/prompts.
-    """
+    """An argument of a prompt. Source: server/prompts."""
 
     name: str
     """Identifier of the argument."""
@@ -2092,10 +1990,7 @@ class PromptListChangedNotification(merged.Merged, kw_only=True, frozen=True):
 
 
 class PromptMessage(merged.Merged, kw_only=True, frozen=True):
-    """A message of a prompt.
-
-    Source: server/prompts.
-    """
+    """A message of a prompt. Source: server/prompts."""
 
     content: ContentBlock
     """What is said: one piece of content."""
@@ -2104,10 +1999,7 @@ class PromptMessage(merged.Merged, kw_only=True, frozen=True):
 
 
 class PromptReference(merged.Merged, kw_only=True, frozen=True):
-    """Names a prompt whose argument is to be completed.
-
-    Source: server/utilities/completion.
-    """
+    """Names a prompt whose argument is to be completed. Source: server/utilities/completion."""
 
     name: str
     """Name of the prompt, as listed."""
@@ -2135,10 +2027,7 @@ class ReadResourceRequest(merged.Merged, kw_only=True, frozen=True):
 
 
 class ReadResourceRequestParams(merged.Merged, kw_only=True, frozen=True):
-    """Params of `resources/read`.
-
-    Source: server/resources.
-    """
+    """Params of `resources/read`. Source: server/resources."""
 
     uri: str
     """Address of the resource, of any scheme; the server decides what it means."""
@@ -2162,10 +2051,7 @@ class ReadResourceRequestParams(merged.Merged, kw_only=True, frozen=True):
 
 
 class ReadResourceResult(merged.Merged, kw_only=True, frozen=True):
-    """What was read.
-
-    Source: server/resources.
-    """
+    """What was read. Source: server/resources."""
 
     contents: list[ReadResourceResultContents]
     """The contents; several when the URI names a collection."""
@@ -2217,10 +2103,7 @@ class RelatedTaskMetadata(merged.Merged, kw_only=True, frozen=True):
 
 
 class Request(merged.Merged, kw_only=True, frozen=True):
-    """The part that all requests have in common.
-
-    Source: basic/index.
-    """
+    """The part that all requests have in common. Source: basic/index."""
 
     method: str
     params: dict[str, Any] | None = None
@@ -2261,10 +2144,7 @@ class RequestMetaObject(merged.Merged, kw_only=True, frozen=True):
 
 
 class RequestParams(merged.Merged, kw_only=True, frozen=True):
-    """The params that all requests accept.
-
-    Source: basic/index.
-    """
+    """The params that all requests accept. Source: basic/index."""
 
     meta: dict[str, Any] | None = None
     """Required metadata of every request: revision and client capabilities, and what else the
@@ -2273,10 +2153,7 @@ class RequestParams(merged.Merged, kw_only=True, frozen=True):
 
 
 class Resource(merged.Merged, kw_only=True, frozen=True):
-    """Data that the server lets a client read.
-
-    Source: server/resources.
-    """
+    """Data that the server lets a client read. Source: server/resources."""
 
     name: str
     """Identifier of the resource; shown to people only when no title exists."""
@@ -2308,10 +2185,7 @@ class Resource(merged.Merged, kw_only=True, frozen=True):
 
 
 class ResourceContents(merged.Merged, kw_only=True, frozen=True):
-    """The part that all contents of resources have in common.
-
-    Source: server/resources.
-    """
+    """The part that all contents of resources have in common. Source: server/resources."""
 
     uri: str
     """Address of the (sub-)resource that this is."""
@@ -2403,10 +2277,7 @@ class ResourceRequestParams(merged.Merged, kw_only=True, frozen=True):
 
 
 class ResourceTemplate(merged.Merged, kw_only=True, frozen=True):
-    """A pattern of URIs, each of which names a readable resource.
-
-    Source: server/resources.
-    """
+    """A pattern of URIs, each of which names a readable resource. Source: server/resources."""
 
     name: str
     """Identifier of the template; shown to people only when no title exists."""
@@ -2462,10 +2333,7 @@ class ResourceUpdatedNotification(merged.Merged, kw_only=True, frozen=True):
 
 
 class ResourceUpdatedNotificationParams(merged.Merged, kw_only=True, frozen=True):
-    """Params of `notifications/resources/updated`.
-
-    Source: server/resources.
-    """
+    """Params of `notifications/resources/updated`. Source: server/resources."""
 
     uri: str
     """Address of what changed; possibly a part of the resource subscribed to."""
@@ -2540,10 +2408,7 @@ class RootsListChangedNotification(merged.Merged, kw_only=True, frozen=True):
 
 
 class SamplingMessage(merged.Merged, kw_only=True, frozen=True):
-    """Deprecated in this revision. A message to or from a model.
-
-    Source: client/sampling.
-    """
+    """Deprecated in this revision. A message to or from a model. Source: client/sampling."""
 
     content: SamplingMessageContent
     """What is said: one piece or a list; tool results stand alone in a user message."""
@@ -2592,20 +2457,14 @@ class ServerCapabilities(merged.Merged, kw_only=True, frozen=True):
 
 
 class ServerCapabilitiesPrompts(merged.Merged, kw_only=True, frozen=True):
-    """What the server offers about prompts.
-
-    Source: server/prompts.
-    """
+    """What the server offers about prompts. Source: server/prompts."""
 
     list_changed: bool | None = None
     """The server announces changes of its prompts; absent means false."""
 
 
 class ServerCapabilitiesResources(merged.Merged, kw_only=True, frozen=True):
-    """What the server offers about resources.
-
-    Source: server/resources.
-    """
+    """What the server offers about resources. Source: server/resources."""
 
     list_changed: bool | None = None
     """The server announces changes of its resources; absent means false."""
@@ -2654,10 +2513,7 @@ class ServerCapabilitiesTasksRequestsTools(merged.Merged, kw_only=True, frozen=T
 
 
 class ServerCapabilitiesTools(merged.Merged, kw_only=True, frozen=True):
-    """What the server offers about tools.
-
-    Source: server/tools.
-    """
+    """What the server offers about tools. Source: server/tools."""
 
     list_changed: bool | None = None
     """The server announces changes of its tools; absent means false."""
@@ -2972,10 +2828,7 @@ class TaskStatusNotificationParams(merged.Merged, kw_only=True, frozen=True):
 
 
 class TextContent(merged.Merged, kw_only=True, frozen=True):
-    """Text for or from a model.
-
-    Source: server/tools.
-    """
+    """Text for or from a model. Source: server/tools."""
 
     text: str
     """The text itself."""
@@ -2991,10 +2844,7 @@ class TextContent(merged.Merged, kw_only=True, frozen=True):
 
 
 class TextResourceContents(merged.Merged, kw_only=True, frozen=True):
-    """Contents of a resource as text.
-
-    Source: server/resources.
-    """
+    """Contents of a resource as text. Source: server/resources."""
 
     text: str
     """The text; never binary data in disguise."""
@@ -3094,10 +2944,7 @@ class TitledSingleSelectEnumSchemaOneOf(merged.Merged, kw_only=True, frozen=True
 
 
 class Tool(merged.Merged, kw_only=True, frozen=True):
-    """A function that the server lets a model call.
-
-    Source: server/tools.
-    """
+    """A function that the server lets a model call. Source: server/tools."""
 
     input_schema: dict[str, Any]
     """JSON Schema (2020-12 unless it says otherwise) of the arguments, with root type `object`;
@@ -3427,10 +3274,7 @@ class UntitledSingleSelectEnumSchema(merged.Merged, kw_only=True, frozen=True):
 
 
 CallToolResultResponseResult: TypeAlias = InputRequiredResult | CallToolResult | CreateTaskResult
-"""Answer to `tools/call`: the tool's result, or a demand for more input.
-
-Source: server/tools.
-"""
+"""Answer to `tools/call`: the tool's result, or a demand for more input. Source: server/tools."""
 ClientNotification: TypeAlias = (
     CancelledNotification
     | InitializedNotification
@@ -3438,10 +3282,7 @@ ClientNotification: TypeAlias = (
     | TaskStatusNotification
     | RootsListChangedNotification
 )
-"""The one notification left to clients: cancellation.
-
-Source: basic/index.
-"""
+"""The one notification left to clients: cancellation. Source: basic/index."""
 ClientRequest: TypeAlias = (
     DiscoverRequest
     | ListResourcesRequest
@@ -3463,10 +3304,7 @@ ClientRequest: TypeAlias = (
     | ListTasksRequest
     | SetLevelRequest
 )
-"""Every request that a client may send.
-
-Source: basic/index.
-"""
+"""Every request that a client may send. Source: basic/index."""
 Result: TypeAlias = ResultObject | dict[str, Any]
 """The part that all results have in common; methods add fields of their own.
 
@@ -3521,10 +3359,7 @@ ElicitResultResponseResult: TypeAlias = ElicitResult | CreateTaskResult
 Source: client/elicitation.
 """
 EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
-"""Contents of an embedded resource, as text or as bytes.
-
-Source: server/tools.
-"""
+"""Contents of an embedded resource, as text or as bytes. Source: server/tools."""
 EnumSchema: TypeAlias = (
     UntitledSingleSelectEnumSchema
     | TitledSingleSelectEnumSchema
@@ -3532,15 +3367,9 @@ EnumSchema: TypeAlias = (
     | TitledMultiSelectEnumSchema
     | LegacyTitledEnumSchema
 )
-"""A form field for a choice: one or several, with or without labels.
-
-Source: client/elicitation.
-"""
+"""A form field for a choice: one or several, with or without labels. Source: client/elicitation."""
 GetPromptResultResponseResult: TypeAlias = InputRequiredResult | GetPromptResult
-"""Answer to `prompts/get`: the prompt, or a demand for more input.
-
-Source: server/prompts.
-"""
+"""Answer to `prompts/get`: the prompt, or a demand for more input. Source: server/prompts."""
 GetTaskPayloadResult: TypeAlias = dict[str, Any]
 """The real result of a task: what its request would have returned, e.g. a `CallToolResult`.
 
@@ -3557,35 +3386,17 @@ InputRequest: TypeAlias = CreateMessageRequest | ListRootsRequest | ElicitReques
 Source: basic/patterns/mrtr.
 """
 InputResponse: TypeAlias = CreateMessageResult | ListRootsResult | ElicitResult
-"""The client's answer to one input request.
-
-Source: basic/patterns/mrtr.
-"""
+"""The client's answer to one input request. Source: basic/patterns/mrtr."""
 JSONArray: TypeAlias = list[Any]
-"""A JSON array with any content.
-
-Source: basic/index.
-"""
+"""A JSON array with any content. Source: basic/index."""
 JSONObject: TypeAlias = dict[str, Any]
-"""A JSON object with any content.
-
-Source: basic/index.
-"""
+"""A JSON object with any content. Source: basic/index."""
 JSONRPCBatchRequestItem: TypeAlias = JSONRPCRequest | JSONRPCNotification
-"""A request or a notification inside a batch.
-
-Source: basic/index.
-"""
+"""A request or a notification inside a batch. Source: basic/index."""
 JSONRPCResponse: TypeAlias = JSONRPCResultResponse | JSONRPCErrorResponse
-"""The answer to a request: a result or an error.
-
-Source: basic/index.
-"""
+"""The answer to a request: a result or an error. Source: basic/index."""
 JSONValue: TypeAlias = Any
-"""Any JSON value.
-
-Source: basic/index.
-"""
+"""Any JSON value. Source: basic/index."""
 LoggingLevel: TypeAlias = Literal[
     "alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"
 ]
@@ -3601,10 +3412,7 @@ then a name.
 Source: basic/index.
 """
 MultiSelectEnumSchema: TypeAlias = UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema
-"""A form field for a choice of several, with or without labels.
-
-Source: client/elicitation.
-"""
+"""A form field for a choice of several, with or without labels. Source: client/elicitation."""
 ProgressToken: TypeAlias = str | int
 """Ties progress notifications to a request: a string or an integer, unique among the sender's
 active requests.
@@ -3612,10 +3420,7 @@ active requests.
 Source: basic/patterns/progress.
 """
 ReadResourceResultContents: TypeAlias = TextResourceContents | BlobResourceContents
-"""One item that was read, as text or as bytes.
-
-Source: server/resources.
-"""
+"""One item that was read, as text or as bytes. Source: server/resources."""
 ReadResourceResultResponseResult: TypeAlias = InputRequiredResult | ReadResourceResult
 """Answer to `resources/read`: what was read, or a demand for more input.
 
@@ -3634,10 +3439,7 @@ extensions may add values.
 Source: basic/index.
 """
 Role: TypeAlias = Literal["assistant", "user"]
-"""Who speaks in a conversation: `user` or `assistant`.
-
-Source: basic/index.
-"""
+"""Who speaks in a conversation: `user` or `assistant`. Source: basic/index."""
 ServerNotification: TypeAlias = (
     CancelledNotification
     | ProgressNotification
@@ -3650,10 +3452,7 @@ ServerNotification: TypeAlias = (
     | TaskStatusNotification
     | ElicitationCompleteNotification
 )
-"""Every notification that a server may send.
-
-Source: basic/index.
-"""
+"""Every notification that a server may send. Source: basic/index."""
 ServerRequest: TypeAlias = (
     PingRequest
     | GetTaskRequest
@@ -3664,15 +3463,9 @@ ServerRequest: TypeAlias = (
     | ListRootsRequest
     | ElicitRequest
 )
-"""Every request that a server may send.
-
-Source: basic/index.
-"""
+"""Every request that a server may send. Source: basic/index."""
 SingleSelectEnumSchema: TypeAlias = UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema
-"""A form field for a choice of one, with or without labels.
-
-Source: client/elicitation.
-"""
+"""A form field for a choice of one, with or without labels. Source: client/elicitation."""
 TaskStatus: TypeAlias = Literal["cancelled", "completed", "failed", "input_required", "working"]
 """How a task stands: `working` or `input_required`, then for good `completed`, `failed` or
 `cancelled`.
@@ -3689,15 +3482,9 @@ ClientResult: TypeAlias = (
     | ElicitResult
     | dict[str, Any]
 )
-"""Unused: clients receive no requests any more, so they return no results.
-
-Source: basic/index.
-"""
+"""Unused: clients receive no requests any more, so they return no results. Source: basic/index."""
 EmptyResult: TypeAlias = Result
-"""A result that only confirms success.
-
-Source: basic/index.
-"""
+"""A result that only confirms success. Source: basic/index."""
 ServerResult: TypeAlias = (
     Result
     | InputRequiredResult
@@ -3717,10 +3504,7 @@ ServerResult: TypeAlias = (
     | ListTasksResult
     | dict[str, Any]
 )
-"""Every result that a server may return.
-
-Source: basic/index.
-"""
+"""Every result that a server may return. Source: basic/index."""
 CreateMessageResultContent: TypeAlias = (
     TextContent
     | ImageContent
@@ -3729,10 +3513,7 @@ CreateMessageResultContent: TypeAlias = (
     | ToolResultContent
     | list[SamplingMessageContentBlock]
 )
-"""What the model said: one piece of content or a list of them.
-
-Source: client/sampling.
-"""
+"""What the model said: one piece of content or a list of them. Source: client/sampling."""
 SamplingMessageContent: TypeAlias = (
     TextContent
     | ImageContent
@@ -3741,10 +3522,7 @@ SamplingMessageContent: TypeAlias = (
     | ToolResultContent
     | list[SamplingMessageContentBlock]
 )
-"""What a message says: one piece of content or a list of them.
-
-Source: client/sampling.
-"""
+"""What a message says: one piece of content or a list of them. Source: client/sampling."""
 PrimitiveSchemaDefinition: TypeAlias = (
     StringSchema
     | NumberSchema
@@ -3756,35 +3534,23 @@ PrimitiveSchemaDefinition: TypeAlias = (
     | LegacyTitledEnumSchema
     | EnumSchema
 )
-"""Schema of one form field: text, number, yes or no, or a choice.
-
-Source: client/elicitation.
-"""
+"""Schema of one form field: text, number, yes or no, or a choice. Source: client/elicitation."""
 InputRequests: TypeAlias = dict[str, InputRequest]
 """Questions of a server to a client, under keys that the server chose.
 
 Source: basic/patterns/mrtr.
 """
 InputResponses: TypeAlias = dict[str, InputResponse]
-"""The client's answers, each under the key of its input request.
-
-Source: basic/patterns/mrtr.
-"""
+"""The client's answers, each under the key of its input request. Source: basic/patterns/mrtr."""
 JSONRPCBatchRequest: TypeAlias = list[JSONRPCBatchRequestItem]
 """Several requests and notifications sent as one JSON array; every receiver must accept it.
 
 Source: basic/index.
 """
 JSONRPCBatchResponseItem: TypeAlias = JSONRPCResponse | JSONRPCError
-"""An answer inside a batch: a result or an error.
-
-Source: basic/index.
-"""
+"""An answer inside a batch: a result or an error. Source: basic/index."""
 JSONRPCBatchResponse: TypeAlias = list[JSONRPCBatchResponseItem]
-"""The responses to a batch, as one JSON array in any order.
-
-Source: basic/index.
-"""
+"""The responses to a batch, as one JSON array in any order. Source: basic/index."""
 JSONRPCMessage: TypeAlias = (
     JSONRPCRequest
     | JSONRPCNotification
@@ -3795,7 +3561,4 @@ JSONRPCMessage: TypeAlias = (
     | JSONRPCBatchRequest
     | JSONRPCBatchResponse
 )
-"""Any message that may travel on the wire.
-
-Source: basic/index.
-"""
+"""Any message that may travel on the wire. Source: basic/index."""

@@ -212,7 +212,7 @@ class _Merger:
         other_names = sorted({found.definition.name for found in group} - {name})
         return Class(
             name,
-            docstring([*said, texts.source(newest.definition)], 4),
+            docstring(said, 4, texts.source(newest.definition)),
             tuple(sorted(merged, key=lambda member: bool(member.default))),
             tuple(other_names),
         )
@@ -261,8 +261,7 @@ class _Merger:
     def _alias_doc(self, name: str) -> Code:
         newest = self._others[name][0]
         texts = newest.source.texts
-        said = [texts.summary(newest.definition), texts.source(newest.definition)]
-        return docstring(said, 0)
+        return docstring([texts.summary(newest.definition)], 0, texts.source(newest.definition))
 
 
 def _members(group: Sequence[_Found]) -> dict[str, list[_FoundMember]]:

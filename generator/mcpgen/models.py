@@ -27,7 +27,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _WHOLE = "AllDefinitions_"
 """What the module's own type would be called, which is not written; no definition has this name."""
 _OF_PACKAGE = {
-    "Struct": ".._struct",
+    "Struct": ".._wire",
     "Untagged": ".._wire",
     "Variant": ".._wire",
     "always_sent": ".._wire",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from mcpgen.errors import UsageError
 
 if TYPE_CHECKING:  # what only checks a package need not load it
-    from mcpgen.revision_facts import Transports
+    from mcpgen.revision_facts import Facts
 
 PARTS = ("types", "protocol", "client", "server")
 TRANSPORTS = ("stdio", "http", "http+sse")
@@ -45,6 +45,9 @@ class Features:
         http: Streamable HTTP.
         http_sse: HTTP+SSE.
         http_sessions: Streamable HTTP with sessions.
+        http_stateless: Streamable HTTP without sessions.
+        param_headers: Headers that repeat arguments of a tool.
+        draft_headers: The headers of a draft, in sessions.
         several: More than one revision.
     """
 
@@ -55,6 +58,9 @@ class Features:
     http: bool
     http_sse: bool
     http_sessions: bool
+    http_stateless: bool
+    param_headers: bool
+    draft_headers: bool
     several: bool
 
     @property
@@ -117,16 +123,17 @@ def _ordered(option: str, words: Sequence[str], known: tuple[str, ...]) -> tuple
     return tuple(name for name in known if name in names)
 
 
-def features(chosen: Selection, transports: Sequence[Transports]) -> Features:
+def features(chosen: Selection, facts: Sequence[Facts]) -> Features:
     """What a package of some revisions has.
 
     Args:
         chosen: The selection.
-        transports: The transports of each revision.
+        facts: The facts of each revision.
 
     Raises:
         UsageError: No revision has a transport that was chosen.
     """
+    transports = [row.transports for row in facts]
     found = {
         "stdio": any(row.stdio for row in transports),
         "http": any(row.streamable_http for row in transports),
@@ -153,5 +160,8 @@ def features(chosen: Selection, transports: Sequence[Transports]) -> Features:
         http=http,
         http_sse=http_sse,
         http_sessions=http and any(row.streamable_http == "session" for row in transports),
-        several=len(transports) > 1,
+        http_stateless=http and any(row.streamable_http == "stateless" for row in transports),
+        param_headers=http and any(row.headers.param_prefix is not None for row in facts),
+        draft_headers=http and any(row.draft.method is not None for row in facts),
+        several=len(facts) > 1,
     )

@@ -315,7 +315,7 @@ def package(
         merged=merging.merge(
             [merging.Source(r.name, r.models.normal, r.models.texts) for r in ordered]
         ),
-        has=features(selection, [revision.facts.transports for revision in ordered]),
+        has=features(selection, [revision.facts for revision in ordered]),
     )
 
 
@@ -418,9 +418,8 @@ def _result_types(facts: Facts) -> tuple[str, ...]:
 
 def _doc(definition: Definition, texts: Texts, tests: Mapping[str, tuple[Variant, ...]]) -> Doc:
     indented = definition.is_object or definition.name in tests
-    said = [texts.summary(definition), texts.source(definition)]
     members = {wire: texts.member(definition, wire) for wire in definition.properties}
     return Doc(
-        docstring(said, 4 if indented else 0),
+        docstring([texts.summary(definition)], 4 if indented else 0, texts.source(definition)),
         {wire: docstring([text], 4) for wire, text in members.items() if text},
     )

@@ -65,7 +65,7 @@ class Texts:
         return self._cut(self.schema.prose.get(pointer, "") or told)
 
     def source(self, definition: Definition) -> str:
-        """The line that names the page a type belongs to, or an empty text."""
+        """The sentence that names the page a type belongs to, or an empty text."""
         page = self.docs.page(self.schema.revision, definition.name)
         return f"Source: {page}." if page else ""
 
@@ -82,17 +82,25 @@ class Texts:
         return f"{text[: self.limit].rstrip()} ... (cut, of {len(text)} characters)"
 
 
-def docstring(paragraphs: Iterable[str], indent: int) -> Code:
+def docstring(paragraphs: Iterable[str], indent: int, source: str = "") -> Code:
     """Paragraphs as a docstring at an indentation, quotes included.
 
     One that fits on a line stays on it; the quotes of others close on a line of their own.
+
+    Args:
+        paragraphs: Texts; empty ones are left out.
+        indent: Columns before the docstring.
+        source: A sentence that names a page, or an empty text: behind a paragraph that leaves
+            space for it, otherwise a paragraph of its own.
     """
     whole = [paragraph for paragraph in paragraphs if paragraph]
     margin = " " * indent
     if len(whole) == 1:
-        text = escaped(whole[0].strip("\n"))
+        text = escaped(_one_paragraph(whole[0].strip("\n"), source))
         if "\n" not in text and len(text) + indent + 2 * len(_QUOTES) <= WIDTH:
             return _quoted(text)
+    if source:
+        whole.append(source)
     lines: list[str] = []
     for paragraph in whole:
         if lines:
@@ -100,6 +108,13 @@ def docstring(paragraphs: Iterable[str], indent: int) -> Code:
         lines += _wrapped(paragraph, indent, first=not lines)
     head, *tail = lines
     return _quoted("\n".join([head, *(margin + line if line else "" for line in tail), margin]))
+
+
+def _one_paragraph(text: str, source: str) -> str:
+    """A text with its source in the same line, if sentences can follow; otherwise below."""
+    if not source:
+        return text
+    return f"{text} {source}" if text.endswith((".", "!", "?")) else f"{text}\n{source}"
 
 
 def _quoted(text: str) -> Code:

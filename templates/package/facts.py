@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ._wire import Method as Method
+from ._wire import Role as Role
 from .errors import RevisionError
-from .method import Method as Method
-from .method import Role as Role
 from .revision_facts import Facts
 
 

@@ -45,7 +45,7 @@ GENERATOR_LAYERS: Layers = (
 PACKAGE_LAYERS: Layers = (
     ("foreign_text", "revision_facts"),
     ("command_masking",),
-    ("errors", "channel", "facts", "_struct", "_wire", "method"),
+    ("errors", "channel", "facts", "_wire"),
     ("json_schema",),
     ("revision", "revision.models", "revision.methods", "revisions", "merged_models", "models"),
     ("protocol", "framing"),

@@ -13,7 +13,7 @@ from mcpgen.parts import selection
 
 NAMES = tuple(row.name for row in schema.revisions())
 OLDEST, NEWEST = NAMES[0], NAMES[-1]
-MIDDLE = NAMES[2]
+MIDDLE, LAST_WITH_SESSIONS = NAMES[2], NAMES[3]
 
 PAIRWISE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("types", "all", (OLDEST,)),
@@ -26,6 +26,7 @@ PAIRWISE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("server", "http", (NEWEST,)),
     ("server", "http+sse", (OLDEST,)),
     ("client,server", "stdio,http", (OLDEST, MIDDLE)),
+    ("client,server", "http", (LAST_WITH_SESSIONS,)),
     ("all", "all", (NEWEST,)),
 )
 """Each part with each transport, and each of both with old, new and several revisions."""

@@ -64,8 +64,7 @@ def wire(tmp_path_factory: pytest.TempPathFactory) -> Any:
     package = folder / "modelled"
     (package / "r").mkdir(parents=True)
     (package / "r" / "models.py").write_text(rendered(), encoding="utf-8")
-    for name in ("_struct.py", "_wire.py", "foreign_text.py"):
-        shutil.copy(paths.templates_dir() / "package" / name, package)
+    shutil.copy(paths.templates_dir() / "package" / "_wire.py", package)
     sys.path.insert(0, str(folder))
     try:
         module: Any = importlib.import_module("modelled._wire")

@@ -26,8 +26,10 @@ from mcpgen import facts, parts, render
 from mcpgen.errors import UsageError
 from mcpgen.parts import Selection, features, selection
 
-LIMIT = 2_900
-"""Lines of the types of one revision, headers included."""
+TYPES_MODULES, TYPES_LINES = 5, 2_600
+"""The most that the types of one revision may come to, headers included."""
+
+PROTOCOL_MODULES = 30
 
 ALWAYS = ("msgspec",)
 TO_CONNECT = ("msgspec", "anyio", "sniffio", "idna", "typing_extensions")
@@ -113,30 +115,28 @@ def test_types_are_a_handful_of_modules(revision: str) -> None:
     files = made("types", "all", (revision,))
     folder = f"r{revision.replace('-', '_')}"
     own = {f"{folder}/{name}.py" for name in ("__init__", "methods", "models")}
-    assert modules(files) == own | {
-        "__init__.py",
-        "_struct.py",
-        "_wire.py",
-        "foreign_text.py",
-        "method.py",
-    }
-    if revision == MIDDLE:
-        assert lines(files) <= LIMIT
+    assert modules(files) == own | {"__init__.py", "_wire.py"}
+    assert len(modules(files)) <= TYPES_MODULES
+    assert lines(files) <= TYPES_LINES or revision > MIDDLE  # those have half as many types more
 
 
-def test_the_protocol_has_thirty_modules_and_opens_nothing() -> None:
-    files = made("protocol", "all", (MIDDLE,))
-    assert len(modules(files)) <= 30
+@pytest.mark.parametrize("revision", NAMES)
+def test_the_protocol_has_thirty_modules_and_opens_nothing(revision: str) -> None:
+    files = made("protocol", "all", (revision,))
+    assert len(modules(files)) <= PROTOCOL_MODULES
     text = "".join(files.values())
     assert "import anyio" not in text
     assert "import socket" not in text
 
 
-def test_a_server_over_stdio_has_no_module_for_http() -> None:
-    files = made("server", "stdio", (MIDDLE,))
-    assert not [
-        path for path in files if "http" in path or path.startswith(("server/asgi", "framing/s"))
-    ]
+OVER_HTTP = ("server/asgi", "framing/s")
+"""Beginnings of paths of modules that only HTTP needs."""
+
+
+@pytest.mark.parametrize("revision", NAMES)
+def test_a_server_over_stdio_has_no_module_for_http(revision: str) -> None:
+    files = made("server", "stdio", (revision,))
+    assert not [path for path in files if "http" in path or path.startswith(OVER_HTTP)]
     assert "framing/http_headers.py" not in files
     assert "client/async_client.py" not in files
 
@@ -178,9 +178,65 @@ def test_what_no_chosen_revision_needs_is_not_written() -> None:
         "transports/http/session_recovery.py",
     }
     assert not sessions & newest.keys()
+    assert newest.keys() >= STATELESS | PARAM_HEADERS
     assert not {"server/asgi/sse_endpoint.py", "transports/http/http_sse.py"} & newest.keys()
     assert "server/asgi/sse_endpoint.py" in oldest
     assert "server/asgi/session_endpoint.py" not in oldest
+
+
+STATELESS = {"server/asgi/stateless_endpoint.py", "server/asgi/header_validation.py"}
+PARAM_HEADERS = {"protocol/param_headers.py", "client/tool_param_headers.py"}
+
+
+@pytest.mark.parametrize("revision", NAMES[1:-1])
+def test_a_package_of_sessions_alone_has_no_endpoint_without_sessions(revision: str) -> None:
+    files = made("all", "all", (revision,))
+    draft = facts.load(revision).draft.method is not None
+    assert not STATELESS & files.keys()
+    assert PARAM_HEADERS & files.keys() == ({"protocol/param_headers.py"} if draft else set())
+    assert ("server/asgi/draft_headers.py" in files) is draft
+
+
+@pytest.mark.parametrize("chosen", ["client", "server"])
+def test_headers_that_repeat_arguments_come_with_http(chosen: str) -> None:
+    over_http, without = made(chosen, "http", (NEWEST,)), made(chosen, "stdio", (NEWEST,))
+    assert PARAM_HEADERS & over_http.keys()
+    assert not PARAM_HEADERS & without.keys()
+
+
+SERVER = """
+from pkg import Server
+server = Server("doubles")
+
+@server.tool()
+def double(n: int) -> int:
+    return 2 * n
+"""
+
+CLIENT = """
+import sys
+from pkg import connect_sync
+with connect_sync(sys.argv[1]) as client:
+    print(client.call_tool("double", {"n": 21}).content[0].text)
+"""
+
+
+@pytest.mark.parametrize("revision", NAMES)
+def test_a_package_of_one_revision_calls_a_tool_over_http(tmp_path: Path, revision: str) -> None:
+    folder = written(made("all", "all", (revision,)), tmp_path)
+    (folder / "doubles.py").write_text(SERVER, "utf-8")
+    serve = [sys.executable, "-m", "pkg", "serve", "doubles:server", "--http", "127.0.0.1:0"]
+    with subprocess.Popen(serve, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            url = process.stderr.readline().split()[-1]
+            command = [sys.executable, "-c", CLIENT, url]
+            done = subprocess.run(
+                command, cwd=folder, capture_output=True, text=True, check=False, timeout=60
+            )
+            assert (done.stdout, done.returncode) == ("42\n", 0), done.stderr
+        finally:
+            process.terminate()
 
 
 def test_every_part_together_is_the_whole() -> None:
@@ -235,13 +291,13 @@ def test_parts_that_contradict_each_other_are_refused(
 
 
 def test_a_transport_that_no_revision_has_is_refused() -> None:
-    old = [facts.load(OLDEST).transports]
+    old = [facts.load(OLDEST)]
     with pytest.raises(UsageError, match=r"a chosen revision has \(stdio, http\+sse\), got 'http'"):
         features(selection((), ("http",)), old)
 
 
 def test_http_with_sse_brings_streamable_http_where_a_revision_has_it() -> None:
-    both = [facts.load(name).transports for name in (OLDEST, NEWEST)]
+    both = [facts.load(name) for name in (OLDEST, NEWEST)]
     assert features(selection((), ("http+sse",)), both).http
     assert not features(selection((), ("http+sse",)), both[:1]).http
     assert not features(selection((), ("http",)), both).http_sse

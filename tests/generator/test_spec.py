@@ -104,4 +104,4 @@ def test_every_type_and_field_has_a_docstring_or_needs_none() -> None:
     tiny = tiny_spec()
     assert tiny.name == REVISION
     assert tiny.models.docs["TextNote"].text == '"""A note in words."""'
-    assert tiny.models.docs["ListNotesResult"].text.endswith('Source: server/notes.\n    """')
+    assert tiny.models.docs["ListNotesResult"].text.endswith(' Source: server/notes."""')

@@ -10,8 +10,8 @@ import pytest
 
 from mcp_protocol import Server
 from mcp_protocol.client.handler_validation import ID_CHARACTERS, Elicitations
-from mcp_protocol.client.output_schemas import OutputSchemas
-from mcp_protocol.client.tool_param_headers import KEPT_TOOLS, ToolParamHeaders
+from mcp_protocol.client.output_schemas import KEPT_TOOLS, OutputSchemas
+from mcp_protocol.client.tool_param_headers import ToolParamHeaders
 from mcp_protocol.errors import RemoteProtocolError
 from mcp_protocol.protocol import elicitation_schema
 from mcp_protocol.protocol.sampling_messages import complaint as conversation_complaint

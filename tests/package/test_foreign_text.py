@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from mcp_protocol._wire import ValidationError, convert, error_text
 from mcp_protocol.foreign_text import safe_repr, safe_text
+from mcp_protocol.r2025_06_18 import models
 
 HARMFUL = [
     "\x1b[2J",
@@ -31,6 +33,15 @@ def nested(depth: int) -> object:
 def test_characters_that_act_on_a_terminal_are_written_as_escapes(text: str) -> None:
     assert safe_text(f"a{text}b").isprintable()
     assert safe_repr({text: [text]}).isprintable()
+
+
+@pytest.mark.parametrize("text", HARMFUL)
+def test_what_the_codec_says_of_a_wrong_value_acts_on_no_terminal(text: str) -> None:
+    with pytest.raises(ValidationError, match=r"^Expected one of") as caught:
+        convert({f"a{text}b": 1, "c" * 1000: 1}, models.EmbeddedResourceResource)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 600
+    assert error_text(ValueError(f"a{text}b - at `$.{text}`")).isprintable()
 
 
 def test_ordinary_text_is_shown_as_it_is() -> None:

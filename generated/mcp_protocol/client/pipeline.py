@@ -46,12 +46,12 @@ from ..runtime.peer import Peer
 from ..runtime.pending_requests import OnProgress
 from ..runtime.request_context import RequestContext
 from ..runtime.stubs import typed_params
+from .call_headers import ToolParamHeaders
 from .handler_validation import COMPLETE, Elicitations
 from .output_schemas import OutputSchemas
 from .response_cache import Key, ResponseCache
 from .retries import TOOLS_CALL, Retries
 from .session_restore import LASTING, SessionRestore
-from .tool_param_headers import ToolParamHeaders
 
 INPUT_ROUNDS = 16
 """How often in a row a server may ask for input before it answers."""

@@ -18,9 +18,7 @@ from typing import Any
 from ..errors import InvalidParamsError, ProtocolError
 from ..foreign_text import safe_repr
 from ..protocol.param_headers import Path, marks_of, shown_path, value_at
-
-KEPT_TOOLS = 10_000
-"""Most tools of a server that something is kept of; of more, those listed longest ago go."""
+from .output_schemas import KEPT_TOOLS, drop_oldest
 
 _logger = logging.getLogger(__name__)
 
@@ -93,9 +91,3 @@ class ToolParamHeaders:
                 _logger.warning("tool %s is left out: %s", safe_repr(tool.name), error)
             return False
         return True
-
-
-def drop_oldest(kept: dict[str, Any], limit: int) -> None:
-    """Drop what was put into a dict first until it has no more than a number of members."""
-    while len(kept) > limit:
-        del kept[next(iter(kept))]

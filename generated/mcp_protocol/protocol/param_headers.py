@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from .._wire import is_many, is_object
@@ -28,6 +28,9 @@ MARK = "x-mcp-header"
 
 Path: TypeAlias = tuple[str, ...]
 """Names of properties, from the arguments' root down to the marked one."""
+
+MarksOf: TypeAlias = Callable[[str], Mapping[Path, str]]
+"""Path and mark of each argument of a tool that header fields repeat, by the tool's name."""
 
 _TYPES = ("integer", "string", "boolean")
 _DATA = frozenset({"const", "default", "enum", "examples", MARK})

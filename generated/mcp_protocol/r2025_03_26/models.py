@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import UNSET, UnsetType, field
 
-from .._struct import Struct
+from .._wire import Struct
 from .._wire import Untagged, Variant
 
 
@@ -35,10 +35,7 @@ class Annotations(Struct, kw_only=True, frozen=True):
 
 
 class AudioContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="audio"):
-    """Sound for or from a model.
-
-    Source: server/tools.
-    """
+    """Sound for or from a model. Source: server/tools."""
 
     type: ClassVar[Literal["audio"]] = "audio"
     """Always `audio`."""
@@ -54,10 +51,7 @@ class AudioContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="aud
 
 
 class BlobResourceContents(Struct, kw_only=True, frozen=True):
-    """Contents of a resource as bytes.
-
-    Source: server/resources.
-    """
+    """Contents of a resource as bytes. Source: server/resources."""
 
     blob: str
     """The bytes in base64."""
@@ -87,10 +81,7 @@ class CallToolRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag
 
 
 class CallToolRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `tools/call`.
-
-    Source: server/tools.
-    """
+    """Params of `tools/call`. Source: server/tools."""
 
     name: str
     """Name of the tool, as listed."""
@@ -105,10 +96,7 @@ class CallToolRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class CallToolResult(Struct, kw_only=True, frozen=True):
-    """What a tool returned, or how it failed.
-
-    Source: server/tools.
-    """
+    """What a tool returned, or how it failed. Source: server/tools."""
 
     content: list[ContentBlock]
     """The output for a model, piece by piece."""
@@ -141,10 +129,7 @@ class CancelledNotification(
 
 
 class CancelledNotificationParams(Struct, kw_only=True, frozen=True):
-    """Params of `notifications/cancelled`.
-
-    Source: basic/utilities/cancellation.
-    """
+    """Params of `notifications/cancelled`. Source: basic/utilities/cancellation."""
 
     request_id: RequestId = field(name="requestId")
     """Id of a request that the sender issued earlier and that is presumably still open."""
@@ -176,10 +161,7 @@ class ClientCapabilities(Struct, kw_only=True, frozen=True):
 
 
 class ClientCapabilitiesRoots(Struct, kw_only=True, frozen=True):
-    """What the client offers about roots.
-
-    Source: client/roots.
-    """
+    """What the client offers about roots. Source: client/roots."""
 
     list_changed: bool | None = field(name="listChanged", default=None)
     """The client announces changes of its roots; absent means false."""
@@ -203,10 +185,7 @@ class CompleteRequest(
 
 
 class CompleteRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `completion/complete`.
-
-    Source: server/utilities/completion.
-    """
+    """Params of `completion/complete`. Source: server/utilities/completion."""
 
     argument: CompleteRequestParamsArgument
     """The argument and what was typed so far."""
@@ -219,10 +198,7 @@ class CompleteRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class CompleteRequestParamsArgument(Struct, kw_only=True, frozen=True):
-    """The argument being completed.
-
-    Source: server/utilities/completion.
-    """
+    """The argument being completed. Source: server/utilities/completion."""
 
     name: str
     """Name of the argument or variable."""
@@ -231,10 +207,7 @@ class CompleteRequestParamsArgument(Struct, kw_only=True, frozen=True):
 
 
 class CompleteResult(Struct, kw_only=True, frozen=True):
-    """Suggestions for an argument.
-
-    Source: server/utilities/completion.
-    """
+    """Suggestions for an argument. Source: server/utilities/completion."""
 
     completion: CompleteResultCompletion
     """The suggestions."""
@@ -246,10 +219,7 @@ class CompleteResult(Struct, kw_only=True, frozen=True):
 
 
 class CompleteResultCompletion(Struct, kw_only=True, frozen=True):
-    """The suggestions and how many there are.
-
-    Source: server/utilities/completion.
-    """
+    """The suggestions and how many there are. Source: server/utilities/completion."""
 
     values: list[str]
     """Suggestions, best first; at most 100."""
@@ -278,10 +248,7 @@ class CreateMessageRequest(
 
 
 class CreateMessageRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `sampling/createMessage`.
-
-    Source: client/sampling.
-    """
+    """Params of `sampling/createMessage`. Source: client/sampling."""
 
     max_tokens: int = field(name="maxTokens")
     """Most tokens to generate; the client may stop sooner."""
@@ -337,10 +304,7 @@ Source: server/utilities/pagination.
 
 
 class EmbeddedResource(Struct, kw_only=True, frozen=True, tag_field="type", tag="resource"):
-    """A resource put into a message together with its contents.
-
-    Source: server/tools.
-    """
+    """A resource put into a message together with its contents. Source: server/tools."""
 
     type: ClassVar[Literal["resource"]] = "resource"
     """Always `resource`."""
@@ -354,10 +318,7 @@ class EmbeddedResource(Struct, kw_only=True, frozen=True, tag_field="type", tag=
 
 
 class Error(Struct, kw_only=True, frozen=True):
-    """Code and text of a failure.
-
-    Source: basic/index.
-    """
+    """Code and text of a failure. Source: basic/index."""
 
     code: int
     """Number that classifies the failure; -32700 and -32600 to -32603 have their JSON-RPC meaning.
@@ -384,10 +345,7 @@ class GetPromptRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
 
 
 class GetPromptRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `prompts/get`.
-
-    Source: server/prompts.
-    """
+    """Params of `prompts/get`. Source: server/prompts."""
 
     name: str
     """Name of the prompt, as listed."""
@@ -401,10 +359,7 @@ class GetPromptRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class GetPromptResult(Struct, kw_only=True, frozen=True):
-    """A prompt, filled in.
-
-    Source: server/prompts.
-    """
+    """A prompt, filled in. Source: server/prompts."""
 
     messages: list[PromptMessage]
     """The messages, in order; untrusted input to a model."""
@@ -418,10 +373,7 @@ class GetPromptResult(Struct, kw_only=True, frozen=True):
 
 
 class ImageContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="image"):
-    """A picture for or from a model.
-
-    Source: server/tools.
-    """
+    """A picture for or from a model. Source: server/tools."""
 
     type: ClassVar[Literal["image"]] = "image"
     """Always `image`."""
@@ -437,10 +389,7 @@ class ImageContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="ima
 
 
 class Implementation(Struct, kw_only=True, frozen=True):
-    """Name and version of a piece of software that speaks MCP.
-
-    Source: basic/lifecycle.
-    """
+    """Name and version of a piece of software that speaks MCP. Source: basic/lifecycle."""
 
     name: str
     """Identifier of the software."""
@@ -470,10 +419,7 @@ class InitializeRequest(Struct, kw_only=True, frozen=True, tag_field="method", t
 
 
 class InitializeRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `initialize`.
-
-    Source: basic/lifecycle.
-    """
+    """Params of `initialize`. Source: basic/lifecycle."""
 
     capabilities: ClientCapabilities
     """What the client can do, for the whole session."""
@@ -507,10 +453,7 @@ class InitializeResult(Struct, kw_only=True, frozen=True):
 class InitializedNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/initialized"
 ):
-    """The client has finished the handshake; normal requests may begin.
-
-    Source: basic/lifecycle.
-    """
+    """The client has finished the handshake; normal requests may begin. Source: basic/lifecycle."""
 
     method: ClassVar[Literal["notifications/initialized"]] = "notifications/initialized"
     params: NotificationParams | None = None
@@ -521,10 +464,7 @@ class InitializedNotification(
 
 
 class JSONRPCError(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """The answer to a request that failed.
-
-    Source: basic/index.
-    """
+    """The answer to a request that failed. Source: basic/index."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     error: Error
@@ -533,10 +473,7 @@ class JSONRPCError(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="
 
 
 class JSONRPCNotification(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """A one-way JSON-RPC message, never answered.
-
-    Source: basic/index.
-    """
+    """A one-way JSON-RPC message, never answered. Source: basic/index."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     method: str
@@ -545,10 +482,7 @@ class JSONRPCNotification(Struct, kw_only=True, frozen=True, tag_field="jsonrpc"
 
 
 class JSONRPCRequest(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """A JSON-RPC message that expects exactly one response.
-
-    Source: basic/index.
-    """
+    """A JSON-RPC message that expects exactly one response. Source: basic/index."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
@@ -559,10 +493,7 @@ class JSONRPCRequest(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag
 
 if TYPE_CHECKING:
     JSONRPCBatchRequestItem: TypeAlias = JSONRPCRequest | JSONRPCNotification
-    """A request or a notification inside a batch.
-
-    Source: basic/index.
-    """
+    """A request or a notification inside a batch. Source: basic/index."""
 else:
 
     class JSONRPCBatchRequestItem(Untagged):
@@ -580,10 +511,7 @@ Source: basic/index.
 
 
 class JSONRPCResponse(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """The answer to a request that succeeded.
-
-    Source: basic/index.
-    """
+    """The answer to a request that succeeded. Source: basic/index."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
@@ -593,10 +521,7 @@ class JSONRPCResponse(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", ta
 
 if TYPE_CHECKING:
     JSONRPCBatchResponseItem: TypeAlias = JSONRPCResponse | JSONRPCError
-    """An answer inside a batch: a result or an error.
-
-    Source: basic/index.
-    """
+    """An answer inside a batch: a result or an error. Source: basic/index."""
 else:
 
     class JSONRPCBatchResponseItem(Untagged):
@@ -607,10 +532,7 @@ else:
 
 
 JSONRPCBatchResponse: TypeAlias = list[JSONRPCBatchResponseItem]
-"""The responses to a batch, as one JSON array in any order.
-
-Source: basic/index.
-"""
+"""The responses to a batch, as one JSON array in any order. Source: basic/index."""
 
 
 JSONRPCMessage: TypeAlias = (
@@ -621,17 +543,11 @@ JSONRPCMessage: TypeAlias = (
     | JSONRPCError
     | JSONRPCBatchResponse
 )
-"""Any message that may travel on the wire, a batch of them included.
-
-Source: basic/index.
-"""
+"""Any message that may travel on the wire, a batch of them included. Source: basic/index."""
 
 
 class ListPromptsRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="prompts/list"):
-    """Asks for a page of the server's prompts.
-
-    Source: server/prompts.
-    """
+    """Asks for a page of the server's prompts. Source: server/prompts."""
 
     method: ClassVar[Literal["prompts/list"]] = "prompts/list"
     params: PaginatedRequestParams | None = None
@@ -643,10 +559,7 @@ class ListPromptsRequest(Struct, kw_only=True, frozen=True, tag_field="method", 
 
 
 class ListPromptsResult(Struct, kw_only=True, frozen=True):
-    """A page of prompts.
-
-    Source: server/prompts.
-    """
+    """A page of prompts. Source: server/prompts."""
 
     prompts: list[Prompt]
     """The prompts on this page."""
@@ -664,10 +577,7 @@ class ListPromptsResult(Struct, kw_only=True, frozen=True):
 class ListResourceTemplatesRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="resources/templates/list"
 ):
-    """Asks for a page of the server's resource templates.
-
-    Source: server/resources.
-    """
+    """Asks for a page of the server's resource templates. Source: server/resources."""
 
     method: ClassVar[Literal["resources/templates/list"]] = "resources/templates/list"
     params: PaginatedRequestParams | None = None
@@ -679,10 +589,7 @@ class ListResourceTemplatesRequest(
 
 
 class ListResourceTemplatesResult(Struct, kw_only=True, frozen=True):
-    """A page of resource templates.
-
-    Source: server/resources.
-    """
+    """A page of resource templates. Source: server/resources."""
 
     resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
     """The templates on this page."""
@@ -700,10 +607,7 @@ class ListResourceTemplatesResult(Struct, kw_only=True, frozen=True):
 class ListResourcesRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="resources/list"
 ):
-    """Asks for a page of the server's resources.
-
-    Source: server/resources.
-    """
+    """Asks for a page of the server's resources. Source: server/resources."""
 
     method: ClassVar[Literal["resources/list"]] = "resources/list"
     params: PaginatedRequestParams | None = None
@@ -715,10 +619,7 @@ class ListResourcesRequest(
 
 
 class ListResourcesResult(Struct, kw_only=True, frozen=True):
-    """A page of resources.
-
-    Source: server/resources.
-    """
+    """A page of resources. Source: server/resources."""
 
     resources: list[Resource]
     """The resources on this page."""
@@ -734,10 +635,7 @@ class ListResourcesResult(Struct, kw_only=True, frozen=True):
 
 
 class ListRootsRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="roots/list"):
-    """Asks the client for its roots.
-
-    Source: client/roots.
-    """
+    """Asks the client for its roots. Source: client/roots."""
 
     method: ClassVar[Literal["roots/list"]] = "roots/list"
     params: RequestParams | None = None
@@ -749,10 +647,7 @@ class ListRootsRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
 
 
 class ListRootsResult(Struct, kw_only=True, frozen=True):
-    """The client's roots.
-
-    Source: client/roots.
-    """
+    """The client's roots. Source: client/roots."""
 
     roots: list[Root]
     """The roots; there are no pages."""
@@ -761,10 +656,7 @@ class ListRootsResult(Struct, kw_only=True, frozen=True):
 
 
 class ListToolsRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="tools/list"):
-    """Asks for a page of the server's tools.
-
-    Source: server/tools.
-    """
+    """Asks for a page of the server's tools. Source: server/tools."""
 
     method: ClassVar[Literal["tools/list"]] = "tools/list"
     params: PaginatedRequestParams | None = None
@@ -776,10 +668,7 @@ class ListToolsRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
 
 
 class ListToolsResult(Struct, kw_only=True, frozen=True):
-    """A page of tools.
-
-    Source: server/tools.
-    """
+    """A page of tools. Source: server/tools."""
 
     tools: list[Tool]
     """The tools on this page."""
@@ -821,10 +710,7 @@ class LoggingMessageNotification(
 
 
 class LoggingMessageNotificationParams(Struct, kw_only=True, frozen=True):
-    """Params of `notifications/message`.
-
-    Source: server/utilities/logging.
-    """
+    """Params of `notifications/message`. Source: server/utilities/logging."""
 
     data: Any
     """What is logged: any JSON value; it must hold no secrets."""
@@ -838,10 +724,7 @@ class LoggingMessageNotificationParams(Struct, kw_only=True, frozen=True):
 
 
 class ModelHint(Struct, kw_only=True, frozen=True):
-    """A wish for a particular model or family.
-
-    Source: client/sampling.
-    """
+    """A wish for a particular model or family. Source: client/sampling."""
 
     name: str | None = None
     """Part of a model's name, such as `sonnet`; a client may substitute an equivalent of another
@@ -876,10 +759,7 @@ class ModelPreferences(Struct, kw_only=True, frozen=True):
 
 
 class Notification(Struct, kw_only=True, frozen=True):
-    """The part that all notifications have in common.
-
-    Source: basic/index.
-    """
+    """The part that all notifications have in common. Source: basic/index."""
 
     method: str
     params: dict[str, Any] | None = None
@@ -887,20 +767,14 @@ class Notification(Struct, kw_only=True, frozen=True):
 
 
 class NotificationParams(Struct, kw_only=True, frozen=True):
-    """The params that all notifications accept.
-
-    Source: basic/index.
-    """
+    """The params that all notifications accept. Source: basic/index."""
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the notification."""
 
 
 class PaginatedRequest(Struct, kw_only=True, frozen=True):
-    """The part that all paged list requests have in common.
-
-    Source: server/utilities/pagination.
-    """
+    """The part that all paged list requests have in common. Source: server/utilities/pagination."""
 
     method: str
     params: PaginatedRequestParams | None = None
@@ -912,10 +786,7 @@ class PaginatedRequest(Struct, kw_only=True, frozen=True):
 
 
 class PaginatedRequestParams(Struct, kw_only=True, frozen=True):
-    """The params of a paged list request.
-
-    Source: server/utilities/pagination.
-    """
+    """The params of a paged list request. Source: server/utilities/pagination."""
 
     cursor: str | None = None
     """The `nextCursor` of the preceding page; absent asks for the first page. A bad one gives error
@@ -927,10 +798,7 @@ class PaginatedRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class PaginatedResult(Struct, kw_only=True, frozen=True):
-    """The part that all pages have in common.
-
-    Source: server/utilities/pagination.
-    """
+    """The part that all pages have in common. Source: server/utilities/pagination."""
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
@@ -973,10 +841,7 @@ class ProgressNotification(
 
 
 class ProgressNotificationParams(Struct, kw_only=True, frozen=True):
-    """Params of `notifications/progress`.
-
-    Source: basic/utilities/progress.
-    """
+    """Params of `notifications/progress`. Source: basic/utilities/progress."""
 
     progress: int | float
     """Amount done so far, in any unit; every notification has a higher value than the one before.
@@ -1001,10 +866,7 @@ Source: basic/utilities/progress.
 
 
 class Prompt(Struct, kw_only=True, frozen=True):
-    """A ready-made message, or a template of one, that a user can pick.
-
-    Source: server/prompts.
-    """
+    """A ready-made message, or a template of one, that a user can pick. Source: server/prompts."""
 
     name: str
     """Identifier by which the prompt is fetched, unique within the server."""
@@ -1020,10 +882,7 @@ class Prompt(Struct, kw_only=True, frozen=True):
 
 
 class PromptArgument(Struct, kw_only=True, frozen=True):
-    """An argument of a prompt.
-
-    Source: server/prompts.
-    """
+    """An argument of a prompt. Source: server/prompts."""
 
     name: str
     """Identifier of the argument."""
@@ -1056,10 +915,7 @@ class PromptListChangedNotification(
 
 
 class PromptMessage(Struct, kw_only=True, frozen=True):
-    """A message of a prompt.
-
-    Source: server/prompts.
-    """
+    """A message of a prompt. Source: server/prompts."""
 
     content: ContentBlock
     """What is said: one piece of content."""
@@ -1068,10 +924,7 @@ class PromptMessage(Struct, kw_only=True, frozen=True):
 
 
 class PromptReference(Struct, kw_only=True, frozen=True, tag_field="type", tag="ref/prompt"):
-    """Names a prompt whose argument is to be completed.
-
-    Source: server/utilities/completion.
-    """
+    """Names a prompt whose argument is to be completed. Source: server/utilities/completion."""
 
     type: ClassVar[Literal["ref/prompt"]] = "ref/prompt"
     """Always `ref/prompt`."""
@@ -1085,10 +938,7 @@ class PromptReference(Struct, kw_only=True, frozen=True, tag_field="type", tag="
 class ReadResourceRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="resources/read"
 ):
-    """Reads one resource. An unknown URI is error -32002.
-
-    Source: server/resources.
-    """
+    """Reads one resource. An unknown URI is error -32002. Source: server/resources."""
 
     method: ClassVar[Literal["resources/read"]] = "resources/read"
     params: ReadResourceRequestParams
@@ -1100,10 +950,7 @@ class ReadResourceRequest(
 
 
 class ReadResourceRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `resources/read`.
-
-    Source: server/resources.
-    """
+    """Params of `resources/read`. Source: server/resources."""
 
     uri: str
     """Address of the resource, of any scheme; the server decides what it means."""
@@ -1115,10 +962,7 @@ class ReadResourceRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class ReadResourceResult(Struct, kw_only=True, frozen=True):
-    """What was read.
-
-    Source: server/resources.
-    """
+    """What was read. Source: server/resources."""
 
     contents: list[ReadResourceResultContents]
     """The contents; several when the URI names a collection."""
@@ -1132,10 +976,7 @@ class ReadResourceResult(Struct, kw_only=True, frozen=True):
 
 
 class Request(Struct, kw_only=True, frozen=True):
-    """The part that all requests have in common.
-
-    Source: basic/index.
-    """
+    """The part that all requests have in common. Source: basic/index."""
 
     method: str
     params: dict[str, Any] | None = None
@@ -1151,10 +992,7 @@ Source: basic/index.
 
 
 class RequestMetaObject(Struct, kw_only=True, frozen=True):
-    """Metadata of a request.
-
-    Source: basic/index.
-    """
+    """Metadata of a request. Source: basic/index."""
 
     progress_token: ProgressToken | None = field(name="progressToken", default=None)
     """Asks for progress notifications, which will repeat this token; the receiver may send none."""
@@ -1167,20 +1005,14 @@ class RequestMetaObject(Struct, kw_only=True, frozen=True):
 
 
 class RequestParams(Struct, kw_only=True, frozen=True):
-    """The params that all requests accept.
-
-    Source: basic/index.
-    """
+    """The params that all requests accept. Source: basic/index."""
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Request metadata: the progress token and any extra data."""
 
 
 class Resource(Struct, kw_only=True, frozen=True):
-    """Data that the server lets a client read.
-
-    Source: server/resources.
-    """
+    """Data that the server lets a client read. Source: server/resources."""
 
     name: str
     """Name shown to people."""
@@ -1202,10 +1034,7 @@ class Resource(Struct, kw_only=True, frozen=True):
 
 
 class ResourceContents(Struct, kw_only=True, frozen=True):
-    """The part that all contents of resources have in common.
-
-    Source: server/resources.
-    """
+    """The part that all contents of resources have in common. Source: server/resources."""
 
     uri: str
     """Address of the (sub-)resource that this is."""
@@ -1259,10 +1088,7 @@ Source: server/utilities/completion.
 
 
 class ResourceTemplate(Struct, kw_only=True, frozen=True):
-    """A pattern of URIs, each of which names a readable resource.
-
-    Source: server/resources.
-    """
+    """A pattern of URIs, each of which names a readable resource. Source: server/resources."""
 
     name: str
     """Name shown to people."""
@@ -1298,10 +1124,7 @@ class ResourceUpdatedNotification(
 
 
 class ResourceUpdatedNotificationParams(Struct, kw_only=True, frozen=True):
-    """Params of `notifications/resources/updated`.
-
-    Source: server/resources.
-    """
+    """Params of `notifications/resources/updated`. Source: server/resources."""
 
     uri: str
     """Address of what changed; possibly a part of the resource subscribed to."""
@@ -1318,24 +1141,15 @@ Source: basic/index.
 
 
 ClientResult: TypeAlias = Result | CreateMessageResult | ListRootsResult
-"""Every result that a client may return.
-
-Source: basic/index.
-"""
+"""Every result that a client may return. Source: basic/index."""
 
 
 EmptyResult: TypeAlias = Result
-"""A result that only confirms success.
-
-Source: basic/index.
-"""
+"""A result that only confirms success. Source: basic/index."""
 
 
 Role: TypeAlias = Literal["assistant", "user"]
-"""Who speaks in a conversation: `user` or `assistant`.
-
-Source: basic/index.
-"""
+"""Who speaks in a conversation: `user` or `assistant`. Source: basic/index."""
 
 
 class Root(Struct, kw_only=True, frozen=True):
@@ -1357,10 +1171,7 @@ class Root(Struct, kw_only=True, frozen=True):
 class RootsListChangedNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/roots/list_changed"
 ):
-    """The client's roots have changed; ask for them again.
-
-    Source: client/roots.
-    """
+    """The client's roots have changed; ask for them again. Source: client/roots."""
 
     method: ClassVar[Literal["notifications/roots/list_changed"]] = (
         "notifications/roots/list_changed"
@@ -1378,17 +1189,11 @@ ClientNotification: TypeAlias = (
     | ProgressNotification
     | RootsListChangedNotification
 )
-"""Every notification that a client may send.
-
-Source: basic/index.
-"""
+"""Every notification that a client may send. Source: basic/index."""
 
 
 class SamplingMessage(Struct, kw_only=True, frozen=True):
-    """A message to or from a model.
-
-    Source: client/sampling.
-    """
+    """A message to or from a model. Source: client/sampling."""
 
     content: SamplingMessageContent
     """What is said: one piece of content."""
@@ -1425,20 +1230,14 @@ class ServerCapabilities(Struct, kw_only=True, frozen=True):
 
 
 class ServerCapabilitiesPrompts(Struct, kw_only=True, frozen=True):
-    """What the server offers about prompts.
-
-    Source: server/prompts.
-    """
+    """What the server offers about prompts. Source: server/prompts."""
 
     list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its prompts; absent means false."""
 
 
 class ServerCapabilitiesResources(Struct, kw_only=True, frozen=True):
-    """What the server offers about resources.
-
-    Source: server/resources.
-    """
+    """What the server offers about resources. Source: server/resources."""
 
     list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its resources; absent means false."""
@@ -1447,20 +1246,14 @@ class ServerCapabilitiesResources(Struct, kw_only=True, frozen=True):
 
 
 class ServerCapabilitiesTools(Struct, kw_only=True, frozen=True):
-    """What the server offers about tools.
-
-    Source: server/tools.
-    """
+    """What the server offers about tools. Source: server/tools."""
 
     list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its tools; absent means false."""
 
 
 ServerRequest: TypeAlias = PingRequest | CreateMessageRequest | ListRootsRequest
-"""Every request that a server may send.
-
-Source: basic/index.
-"""
+"""Every request that a server may send. Source: basic/index."""
 
 
 ServerResult: TypeAlias = (
@@ -1475,10 +1268,7 @@ ServerResult: TypeAlias = (
     | CallToolResult
     | CompleteResult
 )
-"""Every result that a server may return.
-
-Source: basic/index.
-"""
+"""Every result that a server may return. Source: basic/index."""
 
 
 class SetLevelRequest(
@@ -1499,10 +1289,7 @@ class SetLevelRequest(
 
 
 class SetLevelRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `logging/setLevel`.
-
-    Source: server/utilities/logging.
-    """
+    """Params of `logging/setLevel`. Source: server/utilities/logging."""
 
     level: LoggingLevel
     """Lowest severity to send; everything graver is sent too."""
@@ -1529,10 +1316,7 @@ class SubscribeRequest(
 
 
 class SubscribeRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `resources/subscribe`.
-
-    Source: server/resources.
-    """
+    """Params of `resources/subscribe`. Source: server/resources."""
 
     uri: str
     """Address of the resource to watch, of any scheme."""
@@ -1542,10 +1326,7 @@ class SubscribeRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class TextContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="text"):
-    """Text for or from a model.
-
-    Source: server/tools.
-    """
+    """Text for or from a model. Source: server/tools."""
 
     type: ClassVar[Literal["text"]] = "text"
     """Always `text`."""
@@ -1566,24 +1347,15 @@ Source: server/tools.
 
 
 CreateMessageResultContent: TypeAlias = TextContent | ImageContent | AudioContent
-"""What the model said: one piece of content.
-
-Source: client/sampling.
-"""
+"""What the model said: one piece of content. Source: client/sampling."""
 
 
 SamplingMessageContent: TypeAlias = TextContent | ImageContent | AudioContent
-"""What a message says: one piece of content.
-
-Source: client/sampling.
-"""
+"""What a message says: one piece of content. Source: client/sampling."""
 
 
 class TextResourceContents(Struct, kw_only=True, frozen=True):
-    """Contents of a resource as text.
-
-    Source: server/resources.
-    """
+    """Contents of a resource as text. Source: server/resources."""
 
     text: str
     """The text; never binary data in disguise."""
@@ -1598,10 +1370,7 @@ class TextResourceContents(Struct, kw_only=True, frozen=True):
 
 if TYPE_CHECKING:
     EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
-    """Contents of an embedded resource, as text or as bytes.
-
-    Source: server/tools.
-    """
+    """Contents of an embedded resource, as text or as bytes. Source: server/tools."""
 else:
 
     class EmbeddedResourceResource(Untagged):
@@ -1613,10 +1382,7 @@ else:
 
 if TYPE_CHECKING:
     ReadResourceResultContents: TypeAlias = TextResourceContents | BlobResourceContents
-    """One item that was read, as text or as bytes.
-
-    Source: server/resources.
-    """
+    """One item that was read, as text or as bytes. Source: server/resources."""
 else:
 
     class ReadResourceResultContents(Untagged):
@@ -1627,10 +1393,7 @@ else:
 
 
 class Tool(Struct, kw_only=True, frozen=True):
-    """A function that the server lets a model call.
-
-    Source: server/tools.
-    """
+    """A function that the server lets a model call. Source: server/tools."""
 
     input_schema: dict[str, Any] = field(name="inputSchema")
     """JSON Schema of the arguments; its root has type `object`."""
@@ -1701,19 +1464,13 @@ ServerNotification: TypeAlias = (
     | ToolListChangedNotification
     | LoggingMessageNotification
 )
-"""Every notification that a server may send.
-
-Source: basic/index.
-"""
+"""Every notification that a server may send. Source: basic/index."""
 
 
 class UnsubscribeRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="resources/unsubscribe"
 ):
-    """Ends a subscription to one resource.
-
-    Source: server/resources.
-    """
+    """Ends a subscription to one resource. Source: server/resources."""
 
     method: ClassVar[Literal["resources/unsubscribe"]] = "resources/unsubscribe"
     params: UnsubscribeRequestParams
@@ -1739,17 +1496,11 @@ ClientRequest: TypeAlias = (
     | SetLevelRequest
     | CompleteRequest
 )
-"""Every request that a client may send.
-
-Source: basic/index.
-"""
+"""Every request that a client may send. Source: basic/index."""
 
 
 class UnsubscribeRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `resources/unsubscribe`.
-
-    Source: server/resources.
-    """
+    """Params of `resources/unsubscribe`. Source: server/resources."""
 
     uri: str
     """Address of the resource that is watched."""

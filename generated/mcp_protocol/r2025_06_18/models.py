@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import UNSET, UnsetType, field
 
-from .._struct import Struct
+from .._wire import Struct
 from .._wire import Untagged, Variant
 
 
@@ -34,10 +34,7 @@ class Annotations(Struct, kw_only=True, frozen=True):
 
 
 class AudioContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="audio"):
-    """Sound for or from a model.
-
-    Source: server/tools.
-    """
+    """Sound for or from a model. Source: server/tools."""
 
     type: ClassVar[Literal["audio"]] = "audio"
     """Always `audio`."""
@@ -52,10 +49,7 @@ class AudioContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="aud
 
 
 class BaseMetadata(Struct, kw_only=True, frozen=True):
-    """The two names that many objects have.
-
-    Source: basic/index.
-    """
+    """The two names that many objects have. Source: basic/index."""
 
     name: str
     """Identifier used in code and requests; shown to people only when no title exists."""
@@ -65,10 +59,7 @@ class BaseMetadata(Struct, kw_only=True, frozen=True):
 
 
 class BlobResourceContents(Struct, kw_only=True, frozen=True):
-    """Contents of a resource as bytes.
-
-    Source: server/resources.
-    """
+    """Contents of a resource as bytes. Source: server/resources."""
 
     blob: str
     """The bytes in base64."""
@@ -81,10 +72,7 @@ class BlobResourceContents(Struct, kw_only=True, frozen=True):
 
 
 class BooleanSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="boolean"):
-    """A form field for yes or no.
-
-    Source: client/elicitation.
-    """
+    """A form field for yes or no. Source: client/elicitation."""
 
     type: ClassVar[Literal["boolean"]] = "boolean"
     """Always `boolean`."""
@@ -113,10 +101,7 @@ class CallToolRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag
 
 
 class CallToolRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `tools/call`.
-
-    Source: server/tools.
-    """
+    """Params of `tools/call`. Source: server/tools."""
 
     name: str
     """Name of the tool, as listed."""
@@ -131,10 +116,7 @@ class CallToolRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class CallToolResult(Struct, kw_only=True, frozen=True):
-    """What a tool returned, or how it failed.
-
-    Source: server/tools.
-    """
+    """What a tool returned, or how it failed. Source: server/tools."""
 
     content: list[ContentBlock]
     """The output for a model, piece by piece."""
@@ -168,10 +150,7 @@ class CancelledNotification(
 
 
 class CancelledNotificationParams(Struct, kw_only=True, frozen=True):
-    """Params of `notifications/cancelled`.
-
-    Source: basic/utilities/cancellation.
-    """
+    """Params of `notifications/cancelled`. Source: basic/utilities/cancellation."""
 
     request_id: RequestId = field(name="requestId")
     """Id of a request that the sender issued earlier and that is presumably still open."""
@@ -204,10 +183,7 @@ class ClientCapabilities(Struct, kw_only=True, frozen=True):
 
 
 class ClientCapabilitiesRoots(Struct, kw_only=True, frozen=True):
-    """What the client offers about roots.
-
-    Source: client/roots.
-    """
+    """What the client offers about roots. Source: client/roots."""
 
     list_changed: bool | None = field(name="listChanged", default=None)
     """The client announces changes of its roots; absent means false."""
@@ -231,10 +207,7 @@ class CompleteRequest(
 
 
 class CompleteRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `completion/complete`.
-
-    Source: server/utilities/completion.
-    """
+    """Params of `completion/complete`. Source: server/utilities/completion."""
 
     argument: CompleteRequestParamsArgument
     """The argument and what was typed so far."""
@@ -248,10 +221,7 @@ class CompleteRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class CompleteRequestParamsArgument(Struct, kw_only=True, frozen=True):
-    """The argument being completed.
-
-    Source: server/utilities/completion.
-    """
+    """The argument being completed. Source: server/utilities/completion."""
 
     name: str
     """Name of the argument or variable."""
@@ -260,20 +230,14 @@ class CompleteRequestParamsArgument(Struct, kw_only=True, frozen=True):
 
 
 class CompleteRequestParamsContext(Struct, kw_only=True, frozen=True):
-    """What is settled before this completion.
-
-    Source: server/utilities/completion.
-    """
+    """What is settled before this completion. Source: server/utilities/completion."""
 
     arguments: dict[str, str] | None = None
     """Values of other arguments chosen earlier, by name."""
 
 
 class CompleteResult(Struct, kw_only=True, frozen=True):
-    """Suggestions for an argument.
-
-    Source: server/utilities/completion.
-    """
+    """Suggestions for an argument. Source: server/utilities/completion."""
 
     completion: CompleteResultCompletion
     """The suggestions."""
@@ -285,10 +249,7 @@ class CompleteResult(Struct, kw_only=True, frozen=True):
 
 
 class CompleteResultCompletion(Struct, kw_only=True, frozen=True):
-    """The suggestions and how many there are.
-
-    Source: server/utilities/completion.
-    """
+    """The suggestions and how many there are. Source: server/utilities/completion."""
 
     values: list[str]
     """Suggestions, best first; at most 100."""
@@ -317,10 +278,7 @@ class CreateMessageRequest(
 
 
 class CreateMessageRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `sampling/createMessage`.
-
-    Source: client/sampling.
-    """
+    """Params of `sampling/createMessage`. Source: client/sampling."""
 
     max_tokens: int = field(name="maxTokens")
     """Most tokens to generate; the client may stop sooner."""
@@ -378,10 +336,7 @@ Source: server/utilities/pagination.
 class ElicitRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="elicitation/create"
 ):
-    """Asks the client's user for data in a form; never for secrets.
-
-    Source: client/elicitation.
-    """
+    """Asks the client's user for data in a form; never for secrets. Source: client/elicitation."""
 
     method: ClassVar[Literal["elicitation/create"]] = "elicitation/create"
     params: ElicitRequestParams
@@ -393,10 +348,7 @@ class ElicitRequest(
 
 
 class ElicitRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `elicitation/create`.
-
-    Source: client/elicitation.
-    """
+    """Params of `elicitation/create`. Source: client/elicitation."""
 
     message: str
     """What is asked and why, for the user."""
@@ -412,10 +364,7 @@ class ElicitRequestParams(Struct, kw_only=True, frozen=True):
 class ElicitRequestParamsRequestedSchema(
     Struct, kw_only=True, frozen=True, tag_field="type", tag="object"
 ):
-    """A form: a flat JSON Schema object.
-
-    Source: client/elicitation.
-    """
+    """A form: a flat JSON Schema object. Source: client/elicitation."""
 
     type: ClassVar[Literal["object"]] = "object"
     """Always `object`."""
@@ -426,10 +375,7 @@ class ElicitRequestParamsRequestedSchema(
 
 
 class ElicitResult(Struct, kw_only=True, frozen=True):
-    """What the user decided, and the data of the form.
-
-    Source: client/elicitation.
-    """
+    """What the user decided, and the data of the form. Source: client/elicitation."""
 
     action: Literal["accept", "cancel", "decline"]
     """`accept`: agreed; `decline`: refused; `cancel`: closed without a choice."""
@@ -440,10 +386,7 @@ class ElicitResult(Struct, kw_only=True, frozen=True):
 
 
 class EmbeddedResource(Struct, kw_only=True, frozen=True, tag_field="type", tag="resource"):
-    """A resource put into a message together with its contents.
-
-    Source: server/tools.
-    """
+    """A resource put into a message together with its contents. Source: server/tools."""
 
     type: ClassVar[Literal["resource"]] = "resource"
     """Always `resource`."""
@@ -456,10 +399,7 @@ class EmbeddedResource(Struct, kw_only=True, frozen=True, tag_field="type", tag=
 
 
 class EnumSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="string"):
-    """A form field for a choice of one.
-
-    Source: client/elicitation.
-    """
+    """A form field for a choice of one. Source: client/elicitation."""
 
     type: ClassVar[Literal["string"]] = "string"
     """Always `string`."""
@@ -477,10 +417,7 @@ class EnumSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="strin
 
 
 class Error(Struct, kw_only=True, frozen=True):
-    """Code and text of a failure.
-
-    Source: basic/index.
-    """
+    """Code and text of a failure. Source: basic/index."""
 
     code: int
     """Number that classifies the failure; -32700 and -32600 to -32603 have their JSON-RPC meaning.
@@ -507,10 +444,7 @@ class GetPromptRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
 
 
 class GetPromptRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `prompts/get`.
-
-    Source: server/prompts.
-    """
+    """Params of `prompts/get`. Source: server/prompts."""
 
     name: str
     """Name of the prompt, as listed."""
@@ -524,10 +458,7 @@ class GetPromptRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class GetPromptResult(Struct, kw_only=True, frozen=True):
-    """A prompt, filled in.
-
-    Source: server/prompts.
-    """
+    """A prompt, filled in. Source: server/prompts."""
 
     messages: list[PromptMessage]
     """The messages, in order; untrusted input to a model."""
@@ -541,10 +472,7 @@ class GetPromptResult(Struct, kw_only=True, frozen=True):
 
 
 class ImageContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="image"):
-    """A picture for or from a model.
-
-    Source: server/tools.
-    """
+    """A picture for or from a model. Source: server/tools."""
 
     type: ClassVar[Literal["image"]] = "image"
     """Always `image`."""
@@ -559,10 +487,7 @@ class ImageContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="ima
 
 
 class Implementation(Struct, kw_only=True, frozen=True):
-    """Name and version of a piece of software that speaks MCP.
-
-    Source: basic/lifecycle.
-    """
+    """Name and version of a piece of software that speaks MCP. Source: basic/lifecycle."""
 
     name: str
     """Identifier of the software."""
@@ -593,10 +518,7 @@ class InitializeRequest(Struct, kw_only=True, frozen=True, tag_field="method", t
 
 
 class InitializeRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `initialize`.
-
-    Source: basic/lifecycle.
-    """
+    """Params of `initialize`. Source: basic/lifecycle."""
 
     capabilities: ClientCapabilities
     """What the client can do, for the whole session."""
@@ -630,10 +552,7 @@ class InitializeResult(Struct, kw_only=True, frozen=True):
 class InitializedNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/initialized"
 ):
-    """The client has finished the handshake; normal requests may begin.
-
-    Source: basic/lifecycle.
-    """
+    """The client has finished the handshake; normal requests may begin. Source: basic/lifecycle."""
 
     method: ClassVar[Literal["notifications/initialized"]] = "notifications/initialized"
     params: NotificationParams | None = None
@@ -644,10 +563,7 @@ class InitializedNotification(
 
 
 class JSONRPCError(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """The answer to a request that failed.
-
-    Source: basic/index.
-    """
+    """The answer to a request that failed. Source: basic/index."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     error: Error
@@ -656,10 +572,7 @@ class JSONRPCError(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="
 
 
 class JSONRPCNotification(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """A one-way JSON-RPC message, never answered.
-
-    Source: basic/index.
-    """
+    """A one-way JSON-RPC message, never answered. Source: basic/index."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     method: str
@@ -668,10 +581,7 @@ class JSONRPCNotification(Struct, kw_only=True, frozen=True, tag_field="jsonrpc"
 
 
 class JSONRPCRequest(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """A JSON-RPC message that expects exactly one response.
-
-    Source: basic/index.
-    """
+    """A JSON-RPC message that expects exactly one response. Source: basic/index."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
@@ -681,10 +591,7 @@ class JSONRPCRequest(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag
 
 
 class JSONRPCResponse(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """The answer to a request that succeeded.
-
-    Source: basic/index.
-    """
+    """The answer to a request that succeeded. Source: basic/index."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
@@ -696,10 +603,7 @@ if TYPE_CHECKING:
     JSONRPCMessage: TypeAlias = (
         JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError
     )
-    """Any message that may travel on the wire.
-
-    Source: basic/index.
-    """
+    """Any message that may travel on the wire. Source: basic/index."""
 else:
 
     class JSONRPCMessage(Untagged):
@@ -712,10 +616,7 @@ else:
 
 
 class ListPromptsRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="prompts/list"):
-    """Asks for a page of the server's prompts.
-
-    Source: server/prompts.
-    """
+    """Asks for a page of the server's prompts. Source: server/prompts."""
 
     method: ClassVar[Literal["prompts/list"]] = "prompts/list"
     params: PaginatedRequestParams | None = None
@@ -727,10 +628,7 @@ class ListPromptsRequest(Struct, kw_only=True, frozen=True, tag_field="method", 
 
 
 class ListPromptsResult(Struct, kw_only=True, frozen=True):
-    """A page of prompts.
-
-    Source: server/prompts.
-    """
+    """A page of prompts. Source: server/prompts."""
 
     prompts: list[Prompt]
     """The prompts on this page."""
@@ -748,10 +646,7 @@ class ListPromptsResult(Struct, kw_only=True, frozen=True):
 class ListResourceTemplatesRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="resources/templates/list"
 ):
-    """Asks for a page of the server's resource templates.
-
-    Source: server/resources.
-    """
+    """Asks for a page of the server's resource templates. Source: server/resources."""
 
     method: ClassVar[Literal["resources/templates/list"]] = "resources/templates/list"
     params: PaginatedRequestParams | None = None
@@ -763,10 +658,7 @@ class ListResourceTemplatesRequest(
 
 
 class ListResourceTemplatesResult(Struct, kw_only=True, frozen=True):
-    """A page of resource templates.
-
-    Source: server/resources.
-    """
+    """A page of resource templates. Source: server/resources."""
 
     resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
     """The templates on this page."""
@@ -784,10 +676,7 @@ class ListResourceTemplatesResult(Struct, kw_only=True, frozen=True):
 class ListResourcesRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="resources/list"
 ):
-    """Asks for a page of the server's resources.
-
-    Source: server/resources.
-    """
+    """Asks for a page of the server's resources. Source: server/resources."""
 
     method: ClassVar[Literal["resources/list"]] = "resources/list"
     params: PaginatedRequestParams | None = None
@@ -799,10 +688,7 @@ class ListResourcesRequest(
 
 
 class ListResourcesResult(Struct, kw_only=True, frozen=True):
-    """A page of resources.
-
-    Source: server/resources.
-    """
+    """A page of resources. Source: server/resources."""
 
     resources: list[Resource]
     """The resources on this page."""
@@ -818,10 +704,7 @@ class ListResourcesResult(Struct, kw_only=True, frozen=True):
 
 
 class ListRootsRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="roots/list"):
-    """Asks the client for its roots.
-
-    Source: client/roots.
-    """
+    """Asks the client for its roots. Source: client/roots."""
 
     method: ClassVar[Literal["roots/list"]] = "roots/list"
     params: RequestParams | None = None
@@ -833,10 +716,7 @@ class ListRootsRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
 
 
 class ListRootsResult(Struct, kw_only=True, frozen=True):
-    """The client's roots.
-
-    Source: client/roots.
-    """
+    """The client's roots. Source: client/roots."""
 
     roots: list[Root]
     """The roots; there are no pages."""
@@ -845,10 +725,7 @@ class ListRootsResult(Struct, kw_only=True, frozen=True):
 
 
 class ListToolsRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="tools/list"):
-    """Asks for a page of the server's tools.
-
-    Source: server/tools.
-    """
+    """Asks for a page of the server's tools. Source: server/tools."""
 
     method: ClassVar[Literal["tools/list"]] = "tools/list"
     params: PaginatedRequestParams | None = None
@@ -860,10 +737,7 @@ class ListToolsRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
 
 
 class ListToolsResult(Struct, kw_only=True, frozen=True):
-    """A page of tools.
-
-    Source: server/tools.
-    """
+    """A page of tools. Source: server/tools."""
 
     tools: list[Tool]
     """The tools on this page."""
@@ -905,10 +779,7 @@ class LoggingMessageNotification(
 
 
 class LoggingMessageNotificationParams(Struct, kw_only=True, frozen=True):
-    """Params of `notifications/message`.
-
-    Source: server/utilities/logging.
-    """
+    """Params of `notifications/message`. Source: server/utilities/logging."""
 
     data: Any
     """What is logged: any JSON value; it must hold no secrets."""
@@ -922,10 +793,7 @@ class LoggingMessageNotificationParams(Struct, kw_only=True, frozen=True):
 
 
 class ModelHint(Struct, kw_only=True, frozen=True):
-    """A wish for a particular model or family.
-
-    Source: client/sampling.
-    """
+    """A wish for a particular model or family. Source: client/sampling."""
 
     name: str | None = None
     """Part of a model's name, such as `sonnet`; a client may substitute an equivalent of another
@@ -960,10 +828,7 @@ class ModelPreferences(Struct, kw_only=True, frozen=True):
 
 
 class Notification(Struct, kw_only=True, frozen=True):
-    """The part that all notifications have in common.
-
-    Source: basic/index.
-    """
+    """The part that all notifications have in common. Source: basic/index."""
 
     method: str
     params: dict[str, Any] | None = None
@@ -971,20 +836,14 @@ class Notification(Struct, kw_only=True, frozen=True):
 
 
 class NotificationParams(Struct, kw_only=True, frozen=True):
-    """The params that all notifications accept.
-
-    Source: basic/index.
-    """
+    """The params that all notifications accept. Source: basic/index."""
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the notification."""
 
 
 class NumberSchema(Struct, kw_only=True, frozen=True):
-    """A form field for a number.
-
-    Source: client/elicitation.
-    """
+    """A form field for a number. Source: client/elicitation."""
 
     type: Literal["integer", "number"]
     """`integer` or `number`."""
@@ -1002,10 +861,7 @@ class NumberSchema(Struct, kw_only=True, frozen=True):
 
 
 class PaginatedRequest(Struct, kw_only=True, frozen=True):
-    """The part that all paged list requests have in common.
-
-    Source: server/utilities/pagination.
-    """
+    """The part that all paged list requests have in common. Source: server/utilities/pagination."""
 
     method: str
     params: PaginatedRequestParams | None = None
@@ -1017,10 +873,7 @@ class PaginatedRequest(Struct, kw_only=True, frozen=True):
 
 
 class PaginatedRequestParams(Struct, kw_only=True, frozen=True):
-    """The params of a paged list request.
-
-    Source: server/utilities/pagination.
-    """
+    """The params of a paged list request. Source: server/utilities/pagination."""
 
     cursor: str | None = None
     """The `nextCursor` of the preceding page; absent asks for the first page. A bad one gives error
@@ -1032,10 +885,7 @@ class PaginatedRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class PaginatedResult(Struct, kw_only=True, frozen=True):
-    """The part that all pages have in common.
-
-    Source: server/utilities/pagination.
-    """
+    """The part that all pages have in common. Source: server/utilities/pagination."""
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
@@ -1078,10 +928,7 @@ class ProgressNotification(
 
 
 class ProgressNotificationParams(Struct, kw_only=True, frozen=True):
-    """Params of `notifications/progress`.
-
-    Source: basic/utilities/progress.
-    """
+    """Params of `notifications/progress`. Source: basic/utilities/progress."""
 
     progress: int | float
     """Amount done so far, in any unit; every notification has a higher value than the one before.
@@ -1106,10 +953,7 @@ Source: basic/utilities/progress.
 
 
 class Prompt(Struct, kw_only=True, frozen=True):
-    """A ready-made message, or a template of one, that a user can pick.
-
-    Source: server/prompts.
-    """
+    """A ready-made message, or a template of one, that a user can pick. Source: server/prompts."""
 
     name: str
     """Identifier by which the prompt is fetched, unique within the server."""
@@ -1127,10 +971,7 @@ class Prompt(Struct, kw_only=True, frozen=True):
 
 
 class PromptArgument(Struct, kw_only=True, frozen=True):
-    """An argument of a prompt.
-
-    Source: server/prompts.
-    """
+    """An argument of a prompt. Source: server/prompts."""
 
     name: str
     """Identifier of the argument."""
@@ -1162,10 +1003,7 @@ class PromptListChangedNotification(
 
 
 class PromptMessage(Struct, kw_only=True, frozen=True):
-    """A message of a prompt.
-
-    Source: server/prompts.
-    """
+    """A message of a prompt. Source: server/prompts."""
 
     content: ContentBlock
     """What is said: one piece of content."""
@@ -1174,10 +1012,7 @@ class PromptMessage(Struct, kw_only=True, frozen=True):
 
 
 class PromptReference(Struct, kw_only=True, frozen=True, tag_field="type", tag="ref/prompt"):
-    """Names a prompt whose argument is to be completed.
-
-    Source: server/utilities/completion.
-    """
+    """Names a prompt whose argument is to be completed. Source: server/utilities/completion."""
 
     type: ClassVar[Literal["ref/prompt"]] = "ref/prompt"
     """Always `ref/prompt`."""
@@ -1190,10 +1025,7 @@ class PromptReference(Struct, kw_only=True, frozen=True, tag_field="type", tag="
 class ReadResourceRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="resources/read"
 ):
-    """Reads one resource. An unknown URI is error -32002.
-
-    Source: server/resources.
-    """
+    """Reads one resource. An unknown URI is error -32002. Source: server/resources."""
 
     method: ClassVar[Literal["resources/read"]] = "resources/read"
     params: ReadResourceRequestParams
@@ -1205,10 +1037,7 @@ class ReadResourceRequest(
 
 
 class ReadResourceRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `resources/read`.
-
-    Source: server/resources.
-    """
+    """Params of `resources/read`. Source: server/resources."""
 
     uri: str
     """Address of the resource, of any scheme; the server decides what it means."""
@@ -1220,10 +1049,7 @@ class ReadResourceRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class ReadResourceResult(Struct, kw_only=True, frozen=True):
-    """What was read.
-
-    Source: server/resources.
-    """
+    """What was read. Source: server/resources."""
 
     contents: list[ReadResourceResultContents]
     """The contents; several when the URI names a collection."""
@@ -1237,10 +1063,7 @@ class ReadResourceResult(Struct, kw_only=True, frozen=True):
 
 
 class Request(Struct, kw_only=True, frozen=True):
-    """The part that all requests have in common.
-
-    Source: basic/index.
-    """
+    """The part that all requests have in common. Source: basic/index."""
 
     method: str
     params: dict[str, Any] | None = None
@@ -1256,10 +1079,7 @@ Source: basic/index.
 
 
 class RequestMetaObject(Struct, kw_only=True, frozen=True):
-    """Metadata of a request.
-
-    Source: basic/index.
-    """
+    """Metadata of a request. Source: basic/index."""
 
     progress_token: ProgressToken | None = field(name="progressToken", default=None)
     """Asks for progress notifications, which will repeat this token; the receiver may send none."""
@@ -1272,20 +1092,14 @@ class RequestMetaObject(Struct, kw_only=True, frozen=True):
 
 
 class RequestParams(Struct, kw_only=True, frozen=True):
-    """The params that all requests accept.
-
-    Source: basic/index.
-    """
+    """The params that all requests accept. Source: basic/index."""
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Request metadata: the progress token and any extra data."""
 
 
 class Resource(Struct, kw_only=True, frozen=True):
-    """Data that the server lets a client read.
-
-    Source: server/resources.
-    """
+    """Data that the server lets a client read. Source: server/resources."""
 
     name: str
     """Identifier of the resource; shown to people only when no title exists."""
@@ -1309,10 +1123,7 @@ class Resource(Struct, kw_only=True, frozen=True):
 
 
 class ResourceContents(Struct, kw_only=True, frozen=True):
-    """The part that all contents of resources have in common.
-
-    Source: server/resources.
-    """
+    """The part that all contents of resources have in common. Source: server/resources."""
 
     uri: str
     """Address of the (sub-)resource that this is."""
@@ -1375,10 +1186,7 @@ class ResourceListChangedNotification(
 
 
 class ResourceTemplate(Struct, kw_only=True, frozen=True):
-    """A pattern of URIs, each of which names a readable resource.
-
-    Source: server/resources.
-    """
+    """A pattern of URIs, each of which names a readable resource. Source: server/resources."""
 
     name: str
     """Identifier of the template; shown to people only when no title exists."""
@@ -1437,10 +1245,7 @@ class ResourceUpdatedNotification(
 
 
 class ResourceUpdatedNotificationParams(Struct, kw_only=True, frozen=True):
-    """Params of `notifications/resources/updated`.
-
-    Source: server/resources.
-    """
+    """Params of `notifications/resources/updated`. Source: server/resources."""
 
     uri: str
     """Address of what changed; possibly a part of the resource subscribed to."""
@@ -1457,24 +1262,15 @@ Source: basic/index.
 
 
 ClientResult: TypeAlias = Result | CreateMessageResult | ListRootsResult | ElicitResult
-"""Every result that a client may return.
-
-Source: basic/index.
-"""
+"""Every result that a client may return. Source: basic/index."""
 
 
 EmptyResult: TypeAlias = Result
-"""A result that only confirms success.
-
-Source: basic/index.
-"""
+"""A result that only confirms success. Source: basic/index."""
 
 
 Role: TypeAlias = Literal["assistant", "user"]
-"""Who speaks in a conversation: `user` or `assistant`.
-
-Source: basic/index.
-"""
+"""Who speaks in a conversation: `user` or `assistant`. Source: basic/index."""
 
 
 class Root(Struct, kw_only=True, frozen=True):
@@ -1495,10 +1291,7 @@ class Root(Struct, kw_only=True, frozen=True):
 class RootsListChangedNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/roots/list_changed"
 ):
-    """The client's roots have changed; ask for them again.
-
-    Source: client/roots.
-    """
+    """The client's roots have changed; ask for them again. Source: client/roots."""
 
     method: ClassVar[Literal["notifications/roots/list_changed"]] = (
         "notifications/roots/list_changed"
@@ -1516,17 +1309,11 @@ ClientNotification: TypeAlias = (
     | ProgressNotification
     | RootsListChangedNotification
 )
-"""Every notification that a client may send.
-
-Source: basic/index.
-"""
+"""Every notification that a client may send. Source: basic/index."""
 
 
 class SamplingMessage(Struct, kw_only=True, frozen=True):
-    """A message to or from a model.
-
-    Source: client/sampling.
-    """
+    """A message to or from a model. Source: client/sampling."""
 
     content: SamplingMessageContent
     """What is said: one piece of content."""
@@ -1563,20 +1350,14 @@ class ServerCapabilities(Struct, kw_only=True, frozen=True):
 
 
 class ServerCapabilitiesPrompts(Struct, kw_only=True, frozen=True):
-    """What the server offers about prompts.
-
-    Source: server/prompts.
-    """
+    """What the server offers about prompts. Source: server/prompts."""
 
     list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its prompts; absent means false."""
 
 
 class ServerCapabilitiesResources(Struct, kw_only=True, frozen=True):
-    """What the server offers about resources.
-
-    Source: server/resources.
-    """
+    """What the server offers about resources. Source: server/resources."""
 
     list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its resources; absent means false."""
@@ -1585,20 +1366,14 @@ class ServerCapabilitiesResources(Struct, kw_only=True, frozen=True):
 
 
 class ServerCapabilitiesTools(Struct, kw_only=True, frozen=True):
-    """What the server offers about tools.
-
-    Source: server/tools.
-    """
+    """What the server offers about tools. Source: server/tools."""
 
     list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its tools; absent means false."""
 
 
 ServerRequest: TypeAlias = PingRequest | CreateMessageRequest | ListRootsRequest | ElicitRequest
-"""Every request that a server may send.
-
-Source: basic/index.
-"""
+"""Every request that a server may send. Source: basic/index."""
 
 
 ServerResult: TypeAlias = (
@@ -1613,10 +1388,7 @@ ServerResult: TypeAlias = (
     | CallToolResult
     | CompleteResult
 )
-"""Every result that a server may return.
-
-Source: basic/index.
-"""
+"""Every result that a server may return. Source: basic/index."""
 
 
 class SetLevelRequest(
@@ -1637,10 +1409,7 @@ class SetLevelRequest(
 
 
 class SetLevelRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `logging/setLevel`.
-
-    Source: server/utilities/logging.
-    """
+    """Params of `logging/setLevel`. Source: server/utilities/logging."""
 
     level: LoggingLevel
     """Lowest severity to send; everything graver is sent too."""
@@ -1650,10 +1419,7 @@ class SetLevelRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class StringSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="string"):
-    """A form field for text.
-
-    Source: client/elicitation.
-    """
+    """A form field for text. Source: client/elicitation."""
 
     type: ClassVar[Literal["string"]] = "string"
     """Always `string`."""
@@ -1707,10 +1473,7 @@ class SubscribeRequest(
 
 
 class SubscribeRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `resources/subscribe`.
-
-    Source: server/resources.
-    """
+    """Params of `resources/subscribe`. Source: server/resources."""
 
     uri: str
     """Address of the resource to watch, of any scheme."""
@@ -1720,10 +1483,7 @@ class SubscribeRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class TextContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="text"):
-    """Text for or from a model.
-
-    Source: server/tools.
-    """
+    """Text for or from a model. Source: server/tools."""
 
     type: ClassVar[Literal["text"]] = "text"
     """Always `text`."""
@@ -1746,24 +1506,15 @@ Source: server/tools.
 
 
 CreateMessageResultContent: TypeAlias = TextContent | ImageContent | AudioContent
-"""What the model said: one piece of content.
-
-Source: client/sampling.
-"""
+"""What the model said: one piece of content. Source: client/sampling."""
 
 
 SamplingMessageContent: TypeAlias = TextContent | ImageContent | AudioContent
-"""What a message says: one piece of content.
-
-Source: client/sampling.
-"""
+"""What a message says: one piece of content. Source: client/sampling."""
 
 
 class TextResourceContents(Struct, kw_only=True, frozen=True):
-    """Contents of a resource as text.
-
-    Source: server/resources.
-    """
+    """Contents of a resource as text. Source: server/resources."""
 
     text: str
     """The text; never binary data in disguise."""
@@ -1777,10 +1528,7 @@ class TextResourceContents(Struct, kw_only=True, frozen=True):
 
 if TYPE_CHECKING:
     EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
-    """Contents of an embedded resource, as text or as bytes.
-
-    Source: server/tools.
-    """
+    """Contents of an embedded resource, as text or as bytes. Source: server/tools."""
 else:
 
     class EmbeddedResourceResource(Untagged):
@@ -1792,10 +1540,7 @@ else:
 
 if TYPE_CHECKING:
     ReadResourceResultContents: TypeAlias = TextResourceContents | BlobResourceContents
-    """One item that was read, as text or as bytes.
-
-    Source: server/resources.
-    """
+    """One item that was read, as text or as bytes. Source: server/resources."""
 else:
 
     class ReadResourceResultContents(Untagged):
@@ -1806,10 +1551,7 @@ else:
 
 
 class Tool(Struct, kw_only=True, frozen=True):
-    """A function that the server lets a model call.
-
-    Source: server/tools.
-    """
+    """A function that the server lets a model call. Source: server/tools."""
 
     input_schema: dict[str, Any] = field(name="inputSchema")
     """JSON Schema of the arguments; its root has type `object`."""
@@ -1886,19 +1628,13 @@ ServerNotification: TypeAlias = (
     | ToolListChangedNotification
     | LoggingMessageNotification
 )
-"""Every notification that a server may send.
-
-Source: basic/index.
-"""
+"""Every notification that a server may send. Source: basic/index."""
 
 
 class UnsubscribeRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="resources/unsubscribe"
 ):
-    """Ends a subscription to one resource.
-
-    Source: server/resources.
-    """
+    """Ends a subscription to one resource. Source: server/resources."""
 
     method: ClassVar[Literal["resources/unsubscribe"]] = "resources/unsubscribe"
     params: UnsubscribeRequestParams
@@ -1924,17 +1660,11 @@ ClientRequest: TypeAlias = (
     | SetLevelRequest
     | CompleteRequest
 )
-"""Every request that a client may send.
-
-Source: basic/index.
-"""
+"""Every request that a client may send. Source: basic/index."""
 
 
 class UnsubscribeRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `resources/unsubscribe`.
-
-    Source: server/resources.
-    """
+    """Params of `resources/unsubscribe`. Source: server/resources."""
 
     uri: str
     """Address of the resource that is watched."""

@@ -8,8 +8,8 @@
 from __future__ import annotations
 
 from .. import revision_facts
+from .._wire import Method
 from ..facts import Lifecycle, Revision
-from ..method import Method
 from . import models
 
 INITIALIZE = Method(

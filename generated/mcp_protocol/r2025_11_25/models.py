@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import UNSET, UnsetType, field
 
-from .._struct import Struct
+from .._wire import Struct
 from .._wire import Untagged, Variant, always_sent
 
 
@@ -34,10 +34,7 @@ class Annotations(Struct, kw_only=True, frozen=True):
 
 
 class AudioContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="audio"):
-    """Sound for or from a model.
-
-    Source: server/tools.
-    """
+    """Sound for or from a model. Source: server/tools."""
 
     type: ClassVar[Literal["audio"]] = "audio"
     """Always `audio`."""
@@ -52,10 +49,7 @@ class AudioContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="aud
 
 
 class BaseMetadata(Struct, kw_only=True, frozen=True):
-    """The two names that many objects have.
-
-    Source: basic/index.
-    """
+    """The two names that many objects have. Source: basic/index."""
 
     name: str
     """Identifier used in code and requests; shown to people only when no title exists."""
@@ -65,10 +59,7 @@ class BaseMetadata(Struct, kw_only=True, frozen=True):
 
 
 class BlobResourceContents(Struct, kw_only=True, frozen=True):
-    """Contents of a resource as bytes.
-
-    Source: server/resources.
-    """
+    """Contents of a resource as bytes. Source: server/resources."""
 
     blob: str
     """The bytes in base64."""
@@ -81,10 +72,7 @@ class BlobResourceContents(Struct, kw_only=True, frozen=True):
 
 
 class BooleanSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="boolean"):
-    """A form field for yes or no.
-
-    Source: client/elicitation.
-    """
+    """A form field for yes or no. Source: client/elicitation."""
 
     type: ClassVar[Literal["boolean"]] = "boolean"
     """Always `boolean`."""
@@ -111,10 +99,7 @@ class CallToolRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag
 
 
 class CallToolRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `tools/call`.
-
-    Source: server/tools.
-    """
+    """Params of `tools/call`. Source: server/tools."""
 
     name: str
     """Name of the tool, as listed."""
@@ -133,10 +118,7 @@ class CallToolRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class CallToolResult(Struct, kw_only=True, frozen=True):
-    """What a tool returned, or how it failed.
-
-    Source: server/tools.
-    """
+    """What a tool returned, or how it failed. Source: server/tools."""
 
     content: list[ContentBlock]
     """The output for a model, piece by piece."""
@@ -153,10 +135,7 @@ class CallToolResult(Struct, kw_only=True, frozen=True):
 
 
 class CancelTaskRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="tasks/cancel"):
-    """Stops a task; one that has already ended is error -32602.
-
-    Source: basic/utilities/tasks.
-    """
+    """Stops a task; one that has already ended is error -32602. Source: basic/utilities/tasks."""
 
     method: ClassVar[Literal["tasks/cancel"]] = "tasks/cancel"
     id: RequestId
@@ -166,20 +145,14 @@ class CancelTaskRequest(Struct, kw_only=True, frozen=True, tag_field="method", t
 
 
 class CancelTaskRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `tasks/cancel`.
-
-    Source: basic/utilities/tasks.
-    """
+    """Params of `tasks/cancel`. Source: basic/utilities/tasks."""
 
     task_id: str = field(name="taskId")
     """Identifier of the task."""
 
 
 class CancelTaskResult(Struct, kw_only=True, frozen=True):
-    """The task, now `cancelled`.
-
-    Source: basic/utilities/tasks.
-    """
+    """The task, now `cancelled`. Source: basic/utilities/tasks."""
 
     created_at: str = field(name="createdAt")
     """Time of creation, in ISO 8601."""
@@ -215,10 +188,7 @@ class CancelledNotification(
 
 
 class CancelledNotificationParams(Struct, kw_only=True, frozen=True):
-    """Params of `notifications/cancelled`.
-
-    Source: basic/utilities/cancellation.
-    """
+    """Params of `notifications/cancelled`. Source: basic/utilities/cancellation."""
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the notification."""
@@ -265,20 +235,14 @@ class ClientCapabilitiesElicitation(Struct, kw_only=True, frozen=True):
 
 
 class ClientCapabilitiesRoots(Struct, kw_only=True, frozen=True):
-    """What the client offers about roots.
-
-    Source: client/roots.
-    """
+    """What the client offers about roots. Source: client/roots."""
 
     list_changed: bool | None = field(name="listChanged", default=None)
     """The client announces changes of its roots; absent means false."""
 
 
 class ClientCapabilitiesSampling(Struct, kw_only=True, frozen=True):
-    """Optional parts of sampling that the client supports.
-
-    Source: client/sampling.
-    """
+    """Optional parts of sampling that the client supports. Source: client/sampling."""
 
     context: dict[str, Any] | None = None
     """The client accepts `includeContext` values other than `none`; an empty object."""
@@ -287,10 +251,7 @@ class ClientCapabilitiesSampling(Struct, kw_only=True, frozen=True):
 
 
 class ClientCapabilitiesTasks(Struct, kw_only=True, frozen=True):
-    """What the client supports of tasks.
-
-    Source: basic/utilities/tasks.
-    """
+    """What the client supports of tasks. Source: basic/utilities/tasks."""
 
     cancel: dict[str, Any] | None = None
     """The client answers `tasks/cancel`; an empty object."""
@@ -301,10 +262,7 @@ class ClientCapabilitiesTasks(Struct, kw_only=True, frozen=True):
 
 
 class ClientCapabilitiesTasksRequests(Struct, kw_only=True, frozen=True):
-    """Requests that the client runs as tasks, by feature.
-
-    Source: basic/utilities/tasks.
-    """
+    """Requests that the client runs as tasks, by feature. Source: basic/utilities/tasks."""
 
     elicitation: ClientCapabilitiesTasksRequestsElicitation | None = None
     """Elicitation requests that may be tasks."""
@@ -313,20 +271,14 @@ class ClientCapabilitiesTasksRequests(Struct, kw_only=True, frozen=True):
 
 
 class ClientCapabilitiesTasksRequestsElicitation(Struct, kw_only=True, frozen=True):
-    """Elicitation requests that the client runs as tasks.
-
-    Source: basic/utilities/tasks.
-    """
+    """Elicitation requests that the client runs as tasks. Source: basic/utilities/tasks."""
 
     create: dict[str, Any] | None = None
     """`elicitation/create` may be a task; an empty object."""
 
 
 class ClientCapabilitiesTasksRequestsSampling(Struct, kw_only=True, frozen=True):
-    """Sampling requests that the client runs as tasks.
-
-    Source: basic/utilities/tasks.
-    """
+    """Sampling requests that the client runs as tasks. Source: basic/utilities/tasks."""
 
     create_message: dict[str, Any] | None = field(name="createMessage", default=None)
     """`sampling/createMessage` may be a task; an empty object."""
@@ -348,10 +300,7 @@ class CompleteRequest(
 
 
 class CompleteRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `completion/complete`.
-
-    Source: server/utilities/completion.
-    """
+    """Params of `completion/complete`. Source: server/utilities/completion."""
 
     argument: CompleteRequestParamsArgument
     """The argument and what was typed so far."""
@@ -364,10 +313,7 @@ class CompleteRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class CompleteRequestParamsArgument(Struct, kw_only=True, frozen=True):
-    """The argument being completed.
-
-    Source: server/utilities/completion.
-    """
+    """The argument being completed. Source: server/utilities/completion."""
 
     name: str
     """Name of the argument or variable."""
@@ -376,20 +322,14 @@ class CompleteRequestParamsArgument(Struct, kw_only=True, frozen=True):
 
 
 class CompleteRequestParamsContext(Struct, kw_only=True, frozen=True):
-    """What is settled before this completion.
-
-    Source: server/utilities/completion.
-    """
+    """What is settled before this completion. Source: server/utilities/completion."""
 
     arguments: dict[str, str] | None = None
     """Values of other arguments chosen earlier, by name."""
 
 
 class CompleteResult(Struct, kw_only=True, frozen=True):
-    """Suggestions for an argument.
-
-    Source: server/utilities/completion.
-    """
+    """Suggestions for an argument. Source: server/utilities/completion."""
 
     completion: CompleteResultCompletion
     """The suggestions."""
@@ -401,10 +341,7 @@ class CompleteResult(Struct, kw_only=True, frozen=True):
 
 
 class CompleteResultCompletion(Struct, kw_only=True, frozen=True):
-    """The suggestions and how many there are.
-
-    Source: server/utilities/completion.
-    """
+    """The suggestions and how many there are. Source: server/utilities/completion."""
 
     values: list[str]
     """Suggestions, best first; at most 100."""
@@ -431,10 +368,7 @@ class CreateMessageRequest(
 
 
 class CreateMessageRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `sampling/createMessage`.
-
-    Source: client/sampling.
-    """
+    """Params of `sampling/createMessage`. Source: client/sampling."""
 
     max_tokens: int = field(name="maxTokens")
     """Most tokens to generate; the client may stop sooner."""
@@ -580,10 +514,7 @@ class ElicitRequestFormParams(Struct, kw_only=True, frozen=True):
 class ElicitRequestFormParamsRequestedSchema(
     Struct, kw_only=True, frozen=True, tag_field="type", tag="object"
 ):
-    """A form: a flat JSON Schema object.
-
-    Source: client/elicitation.
-    """
+    """A form: a flat JSON Schema object. Source: client/elicitation."""
 
     type: ClassVar[Literal["object"]] = "object"
     """Always `object`."""
@@ -633,10 +564,7 @@ else:
 
 
 class ElicitResult(Struct, kw_only=True, frozen=True):
-    """What the user decided, and the data of the form.
-
-    Source: client/elicitation.
-    """
+    """What the user decided, and the data of the form. Source: client/elicitation."""
 
     action: Literal["accept", "cancel", "decline"]
     """`accept`: agreed (in URL mode, only to open the page); `decline`: refused; `cancel`: closed
@@ -687,20 +615,14 @@ class ElicitationCompleteNotification(
 
 
 class ElicitationCompleteNotificationParams(Struct, kw_only=True, frozen=True):
-    """Params of `notifications/elicitation/complete`.
-
-    Source: client/elicitation.
-    """
+    """Params of `notifications/elicitation/complete`. Source: client/elicitation."""
 
     elicitation_id: str = field(name="elicitationId")
     """Identifier from the request; unknown ones are ignored."""
 
 
 class EmbeddedResource(Struct, kw_only=True, frozen=True, tag_field="type", tag="resource"):
-    """A resource put into a message together with its contents.
-
-    Source: server/tools.
-    """
+    """A resource put into a message together with its contents. Source: server/tools."""
 
     type: ClassVar[Literal["resource"]] = "resource"
     """Always `resource`."""
@@ -713,10 +635,7 @@ class EmbeddedResource(Struct, kw_only=True, frozen=True, tag_field="type", tag=
 
 
 class Error(Struct, kw_only=True, frozen=True):
-    """Code and text of a failure.
-
-    Source: basic/index.
-    """
+    """Code and text of a failure. Source: basic/index."""
 
     code: int
     """Number that classifies the failure; -32700 and -32600 to -32603 have their JSON-RPC meaning.
@@ -741,10 +660,7 @@ class GetPromptRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
 
 
 class GetPromptRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `prompts/get`.
-
-    Source: server/prompts.
-    """
+    """Params of `prompts/get`. Source: server/prompts."""
 
     name: str
     """Name of the prompt, as listed."""
@@ -759,10 +675,7 @@ class GetPromptRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class GetPromptResult(Struct, kw_only=True, frozen=True):
-    """A prompt, filled in.
-
-    Source: server/prompts.
-    """
+    """A prompt, filled in. Source: server/prompts."""
 
     messages: list[PromptMessage]
     """The messages, in order; untrusted input to a model."""
@@ -791,10 +704,7 @@ class GetTaskPayloadRequest(
 
 
 class GetTaskPayloadRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `tasks/result`.
-
-    Source: basic/utilities/tasks.
-    """
+    """Params of `tasks/result`. Source: basic/utilities/tasks."""
 
     task_id: str = field(name="taskId")
     """Identifier of the task."""
@@ -823,10 +733,7 @@ else:
 
 
 class GetTaskRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="tasks/get"):
-    """Asks how a task stands.
-
-    Source: basic/utilities/tasks.
-    """
+    """Asks how a task stands. Source: basic/utilities/tasks."""
 
     method: ClassVar[Literal["tasks/get"]] = "tasks/get"
     id: RequestId
@@ -836,20 +743,14 @@ class GetTaskRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag=
 
 
 class GetTaskRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `tasks/get`.
-
-    Source: basic/utilities/tasks.
-    """
+    """Params of `tasks/get`. Source: basic/utilities/tasks."""
 
     task_id: str = field(name="taskId")
     """Identifier of the task."""
 
 
 class GetTaskResult(Struct, kw_only=True, frozen=True):
-    """How a task stands.
-
-    Source: basic/utilities/tasks.
-    """
+    """How a task stands. Source: basic/utilities/tasks."""
 
     created_at: str = field(name="createdAt")
     """Time of creation, in ISO 8601."""
@@ -870,10 +771,7 @@ class GetTaskResult(Struct, kw_only=True, frozen=True):
 
 
 class Icon(Struct, kw_only=True, frozen=True):
-    """An image for user interfaces.
-
-    Source: basic/index.
-    """
+    """An image for user interfaces. Source: basic/index."""
 
     src: str
     """`https:`, `http:` or `data:` URI of the image; the host should be trusted, and an SVG may
@@ -888,20 +786,14 @@ class Icon(Struct, kw_only=True, frozen=True):
 
 
 class Icons(Struct, kw_only=True, frozen=True):
-    """The icons that many objects have.
-
-    Source: basic/index.
-    """
+    """The icons that many objects have. Source: basic/index."""
 
     icons: list[Icon] | None = None
     """Icons to choose from, in several sizes or formats; fetch and render them with care."""
 
 
 class ImageContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="image"):
-    """A picture for or from a model.
-
-    Source: server/tools.
-    """
+    """A picture for or from a model. Source: server/tools."""
 
     type: ClassVar[Literal["image"]] = "image"
     """Always `image`."""
@@ -916,10 +808,7 @@ class ImageContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="ima
 
 
 class Implementation(Struct, kw_only=True, frozen=True):
-    """Name and version of a piece of software that speaks MCP.
-
-    Source: basic/lifecycle.
-    """
+    """Name and version of a piece of software that speaks MCP. Source: basic/lifecycle."""
 
     name: str
     """Identifier of the software."""
@@ -949,10 +838,7 @@ class InitializeRequest(Struct, kw_only=True, frozen=True, tag_field="method", t
 
 
 class InitializeRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `initialize`.
-
-    Source: basic/lifecycle.
-    """
+    """Params of `initialize`. Source: basic/lifecycle."""
 
     capabilities: ClientCapabilities
     """What the client can do, for the whole session."""
@@ -985,10 +871,7 @@ class InitializeResult(Struct, kw_only=True, frozen=True):
 class InitializedNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/initialized"
 ):
-    """The client has finished the handshake; normal requests may begin.
-
-    Source: basic/lifecycle.
-    """
+    """The client has finished the handshake; normal requests may begin. Source: basic/lifecycle."""
 
     method: ClassVar[Literal["notifications/initialized"]] = "notifications/initialized"
     jsonrpc: Literal["2.0"] = always_sent("2.0")
@@ -997,10 +880,7 @@ class InitializedNotification(
 
 
 class JSONRPCErrorResponse(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """The answer to a request that failed.
-
-    Source: basic/index.
-    """
+    """The answer to a request that failed. Source: basic/index."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     error: Error
@@ -1010,10 +890,7 @@ class JSONRPCErrorResponse(Struct, kw_only=True, frozen=True, tag_field="jsonrpc
 
 
 class JSONRPCNotification(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """A one-way JSON-RPC message, never answered.
-
-    Source: basic/index.
-    """
+    """A one-way JSON-RPC message, never answered. Source: basic/index."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     method: str
@@ -1022,10 +899,7 @@ class JSONRPCNotification(Struct, kw_only=True, frozen=True, tag_field="jsonrpc"
 
 
 class JSONRPCRequest(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """A JSON-RPC message that expects exactly one response.
-
-    Source: basic/index.
-    """
+    """A JSON-RPC message that expects exactly one response. Source: basic/index."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
@@ -1035,10 +909,7 @@ class JSONRPCRequest(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag
 
 
 class JSONRPCResultResponse(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """The answer to a request that succeeded.
-
-    Source: basic/index.
-    """
+    """The answer to a request that succeeded. Source: basic/index."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
@@ -1050,10 +921,7 @@ if TYPE_CHECKING:
     JSONRPCMessage: TypeAlias = (
         JSONRPCRequest | JSONRPCNotification | JSONRPCResultResponse | JSONRPCErrorResponse
     )
-    """Any message that may travel on the wire.
-
-    Source: basic/index.
-    """
+    """Any message that may travel on the wire. Source: basic/index."""
 else:
 
     class JSONRPCMessage(Untagged):
@@ -1067,10 +935,7 @@ else:
 
 if TYPE_CHECKING:
     JSONRPCResponse: TypeAlias = JSONRPCResultResponse | JSONRPCErrorResponse
-    """The answer to a request: a result or an error.
-
-    Source: basic/index.
-    """
+    """The answer to a request: a result or an error. Source: basic/index."""
 else:
 
     class JSONRPCResponse(Untagged):
@@ -1102,10 +967,7 @@ class LegacyTitledEnumSchema(Struct, kw_only=True, frozen=True, tag_field="type"
 
 
 class ListPromptsRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="prompts/list"):
-    """Asks for a page of the server's prompts.
-
-    Source: server/prompts.
-    """
+    """Asks for a page of the server's prompts. Source: server/prompts."""
 
     method: ClassVar[Literal["prompts/list"]] = "prompts/list"
     id: RequestId
@@ -1115,10 +977,7 @@ class ListPromptsRequest(Struct, kw_only=True, frozen=True, tag_field="method", 
 
 
 class ListPromptsResult(Struct, kw_only=True, frozen=True):
-    """A page of prompts.
-
-    Source: server/prompts.
-    """
+    """A page of prompts. Source: server/prompts."""
 
     prompts: list[Prompt]
     """The prompts on this page."""
@@ -1136,10 +995,7 @@ class ListPromptsResult(Struct, kw_only=True, frozen=True):
 class ListResourceTemplatesRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="resources/templates/list"
 ):
-    """Asks for a page of the server's resource templates.
-
-    Source: server/resources.
-    """
+    """Asks for a page of the server's resource templates. Source: server/resources."""
 
     method: ClassVar[Literal["resources/templates/list"]] = "resources/templates/list"
     id: RequestId
@@ -1149,10 +1005,7 @@ class ListResourceTemplatesRequest(
 
 
 class ListResourceTemplatesResult(Struct, kw_only=True, frozen=True):
-    """A page of resource templates.
-
-    Source: server/resources.
-    """
+    """A page of resource templates. Source: server/resources."""
 
     resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
     """The templates on this page."""
@@ -1170,10 +1023,7 @@ class ListResourceTemplatesResult(Struct, kw_only=True, frozen=True):
 class ListResourcesRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="resources/list"
 ):
-    """Asks for a page of the server's resources.
-
-    Source: server/resources.
-    """
+    """Asks for a page of the server's resources. Source: server/resources."""
 
     method: ClassVar[Literal["resources/list"]] = "resources/list"
     id: RequestId
@@ -1183,10 +1033,7 @@ class ListResourcesRequest(
 
 
 class ListResourcesResult(Struct, kw_only=True, frozen=True):
-    """A page of resources.
-
-    Source: server/resources.
-    """
+    """A page of resources. Source: server/resources."""
 
     resources: list[Resource]
     """The resources on this page."""
@@ -1202,10 +1049,7 @@ class ListResourcesResult(Struct, kw_only=True, frozen=True):
 
 
 class ListRootsRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="roots/list"):
-    """Asks the client for its roots.
-
-    Source: client/roots.
-    """
+    """Asks the client for its roots. Source: client/roots."""
 
     method: ClassVar[Literal["roots/list"]] = "roots/list"
     id: RequestId
@@ -1215,10 +1059,7 @@ class ListRootsRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
 
 
 class ListRootsResult(Struct, kw_only=True, frozen=True):
-    """The client's roots.
-
-    Source: client/roots.
-    """
+    """The client's roots. Source: client/roots."""
 
     roots: list[Root]
     """The roots; there are no pages."""
@@ -1227,10 +1068,7 @@ class ListRootsResult(Struct, kw_only=True, frozen=True):
 
 
 class ListTasksRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="tasks/list"):
-    """Asks for a page of the peer's tasks.
-
-    Source: basic/utilities/tasks.
-    """
+    """Asks for a page of the peer's tasks. Source: basic/utilities/tasks."""
 
     method: ClassVar[Literal["tasks/list"]] = "tasks/list"
     id: RequestId
@@ -1240,10 +1078,7 @@ class ListTasksRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
 
 
 class ListTasksResult(Struct, kw_only=True, frozen=True):
-    """A page of tasks.
-
-    Source: basic/utilities/tasks.
-    """
+    """A page of tasks. Source: basic/utilities/tasks."""
 
     tasks: list[Task]
     """The tasks on this page."""
@@ -1254,10 +1089,7 @@ class ListTasksResult(Struct, kw_only=True, frozen=True):
 
 
 class ListToolsRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="tools/list"):
-    """Asks for a page of the server's tools.
-
-    Source: server/tools.
-    """
+    """Asks for a page of the server's tools. Source: server/tools."""
 
     method: ClassVar[Literal["tools/list"]] = "tools/list"
     id: RequestId
@@ -1267,10 +1099,7 @@ class ListToolsRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
 
 
 class ListToolsResult(Struct, kw_only=True, frozen=True):
-    """A page of tools.
-
-    Source: server/tools.
-    """
+    """A page of tools. Source: server/tools."""
 
     tools: list[Tool]
     """The tools on this page."""
@@ -1310,10 +1139,7 @@ class LoggingMessageNotification(
 
 
 class LoggingMessageNotificationParams(Struct, kw_only=True, frozen=True):
-    """Params of `notifications/message`.
-
-    Source: server/utilities/logging.
-    """
+    """Params of `notifications/message`. Source: server/utilities/logging."""
 
     data: Any
     """What is logged: any JSON value; it must hold no secrets."""
@@ -1326,10 +1152,7 @@ class LoggingMessageNotificationParams(Struct, kw_only=True, frozen=True):
 
 
 class ModelHint(Struct, kw_only=True, frozen=True):
-    """A wish for a particular model or family.
-
-    Source: client/sampling.
-    """
+    """A wish for a particular model or family. Source: client/sampling."""
 
     name: str | None = None
     """Part of a model's name, such as `sonnet`; a client may substitute an equivalent of another
@@ -1364,10 +1187,7 @@ class ModelPreferences(Struct, kw_only=True, frozen=True):
 
 
 class Notification(Struct, kw_only=True, frozen=True):
-    """The part that all notifications have in common.
-
-    Source: basic/index.
-    """
+    """The part that all notifications have in common. Source: basic/index."""
 
     method: str
     params: dict[str, Any] | None = None
@@ -1375,20 +1195,14 @@ class Notification(Struct, kw_only=True, frozen=True):
 
 
 class NotificationParams(Struct, kw_only=True, frozen=True):
-    """The params that all notifications accept.
-
-    Source: basic/index.
-    """
+    """The params that all notifications accept. Source: basic/index."""
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the notification."""
 
 
 class NumberSchema(Struct, kw_only=True, frozen=True):
-    """A form field for a number.
-
-    Source: client/elicitation.
-    """
+    """A form field for a number. Source: client/elicitation."""
 
     type: Literal["integer", "number"]
     """`integer` or `number`."""
@@ -1405,10 +1219,7 @@ class NumberSchema(Struct, kw_only=True, frozen=True):
 
 
 class PaginatedRequest(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """The part that all paged list requests have in common.
-
-    Source: server/utilities/pagination.
-    """
+    """The part that all paged list requests have in common. Source: server/utilities/pagination."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
@@ -1418,10 +1229,7 @@ class PaginatedRequest(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", t
 
 
 class PaginatedRequestParams(Struct, kw_only=True, frozen=True):
-    """The params of a paged list request.
-
-    Source: server/utilities/pagination.
-    """
+    """The params of a paged list request. Source: server/utilities/pagination."""
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Request metadata: the progress token and any extra data."""
@@ -1432,10 +1240,7 @@ class PaginatedRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class PaginatedResult(Struct, kw_only=True, frozen=True):
-    """The part that all pages have in common.
-
-    Source: server/utilities/pagination.
-    """
+    """The part that all pages have in common. Source: server/utilities/pagination."""
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
@@ -1474,10 +1279,7 @@ class ProgressNotification(
 
 
 class ProgressNotificationParams(Struct, kw_only=True, frozen=True):
-    """Params of `notifications/progress`.
-
-    Source: basic/utilities/progress.
-    """
+    """Params of `notifications/progress`. Source: basic/utilities/progress."""
 
     progress: int | float
     """Amount done so far, in any unit; every notification has a higher value than the one before.
@@ -1501,10 +1303,7 @@ Source: basic/utilities/progress.
 
 
 class Prompt(Struct, kw_only=True, frozen=True):
-    """A ready-made message, or a template of one, that a user can pick.
-
-    Source: server/prompts.
-    """
+    """A ready-made message, or a template of one, that a user can pick. Source: server/prompts."""
 
     name: str
     """Identifier by which the prompt is fetched, unique within the server."""
@@ -1521,10 +1320,7 @@ class Prompt(Struct, kw_only=True, frozen=True):
 
 
 class PromptArgument(Struct, kw_only=True, frozen=True):
-    """An argument of a prompt.
-
-    Source: server/prompts.
-    """
+    """An argument of a prompt. Source: server/prompts."""
 
     name: str
     """Identifier of the argument."""
@@ -1554,10 +1350,7 @@ class PromptListChangedNotification(
 
 
 class PromptMessage(Struct, kw_only=True, frozen=True):
-    """A message of a prompt.
-
-    Source: server/prompts.
-    """
+    """A message of a prompt. Source: server/prompts."""
 
     content: ContentBlock
     """What is said: one piece of content."""
@@ -1566,10 +1359,7 @@ class PromptMessage(Struct, kw_only=True, frozen=True):
 
 
 class PromptReference(Struct, kw_only=True, frozen=True, tag_field="type", tag="ref/prompt"):
-    """Names a prompt whose argument is to be completed.
-
-    Source: server/utilities/completion.
-    """
+    """Names a prompt whose argument is to be completed. Source: server/utilities/completion."""
 
     type: ClassVar[Literal["ref/prompt"]] = "ref/prompt"
     """Always `ref/prompt`."""
@@ -1582,10 +1372,7 @@ class PromptReference(Struct, kw_only=True, frozen=True, tag_field="type", tag="
 class ReadResourceRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="resources/read"
 ):
-    """Reads one resource. An unknown URI is error -32002.
-
-    Source: server/resources.
-    """
+    """Reads one resource. An unknown URI is error -32002. Source: server/resources."""
 
     method: ClassVar[Literal["resources/read"]] = "resources/read"
     id: RequestId
@@ -1595,10 +1382,7 @@ class ReadResourceRequest(
 
 
 class ReadResourceRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `resources/read`.
-
-    Source: server/resources.
-    """
+    """Params of `resources/read`. Source: server/resources."""
 
     uri: str
     """Address of the resource, of any scheme; the server decides what it means."""
@@ -1611,10 +1395,7 @@ class ReadResourceRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class ReadResourceResult(Struct, kw_only=True, frozen=True):
-    """What was read.
-
-    Source: server/resources.
-    """
+    """What was read. Source: server/resources."""
 
     contents: list[ReadResourceResultContents]
     """The contents; several when the URI names a collection."""
@@ -1639,10 +1420,7 @@ class RelatedTaskMetadata(Struct, kw_only=True, frozen=True):
 
 
 class Request(Struct, kw_only=True, frozen=True):
-    """The part that all requests have in common.
-
-    Source: basic/index.
-    """
+    """The part that all requests have in common. Source: basic/index."""
 
     method: str
     params: dict[str, Any] | None = None
@@ -1658,10 +1436,7 @@ Source: basic/index.
 
 
 class RequestMetaObject(Struct, kw_only=True, frozen=True):
-    """Metadata of a request.
-
-    Source: basic/index.
-    """
+    """Metadata of a request. Source: basic/index."""
 
     progress_token: ProgressToken | None = field(name="progressToken", default=None)
     """Asks for progress notifications, which will repeat this token; the receiver may send none."""
@@ -1674,20 +1449,14 @@ class RequestMetaObject(Struct, kw_only=True, frozen=True):
 
 
 class RequestParams(Struct, kw_only=True, frozen=True):
-    """The params that all requests accept.
-
-    Source: basic/index.
-    """
+    """The params that all requests accept. Source: basic/index."""
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Request metadata: the progress token and any extra data."""
 
 
 class Resource(Struct, kw_only=True, frozen=True):
-    """Data that the server lets a client read.
-
-    Source: server/resources.
-    """
+    """Data that the server lets a client read. Source: server/resources."""
 
     name: str
     """Identifier of the resource; shown to people only when no title exists."""
@@ -1710,10 +1479,7 @@ class Resource(Struct, kw_only=True, frozen=True):
 
 
 class ResourceContents(Struct, kw_only=True, frozen=True):
-    """The part that all contents of resources have in common.
-
-    Source: server/resources.
-    """
+    """The part that all contents of resources have in common. Source: server/resources."""
 
     uri: str
     """Address of the (sub-)resource that this is."""
@@ -1773,10 +1539,7 @@ class ResourceListChangedNotification(
 
 
 class ResourceRequestParams(Struct, kw_only=True, frozen=True):
-    """The params of a request about one resource.
-
-    Source: server/resources.
-    """
+    """The params of a request about one resource. Source: server/resources."""
 
     uri: str
     """Address of the resource, of any scheme; the server decides what it means."""
@@ -1785,10 +1548,7 @@ class ResourceRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class ResourceTemplate(Struct, kw_only=True, frozen=True):
-    """A pattern of URIs, each of which names a readable resource.
-
-    Source: server/resources.
-    """
+    """A pattern of URIs, each of which names a readable resource. Source: server/resources."""
 
     name: str
     """Identifier of the template; shown to people only when no title exists."""
@@ -1844,10 +1604,7 @@ class ResourceUpdatedNotification(
 
 
 class ResourceUpdatedNotificationParams(Struct, kw_only=True, frozen=True):
-    """Params of `notifications/resources/updated`.
-
-    Source: server/resources.
-    """
+    """Params of `notifications/resources/updated`. Source: server/resources."""
 
     uri: str
     """Address of what changed; possibly a part of the resource subscribed to."""
@@ -1872,24 +1629,15 @@ ClientResult: TypeAlias = (
     | ListRootsResult
     | ElicitResult
 )
-"""Every result that a client may return.
-
-Source: basic/index.
-"""
+"""Every result that a client may return. Source: basic/index."""
 
 
 EmptyResult: TypeAlias = Result
-"""A result that only confirms success.
-
-Source: basic/index.
-"""
+"""A result that only confirms success. Source: basic/index."""
 
 
 Role: TypeAlias = Literal["assistant", "user"]
-"""Who speaks in a conversation: `user` or `assistant`.
-
-Source: basic/index.
-"""
+"""Who speaks in a conversation: `user` or `assistant`. Source: basic/index."""
 
 
 class Root(Struct, kw_only=True, frozen=True):
@@ -1910,10 +1658,7 @@ class Root(Struct, kw_only=True, frozen=True):
 class RootsListChangedNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/roots/list_changed"
 ):
-    """The client's roots have changed; ask for them again.
-
-    Source: client/roots.
-    """
+    """The client's roots have changed; ask for them again. Source: client/roots."""
 
     method: ClassVar[Literal["notifications/roots/list_changed"]] = (
         "notifications/roots/list_changed"
@@ -1924,10 +1669,7 @@ class RootsListChangedNotification(
 
 
 class SamplingMessage(Struct, kw_only=True, frozen=True):
-    """A message to or from a model.
-
-    Source: client/sampling.
-    """
+    """A message to or from a model. Source: client/sampling."""
 
     content: SamplingMessageContent
     """What is said: one piece or a list; tool results stand alone in a user message."""
@@ -1964,20 +1706,14 @@ class ServerCapabilities(Struct, kw_only=True, frozen=True):
 
 
 class ServerCapabilitiesPrompts(Struct, kw_only=True, frozen=True):
-    """What the server offers about prompts.
-
-    Source: server/prompts.
-    """
+    """What the server offers about prompts. Source: server/prompts."""
 
     list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its prompts; absent means false."""
 
 
 class ServerCapabilitiesResources(Struct, kw_only=True, frozen=True):
-    """What the server offers about resources.
-
-    Source: server/resources.
-    """
+    """What the server offers about resources. Source: server/resources."""
 
     list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its resources; absent means false."""
@@ -1986,10 +1722,7 @@ class ServerCapabilitiesResources(Struct, kw_only=True, frozen=True):
 
 
 class ServerCapabilitiesTasks(Struct, kw_only=True, frozen=True):
-    """What the server supports of tasks.
-
-    Source: basic/utilities/tasks.
-    """
+    """What the server supports of tasks. Source: basic/utilities/tasks."""
 
     cancel: dict[str, Any] | None = None
     """The server answers `tasks/cancel`; an empty object."""
@@ -2000,30 +1733,21 @@ class ServerCapabilitiesTasks(Struct, kw_only=True, frozen=True):
 
 
 class ServerCapabilitiesTasksRequests(Struct, kw_only=True, frozen=True):
-    """Requests that the server runs as tasks, by feature.
-
-    Source: basic/utilities/tasks.
-    """
+    """Requests that the server runs as tasks, by feature. Source: basic/utilities/tasks."""
 
     tools: ServerCapabilitiesTasksRequestsTools | None = None
     """Tool requests that may be tasks."""
 
 
 class ServerCapabilitiesTasksRequestsTools(Struct, kw_only=True, frozen=True):
-    """Tool requests that the server runs as tasks.
-
-    Source: basic/utilities/tasks.
-    """
+    """Tool requests that the server runs as tasks. Source: basic/utilities/tasks."""
 
     call: dict[str, Any] | None = None
     """`tools/call` may be a task, subject to each tool's `taskSupport`; an empty object."""
 
 
 class ServerCapabilitiesTools(Struct, kw_only=True, frozen=True):
-    """What the server offers about tools.
-
-    Source: server/tools.
-    """
+    """What the server offers about tools. Source: server/tools."""
 
     list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its tools; absent means false."""
@@ -2039,10 +1763,7 @@ ServerRequest: TypeAlias = (
     | ListRootsRequest
     | ElicitRequest
 )
-"""Every request that a server may send.
-
-Source: basic/index.
-"""
+"""Every request that a server may send. Source: basic/index."""
 
 
 ServerResult: TypeAlias = (
@@ -2061,10 +1782,7 @@ ServerResult: TypeAlias = (
     | ListTasksResult
     | CompleteResult
 )
-"""Every result that a server may return.
-
-Source: basic/index.
-"""
+"""Every result that a server may return. Source: basic/index."""
 
 
 class SetLevelRequest(
@@ -2083,10 +1801,7 @@ class SetLevelRequest(
 
 
 class SetLevelRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `logging/setLevel`.
-
-    Source: server/utilities/logging.
-    """
+    """Params of `logging/setLevel`. Source: server/utilities/logging."""
 
     level: LoggingLevel
     """Lowest severity to send; everything graver is sent too."""
@@ -2095,10 +1810,7 @@ class SetLevelRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class StringSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="string"):
-    """A form field for text.
-
-    Source: client/elicitation.
-    """
+    """A form field for text. Source: client/elicitation."""
 
     type: ClassVar[Literal["string"]] = "string"
     """Always `string`."""
@@ -2132,10 +1844,7 @@ class SubscribeRequest(
 
 
 class SubscribeRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `resources/subscribe`.
-
-    Source: server/resources.
-    """
+    """Params of `resources/subscribe`. Source: server/resources."""
 
     uri: str
     """Address of the resource to watch, of any scheme."""
@@ -2166,10 +1875,7 @@ class Task(Struct, kw_only=True, frozen=True):
 
 
 class TaskAugmentedRequestParams(Struct, kw_only=True, frozen=True):
-    """The params of a request that may be carried out as a task.
-
-    Source: basic/utilities/tasks.
-    """
+    """The params of a request that may be carried out as a task. Source: basic/utilities/tasks."""
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Request metadata: the progress token and any extra data."""
@@ -2180,10 +1886,7 @@ class TaskAugmentedRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class TaskMetadata(Struct, kw_only=True, frozen=True):
-    """Asks for a request to be carried out as a task.
-
-    Source: basic/utilities/tasks.
-    """
+    """Asks for a request to be carried out as a task. Source: basic/utilities/tasks."""
 
     ttl: int | None = None
     """Milliseconds, counted from creation, for which the task should be kept; the receiver may
@@ -2220,17 +1923,11 @@ ClientNotification: TypeAlias = (
     | TaskStatusNotification
     | RootsListChangedNotification
 )
-"""Every notification that a client may send.
-
-Source: basic/index.
-"""
+"""Every notification that a client may send. Source: basic/index."""
 
 
 class TaskStatusNotificationParams(Struct, kw_only=True, frozen=True):
-    """Params of `notifications/tasks/status`: the whole task.
-
-    Source: basic/utilities/tasks.
-    """
+    """Params of `notifications/tasks/status`: the whole task. Source: basic/utilities/tasks."""
 
     created_at: str = field(name="createdAt")
     """Time of creation, in ISO 8601."""
@@ -2251,10 +1948,7 @@ class TaskStatusNotificationParams(Struct, kw_only=True, frozen=True):
 
 
 class TextContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="text"):
-    """Text for or from a model.
-
-    Source: server/tools.
-    """
+    """Text for or from a model. Source: server/tools."""
 
     type: ClassVar[Literal["text"]] = "text"
     """Always `text`."""
@@ -2277,10 +1971,7 @@ Source: server/tools.
 
 
 class TextResourceContents(Struct, kw_only=True, frozen=True):
-    """Contents of a resource as text.
-
-    Source: server/resources.
-    """
+    """Contents of a resource as text. Source: server/resources."""
 
     text: str
     """The text; never binary data in disguise."""
@@ -2294,10 +1985,7 @@ class TextResourceContents(Struct, kw_only=True, frozen=True):
 
 if TYPE_CHECKING:
     EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
-    """Contents of an embedded resource, as text or as bytes.
-
-    Source: server/tools.
-    """
+    """Contents of an embedded resource, as text or as bytes. Source: server/tools."""
 else:
 
     class EmbeddedResourceResource(Untagged):
@@ -2309,10 +1997,7 @@ else:
 
 if TYPE_CHECKING:
     ReadResourceResultContents: TypeAlias = TextResourceContents | BlobResourceContents
-    """One item that was read, as text or as bytes.
-
-    Source: server/resources.
-    """
+    """One item that was read, as text or as bytes. Source: server/resources."""
 else:
 
     class ReadResourceResultContents(Untagged):
@@ -2323,10 +2008,7 @@ else:
 
 
 class TitledMultiSelectEnumSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="array"):
-    """A form field for a choice of several, shown by label.
-
-    Source: client/elicitation.
-    """
+    """A form field for a choice of several, shown by label. Source: client/elicitation."""
 
     type: ClassVar[Literal["array"]] = "array"
     """Always `array`."""
@@ -2345,20 +2027,14 @@ class TitledMultiSelectEnumSchema(Struct, kw_only=True, frozen=True, tag_field="
 
 
 class TitledMultiSelectEnumSchemaItems(Struct, kw_only=True, frozen=True):
-    """The options of a choice of several, with labels.
-
-    Source: client/elicitation.
-    """
+    """The options of a choice of several, with labels. Source: client/elicitation."""
 
     any_of: list[TitledMultiSelectEnumSchemaItemsAnyOf] = field(name="anyOf")
     """The options, each with a label."""
 
 
 class TitledMultiSelectEnumSchemaItemsAnyOf(Struct, kw_only=True, frozen=True):
-    """An option of a choice of several.
-
-    Source: client/elicitation.
-    """
+    """An option of a choice of several. Source: client/elicitation."""
 
     const: str
     """Value sent back."""
@@ -2369,10 +2045,7 @@ class TitledMultiSelectEnumSchemaItemsAnyOf(Struct, kw_only=True, frozen=True):
 class TitledSingleSelectEnumSchema(
     Struct, kw_only=True, frozen=True, tag_field="type", tag="string"
 ):
-    """A form field for a choice of one, shown by label.
-
-    Source: client/elicitation.
-    """
+    """A form field for a choice of one, shown by label. Source: client/elicitation."""
 
     type: ClassVar[Literal["string"]] = "string"
     """Always `string`."""
@@ -2387,10 +2060,7 @@ class TitledSingleSelectEnumSchema(
 
 
 class TitledSingleSelectEnumSchemaOneOf(Struct, kw_only=True, frozen=True):
-    """An option of a choice of one.
-
-    Source: client/elicitation.
-    """
+    """An option of a choice of one. Source: client/elicitation."""
 
     const: str
     """Value sent back."""
@@ -2399,10 +2069,7 @@ class TitledSingleSelectEnumSchemaOneOf(Struct, kw_only=True, frozen=True):
 
 
 class Tool(Struct, kw_only=True, frozen=True):
-    """A function that the server lets a model call.
-
-    Source: server/tools.
-    """
+    """A function that the server lets a model call. Source: server/tools."""
 
     input_schema: dict[str, Any] = field(name="inputSchema")
     """JSON Schema (2020-12 unless it says otherwise) of the arguments; its root has type `object`.
@@ -2455,20 +2122,14 @@ class ToolAnnotations(Struct, kw_only=True, frozen=True):
 
 
 class ToolChoice(Struct, kw_only=True, frozen=True):
-    """Whether the model may or must use tools.
-
-    Source: client/sampling.
-    """
+    """Whether the model may or must use tools. Source: client/sampling."""
 
     mode: Literal["auto", "none", "required"] | None = None
     """`auto`: as the model sees fit (default); `required`: at least one; `none`: no tool."""
 
 
 class ToolExecution(Struct, kw_only=True, frozen=True):
-    """How a tool may be run.
-
-    Source: server/tools.
-    """
+    """How a tool may be run. Source: server/tools."""
 
     task_support: Literal["forbidden", "optional", "required"] | None = field(
         name="taskSupport", default=None
@@ -2506,17 +2167,11 @@ ServerNotification: TypeAlias = (
     | LoggingMessageNotification
     | ElicitationCompleteNotification
 )
-"""Every notification that a server may send.
-
-Source: basic/index.
-"""
+"""Every notification that a server may send. Source: basic/index."""
 
 
 class ToolResultContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="tool_result"):
-    """What a tool returned to the model that demanded it.
-
-    Source: client/sampling.
-    """
+    """What a tool returned to the model that demanded it. Source: client/sampling."""
 
     type: ClassVar[Literal["tool_result"]] = "tool_result"
     """Always `tool_result`."""
@@ -2533,10 +2188,7 @@ class ToolResultContent(Struct, kw_only=True, frozen=True, tag_field="type", tag
 
 
 class ToolUseContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="tool_use"):
-    """A model's demand to run a tool.
-
-    Source: client/sampling.
-    """
+    """A model's demand to run a tool. Source: client/sampling."""
 
     type: ClassVar[Literal["tool_use"]] = "tool_use"
     """Always `tool_use`."""
@@ -2567,10 +2219,7 @@ CreateMessageResultContent: TypeAlias = (
     | ToolResultContent
     | list[SamplingMessageContentBlock]
 )
-"""What the model said: one piece of content or a list of them.
-
-Source: client/sampling.
-"""
+"""What the model said: one piece of content or a list of them. Source: client/sampling."""
 
 
 SamplingMessageContent: TypeAlias = (
@@ -2581,10 +2230,7 @@ SamplingMessageContent: TypeAlias = (
     | ToolResultContent
     | list[SamplingMessageContentBlock]
 )
-"""What a message says: one piece of content or a list of them.
-
-Source: client/sampling.
-"""
+"""What a message says: one piece of content or a list of them. Source: client/sampling."""
 
 
 class URLElicitationRequiredError(
@@ -2603,10 +2249,7 @@ class URLElicitationRequiredError(
 
 
 class URLElicitationRequiredErrorError(Struct, kw_only=True, frozen=True):
-    """Error -32042.
-
-    Source: client/elicitation.
-    """
+    """Error -32042. Source: client/elicitation."""
 
     data: URLElicitationRequiredErrorErrorData
     """The elicitations to complete first."""
@@ -2617,10 +2260,7 @@ class URLElicitationRequiredErrorError(Struct, kw_only=True, frozen=True):
 
 
 class URLElicitationRequiredErrorErrorData(Struct, kw_only=True, frozen=True):
-    """What has to happen before a retry.
-
-    Source: client/elicitation.
-    """
+    """What has to happen before a retry. Source: client/elicitation."""
 
     elicitations: list[ElicitRequestURLParams]
     """Elicitations to complete, all in URL mode."""
@@ -2629,10 +2269,7 @@ class URLElicitationRequiredErrorErrorData(Struct, kw_only=True, frozen=True):
 class UnsubscribeRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="resources/unsubscribe"
 ):
-    """Ends a subscription to one resource.
-
-    Source: server/resources.
-    """
+    """Ends a subscription to one resource. Source: server/resources."""
 
     method: ClassVar[Literal["resources/unsubscribe"]] = "resources/unsubscribe"
     id: RequestId
@@ -2660,17 +2297,11 @@ ClientRequest: TypeAlias = (
     | SetLevelRequest
     | CompleteRequest
 )
-"""Every request that a client may send.
-
-Source: basic/index.
-"""
+"""Every request that a client may send. Source: basic/index."""
 
 
 class UnsubscribeRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `resources/unsubscribe`.
-
-    Source: server/resources.
-    """
+    """Params of `resources/unsubscribe`. Source: server/resources."""
 
     uri: str
     """Address of the resource that is watched."""
@@ -2681,10 +2312,7 @@ class UnsubscribeRequestParams(Struct, kw_only=True, frozen=True):
 class UntitledMultiSelectEnumSchema(
     Struct, kw_only=True, frozen=True, tag_field="type", tag="array"
 ):
-    """A form field for a choice of several, shown by value.
-
-    Source: client/elicitation.
-    """
+    """A form field for a choice of several, shown by value. Source: client/elicitation."""
 
     type: ClassVar[Literal["array"]] = "array"
     """Always `array`."""
@@ -2704,10 +2332,7 @@ class UntitledMultiSelectEnumSchema(
 
 if TYPE_CHECKING:
     MultiSelectEnumSchema: TypeAlias = UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema
-    """A form field for a choice of several, with or without labels.
-
-    Source: client/elicitation.
-    """
+    """A form field for a choice of several, with or without labels. Source: client/elicitation."""
 else:
 
     class MultiSelectEnumSchema(Untagged):
@@ -2720,10 +2345,7 @@ else:
 class UntitledMultiSelectEnumSchemaItems(
     Struct, kw_only=True, frozen=True, tag_field="type", tag="string"
 ):
-    """The options of a choice of several, without labels.
-
-    Source: client/elicitation.
-    """
+    """The options of a choice of several, without labels. Source: client/elicitation."""
 
     type: ClassVar[Literal["string"]] = "string"
     """Always `string`."""
@@ -2734,10 +2356,7 @@ class UntitledMultiSelectEnumSchemaItems(
 class UntitledSingleSelectEnumSchema(
     Struct, kw_only=True, frozen=True, tag_field="type", tag="string"
 ):
-    """A form field for a choice of one, shown by value.
-
-    Source: client/elicitation.
-    """
+    """A form field for a choice of one, shown by value. Source: client/elicitation."""
 
     type: ClassVar[Literal["string"]] = "string"
     """Always `string`."""
@@ -2825,10 +2444,7 @@ if TYPE_CHECKING:
     SingleSelectEnumSchema: TypeAlias = (
         UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema
     )
-    """A form field for a choice of one, with or without labels.
-
-    Source: client/elicitation.
-    """
+    """A form field for a choice of one, with or without labels. Source: client/elicitation."""
 else:
 
     class SingleSelectEnumSchema(Untagged):

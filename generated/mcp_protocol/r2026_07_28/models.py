@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from .._struct import Struct
+from .._wire import Struct
 from .._wire import Untagged, Variant, always_sent
 
 
@@ -34,10 +34,7 @@ class Annotations(Struct, kw_only=True, frozen=True):
 
 
 class AudioContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="audio"):
-    """Sound for or from a model.
-
-    Source: server/tools.
-    """
+    """Sound for or from a model. Source: server/tools."""
 
     type: ClassVar[Literal["audio"]] = "audio"
     """Always `audio`."""
@@ -52,10 +49,7 @@ class AudioContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="aud
 
 
 class BaseMetadata(Struct, kw_only=True, frozen=True):
-    """The two names that many objects have.
-
-    Source: basic/index.
-    """
+    """The two names that many objects have. Source: basic/index."""
 
     name: str
     """Identifier used in code and requests; shown to people only when no title exists."""
@@ -65,10 +59,7 @@ class BaseMetadata(Struct, kw_only=True, frozen=True):
 
 
 class BlobResourceContents(Struct, kw_only=True, frozen=True):
-    """Contents of a resource as bytes.
-
-    Source: server/resources.
-    """
+    """Contents of a resource as bytes. Source: server/resources."""
 
     blob: str
     """The bytes in base64."""
@@ -81,10 +72,7 @@ class BlobResourceContents(Struct, kw_only=True, frozen=True):
 
 
 class BooleanSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="boolean"):
-    """A form field for yes or no.
-
-    Source: client/elicitation.
-    """
+    """A form field for yes or no. Source: client/elicitation."""
 
     type: ClassVar[Literal["boolean"]] = "boolean"
     """Always `boolean`."""
@@ -97,10 +85,7 @@ class BooleanSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="bo
 
 
 class CacheableResult(Struct, kw_only=True, frozen=True):
-    """A result with caching hints.
-
-    Source: server/utilities/caching.
-    """
+    """A result with caching hints. Source: server/utilities/caching."""
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result; servers should name their software here."""
@@ -132,10 +117,7 @@ class CallToolRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag
 
 
 class CallToolRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `tools/call`.
-
-    Source: server/tools.
-    """
+    """Params of `tools/call`. Source: server/tools."""
 
     meta: dict[str, Any] = field(name="_meta")
     """Required metadata of every request: revision and client capabilities, and what else the
@@ -157,10 +139,7 @@ class CallToolRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class CallToolResult(Struct, kw_only=True, frozen=True):
-    """What a tool returned, or how it failed.
-
-    Source: server/tools.
-    """
+    """What a tool returned, or how it failed. Source: server/tools."""
 
     content: list[ContentBlock]
     """The output for a model, piece by piece."""
@@ -176,10 +155,7 @@ class CallToolResult(Struct, kw_only=True, frozen=True):
 
 
 class CallToolResultResponse(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """The envelope of the answer to `tools/call`.
-
-    Source: server/tools.
-    """
+    """The envelope of the answer to `tools/call`. Source: server/tools."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
@@ -203,10 +179,7 @@ class CancelledNotification(
 
 
 class CancelledNotificationParams(Struct, kw_only=True, frozen=True):
-    """Params of `notifications/cancelled`.
-
-    Source: basic/patterns/cancellation.
-    """
+    """Params of `notifications/cancelled`. Source: basic/patterns/cancellation."""
 
     request_id: RequestId = field(name="requestId")
     """Id of an open request of the client; from a server, always that of a `subscriptions/listen`.
@@ -266,10 +239,7 @@ class ClientCapabilitiesSampling(Struct, kw_only=True, frozen=True):
 
 
 ClientNotification: TypeAlias = CancelledNotification
-"""The one notification left to clients: cancellation.
-
-Source: basic/index.
-"""
+"""The one notification left to clients: cancellation. Source: basic/index."""
 
 
 class CompleteRequest(
@@ -288,10 +258,7 @@ class CompleteRequest(
 
 
 class CompleteRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `completion/complete`.
-
-    Source: server/utilities/completion.
-    """
+    """Params of `completion/complete`. Source: server/utilities/completion."""
 
     meta: dict[str, Any] = field(name="_meta")
     """Required metadata of every request: revision and client capabilities, and what else the
@@ -306,10 +273,7 @@ class CompleteRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class CompleteRequestParamsArgument(Struct, kw_only=True, frozen=True):
-    """The argument being completed.
-
-    Source: server/utilities/completion.
-    """
+    """The argument being completed. Source: server/utilities/completion."""
 
     name: str
     """Name of the argument or variable."""
@@ -318,20 +282,14 @@ class CompleteRequestParamsArgument(Struct, kw_only=True, frozen=True):
 
 
 class CompleteRequestParamsContext(Struct, kw_only=True, frozen=True):
-    """What is settled before this completion.
-
-    Source: server/utilities/completion.
-    """
+    """What is settled before this completion. Source: server/utilities/completion."""
 
     arguments: dict[str, str] | None = None
     """Values of other arguments chosen earlier, by name."""
 
 
 class CompleteResult(Struct, kw_only=True, frozen=True):
-    """Suggestions for an argument.
-
-    Source: server/utilities/completion.
-    """
+    """Suggestions for an argument. Source: server/utilities/completion."""
 
     completion: CompleteResultCompletion
     """The suggestions."""
@@ -342,10 +300,7 @@ class CompleteResult(Struct, kw_only=True, frozen=True):
 
 
 class CompleteResultCompletion(Struct, kw_only=True, frozen=True):
-    """The suggestions and how many there are.
-
-    Source: server/utilities/completion.
-    """
+    """The suggestions and how many there are. Source: server/utilities/completion."""
 
     values: Annotated[list[str], Meta(max_length=100)]
     """Suggestions, best first; at most 100."""
@@ -356,10 +311,7 @@ class CompleteResultCompletion(Struct, kw_only=True, frozen=True):
 
 
 class CompleteResultResponse(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """The envelope of a `CompleteResult`.
-
-    Source: server/utilities/completion.
-    """
+    """The envelope of a `CompleteResult`. Source: server/utilities/completion."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
@@ -386,10 +338,7 @@ class CreateMessageRequest(
 
 
 class CreateMessageRequestParams(Struct, kw_only=True, frozen=True):
-    """Deprecated in this revision. Params of `sampling/createMessage`.
-
-    Source: client/sampling.
-    """
+    """Deprecated in this revision. Params of `sampling/createMessage`. Source: client/sampling."""
 
     max_tokens: int = field(name="maxTokens")
     """Most tokens to generate; the client may stop sooner."""
@@ -467,10 +416,7 @@ class DiscoverRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag
 
 
 class DiscoverResult(Struct, kw_only=True, frozen=True):
-    """Revisions, capabilities and advice of a server.
-
-    Source: server/discover.
-    """
+    """Revisions, capabilities and advice of a server. Source: server/discover."""
 
     capabilities: ServerCapabilities
     """What the server can do."""
@@ -492,10 +438,7 @@ class DiscoverResult(Struct, kw_only=True, frozen=True):
 
 
 class DiscoverResultResponse(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """The envelope of a `DiscoverResult`.
-
-    Source: server/discover.
-    """
+    """The envelope of a `DiscoverResult`. Source: server/discover."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
@@ -542,10 +485,7 @@ class ElicitRequestFormParams(Struct, kw_only=True, frozen=True):
 class ElicitRequestFormParamsRequestedSchema(
     Struct, kw_only=True, frozen=True, tag_field="type", tag="object"
 ):
-    """A form: a flat JSON Schema object.
-
-    Source: client/elicitation.
-    """
+    """A form: a flat JSON Schema object. Source: client/elicitation."""
 
     type: ClassVar[Literal["object"]] = "object"
     """Always `object`."""
@@ -617,10 +557,7 @@ Source: client/elicitation.
 
 
 class EmbeddedResource(Struct, kw_only=True, frozen=True, tag_field="type", tag="resource"):
-    """A resource put into a message together with its contents.
-
-    Source: server/tools.
-    """
+    """A resource put into a message together with its contents. Source: server/tools."""
 
     type: ClassVar[Literal["resource"]] = "resource"
     """Always `resource`."""
@@ -633,10 +570,7 @@ class EmbeddedResource(Struct, kw_only=True, frozen=True, tag_field="type", tag=
 
 
 class Error(Struct, kw_only=True, frozen=True):
-    """Code and text of a failure.
-
-    Source: basic/index.
-    """
+    """Code and text of a failure. Source: basic/index."""
 
     code: int
     """Number that classifies the failure; -32020 to -32099 belong to MCP, which defines -32020,
@@ -662,10 +596,7 @@ class GetPromptRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
 
 
 class GetPromptRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `prompts/get`.
-
-    Source: server/prompts.
-    """
+    """Params of `prompts/get`. Source: server/prompts."""
 
     meta: dict[str, Any] = field(name="_meta")
     """Required metadata of every request: revision and client capabilities, and what else the
@@ -684,10 +615,7 @@ class GetPromptRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class GetPromptResult(Struct, kw_only=True, frozen=True):
-    """A prompt, filled in.
-
-    Source: server/prompts.
-    """
+    """A prompt, filled in. Source: server/prompts."""
 
     messages: list[PromptMessage]
     """The messages, in order; untrusted input to a model."""
@@ -700,10 +628,7 @@ class GetPromptResult(Struct, kw_only=True, frozen=True):
 
 
 class GetPromptResultResponse(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """The envelope of the answer to `prompts/get`.
-
-    Source: server/prompts.
-    """
+    """The envelope of the answer to `prompts/get`. Source: server/prompts."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
@@ -726,10 +651,7 @@ class HeaderMismatchError(Struct, kw_only=True, frozen=True, tag_field="jsonrpc"
 
 
 class HeaderMismatchErrorError(Struct, kw_only=True, frozen=True):
-    """Error -32020.
-
-    Source: basic/transports/streamable-http.
-    """
+    """Error -32020. Source: basic/transports/streamable-http."""
 
     message: str
     """One short sentence for people."""
@@ -740,10 +662,7 @@ class HeaderMismatchErrorError(Struct, kw_only=True, frozen=True):
 
 
 class Icon(Struct, kw_only=True, frozen=True):
-    """An image for user interfaces.
-
-    Source: basic/index.
-    """
+    """An image for user interfaces. Source: basic/index."""
 
     src: str
     """`https:`, `http:` or `data:` URI of the image; the host should be trusted, and an SVG may
@@ -758,20 +677,14 @@ class Icon(Struct, kw_only=True, frozen=True):
 
 
 class Icons(Struct, kw_only=True, frozen=True):
-    """The icons that many objects have.
-
-    Source: basic/index.
-    """
+    """The icons that many objects have. Source: basic/index."""
 
     icons: list[Icon] | None = None
     """Icons to choose from, in several sizes or formats; fetch and render them with care."""
 
 
 class ImageContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="image"):
-    """A picture for or from a model.
-
-    Source: server/tools.
-    """
+    """A picture for or from a model. Source: server/tools."""
 
     type: ClassVar[Literal["image"]] = "image"
     """Always `image`."""
@@ -786,10 +699,7 @@ class ImageContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="ima
 
 
 class Implementation(Struct, kw_only=True, frozen=True):
-    """Name and version of a piece of software that speaks MCP.
-
-    Source: basic/index.
-    """
+    """Name and version of a piece of software that speaks MCP. Source: basic/index."""
 
     name: str
     """Identifier of the software."""
@@ -839,10 +749,7 @@ else:
 
 if TYPE_CHECKING:
     GetPromptResultResponseResult: TypeAlias = InputRequiredResult | GetPromptResult
-    """Answer to `prompts/get`: the prompt, or a demand for more input.
-
-    Source: server/prompts.
-    """
+    """Answer to `prompts/get`: the prompt, or a demand for more input. Source: server/prompts."""
 else:
 
     class GetPromptResultResponseResult(Untagged):
@@ -853,10 +760,7 @@ else:
 
 
 class InputResponseRequestParams(Struct, kw_only=True, frozen=True):
-    """The params of a request that may be a retry with input.
-
-    Source: basic/patterns/mrtr.
-    """
+    """The params of a request that may be a retry with input. Source: basic/patterns/mrtr."""
 
     meta: dict[str, Any] = field(name="_meta")
     """Required metadata of every request: revision and client capabilities, and what else the
@@ -871,10 +775,7 @@ class InputResponseRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class InternalError(Struct, kw_only=True, frozen=True):
-    """Error -32603: the receiver failed for a reason of its own.
-
-    Source: basic/index.
-    """
+    """Error -32603: the receiver failed for a reason of its own. Source: basic/index."""
 
     message: str
     """One short sentence for people."""
@@ -900,10 +801,7 @@ class InvalidParamsError(Struct, kw_only=True, frozen=True):
 
 
 class InvalidRequestError(Struct, kw_only=True, frozen=True):
-    """Error -32600: the JSON received is no valid JSON-RPC request.
-
-    Source: basic/index.
-    """
+    """Error -32600: the JSON received is no valid JSON-RPC request. Source: basic/index."""
 
     message: str
     """One short sentence for people."""
@@ -914,24 +812,15 @@ class InvalidRequestError(Struct, kw_only=True, frozen=True):
 
 
 JSONArray: TypeAlias = list[Any]
-"""A JSON array with any content.
-
-Source: basic/index.
-"""
+"""A JSON array with any content. Source: basic/index."""
 
 
 JSONObject: TypeAlias = dict[str, Any]
-"""A JSON object with any content.
-
-Source: basic/index.
-"""
+"""A JSON object with any content. Source: basic/index."""
 
 
 class JSONRPCErrorResponse(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """The answer to a request that failed.
-
-    Source: basic/index.
-    """
+    """The answer to a request that failed. Source: basic/index."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     error: Error
@@ -941,10 +830,7 @@ class JSONRPCErrorResponse(Struct, kw_only=True, frozen=True, tag_field="jsonrpc
 
 
 class JSONRPCNotification(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """A one-way JSON-RPC message, never answered.
-
-    Source: basic/index.
-    """
+    """A one-way JSON-RPC message, never answered. Source: basic/index."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     method: str
@@ -953,10 +839,7 @@ class JSONRPCNotification(Struct, kw_only=True, frozen=True, tag_field="jsonrpc"
 
 
 class JSONRPCRequest(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """A JSON-RPC message that expects exactly one response.
-
-    Source: basic/index.
-    """
+    """A JSON-RPC message that expects exactly one response. Source: basic/index."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
@@ -966,10 +849,7 @@ class JSONRPCRequest(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag
 
 
 class JSONRPCResultResponse(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """The answer to a request that succeeded.
-
-    Source: basic/index.
-    """
+    """The answer to a request that succeeded. Source: basic/index."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
@@ -981,10 +861,7 @@ if TYPE_CHECKING:
     JSONRPCMessage: TypeAlias = (
         JSONRPCRequest | JSONRPCNotification | JSONRPCResultResponse | JSONRPCErrorResponse
     )
-    """Any message that may travel on the wire.
-
-    Source: basic/index.
-    """
+    """Any message that may travel on the wire. Source: basic/index."""
 else:
 
     class JSONRPCMessage(Untagged):
@@ -998,10 +875,7 @@ else:
 
 if TYPE_CHECKING:
     JSONRPCResponse: TypeAlias = JSONRPCResultResponse | JSONRPCErrorResponse
-    """The answer to a request: a result or an error.
-
-    Source: basic/index.
-    """
+    """The answer to a request: a result or an error. Source: basic/index."""
 else:
 
     class JSONRPCResponse(Untagged):
@@ -1012,10 +886,7 @@ else:
 
 
 JSONValue: TypeAlias = Any
-"""Any JSON value.
-
-Source: basic/index.
-"""
+"""Any JSON value. Source: basic/index."""
 
 
 class LegacyTitledEnumSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="string"):
@@ -1040,10 +911,7 @@ class LegacyTitledEnumSchema(Struct, kw_only=True, frozen=True, tag_field="type"
 
 
 class ListPromptsRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="prompts/list"):
-    """Asks for a page of the server's prompts.
-
-    Source: server/prompts.
-    """
+    """Asks for a page of the server's prompts. Source: server/prompts."""
 
     method: ClassVar[Literal["prompts/list"]] = "prompts/list"
     id: RequestId
@@ -1053,10 +921,7 @@ class ListPromptsRequest(Struct, kw_only=True, frozen=True, tag_field="method", 
 
 
 class ListPromptsResult(Struct, kw_only=True, frozen=True):
-    """A page of prompts.
-
-    Source: server/prompts.
-    """
+    """A page of prompts. Source: server/prompts."""
 
     prompts: list[Prompt]
     """The prompts on this page."""
@@ -1076,10 +941,7 @@ class ListPromptsResult(Struct, kw_only=True, frozen=True):
 
 
 class ListPromptsResultResponse(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """The envelope of a `ListPromptsResult`.
-
-    Source: server/prompts.
-    """
+    """The envelope of a `ListPromptsResult`. Source: server/prompts."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
@@ -1090,10 +952,7 @@ class ListPromptsResultResponse(Struct, kw_only=True, frozen=True, tag_field="js
 class ListResourceTemplatesRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="resources/templates/list"
 ):
-    """Asks for a page of the server's resource templates.
-
-    Source: server/resources.
-    """
+    """Asks for a page of the server's resource templates. Source: server/resources."""
 
     method: ClassVar[Literal["resources/templates/list"]] = "resources/templates/list"
     id: RequestId
@@ -1103,10 +962,7 @@ class ListResourceTemplatesRequest(
 
 
 class ListResourceTemplatesResult(Struct, kw_only=True, frozen=True):
-    """A page of resource templates.
-
-    Source: server/resources.
-    """
+    """A page of resource templates. Source: server/resources."""
 
     resource_templates: list[ResourceTemplate] = field(name="resourceTemplates")
     """The templates on this page."""
@@ -1128,10 +984,7 @@ class ListResourceTemplatesResult(Struct, kw_only=True, frozen=True):
 class ListResourceTemplatesResultResponse(
     Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"
 ):
-    """The envelope of a `ListResourceTemplatesResult`.
-
-    Source: server/resources.
-    """
+    """The envelope of a `ListResourceTemplatesResult`. Source: server/resources."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
@@ -1142,10 +995,7 @@ class ListResourceTemplatesResultResponse(
 class ListResourcesRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="resources/list"
 ):
-    """Asks for a page of the server's resources.
-
-    Source: server/resources.
-    """
+    """Asks for a page of the server's resources. Source: server/resources."""
 
     method: ClassVar[Literal["resources/list"]] = "resources/list"
     id: RequestId
@@ -1155,10 +1005,7 @@ class ListResourcesRequest(
 
 
 class ListResourcesResult(Struct, kw_only=True, frozen=True):
-    """A page of resources.
-
-    Source: server/resources.
-    """
+    """A page of resources. Source: server/resources."""
 
     resources: list[Resource]
     """The resources on this page."""
@@ -1180,10 +1027,7 @@ class ListResourcesResult(Struct, kw_only=True, frozen=True):
 class ListResourcesResultResponse(
     Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"
 ):
-    """The envelope of a `ListResourcesResult`.
-
-    Source: server/resources.
-    """
+    """The envelope of a `ListResourcesResult`. Source: server/resources."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
@@ -1222,10 +1066,7 @@ Source: basic/patterns/mrtr.
 
 
 class ListRootsRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `roots/list`.
-
-    Source: client/roots.
-    """
+    """Params of `roots/list`. Source: client/roots."""
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
@@ -1247,10 +1088,7 @@ class ListRootsResult(Struct, kw_only=True, frozen=True):
 
 if TYPE_CHECKING:
     InputResponse: TypeAlias = CreateMessageResult | ListRootsResult | ElicitResult
-    """The client's answer to one input request.
-
-    Source: basic/patterns/mrtr.
-    """
+    """The client's answer to one input request. Source: basic/patterns/mrtr."""
 else:
 
     class InputResponse(Untagged):
@@ -1262,17 +1100,11 @@ else:
 
 
 InputResponses: TypeAlias = dict[str, InputResponse]
-"""The client's answers, each under the key of its input request.
-
-Source: basic/patterns/mrtr.
-"""
+"""The client's answers, each under the key of its input request. Source: basic/patterns/mrtr."""
 
 
 class ListToolsRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="tools/list"):
-    """Asks for a page of the server's tools.
-
-    Source: server/tools.
-    """
+    """Asks for a page of the server's tools. Source: server/tools."""
 
     method: ClassVar[Literal["tools/list"]] = "tools/list"
     id: RequestId
@@ -1282,10 +1114,7 @@ class ListToolsRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
 
 
 class ListToolsResult(Struct, kw_only=True, frozen=True):
-    """A page of tools.
-
-    Source: server/tools.
-    """
+    """A page of tools. Source: server/tools."""
 
     tools: list[Tool]
     """The tools on this page."""
@@ -1305,10 +1134,7 @@ class ListToolsResult(Struct, kw_only=True, frozen=True):
 
 
 class ListToolsResultResponse(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """The envelope of a `ListToolsResult`.
-
-    Source: server/tools.
-    """
+    """The envelope of a `ListToolsResult`. Source: server/tools."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
@@ -1397,10 +1223,7 @@ class MissingRequiredClientCapabilityError(
 
 
 class MissingRequiredClientCapabilityErrorError(Struct, kw_only=True, frozen=True):
-    """Error -32021.
-
-    Source: basic/index.
-    """
+    """Error -32021. Source: basic/index."""
 
     data: MissingRequiredClientCapabilityErrorErrorData
     """The missing capabilities."""
@@ -1411,10 +1234,7 @@ class MissingRequiredClientCapabilityErrorError(Struct, kw_only=True, frozen=Tru
 
 
 class MissingRequiredClientCapabilityErrorErrorData(Struct, kw_only=True, frozen=True):
-    """What the client would have to declare.
-
-    Source: basic/index.
-    """
+    """What the client would have to declare. Source: basic/index."""
 
     required_capabilities: ClientCapabilities = field(name="requiredCapabilities")
     """The capabilities that were missing from the request."""
@@ -1459,10 +1279,7 @@ class ModelPreferences(Struct, kw_only=True, frozen=True):
 
 
 class Notification(Struct, kw_only=True, frozen=True):
-    """The part that all notifications have in common.
-
-    Source: basic/index.
-    """
+    """The part that all notifications have in common. Source: basic/index."""
 
     method: str
     params: dict[str, Any] | None = None
@@ -1470,10 +1287,7 @@ class Notification(Struct, kw_only=True, frozen=True):
 
 
 class NotificationMetaObject(Struct, kw_only=True, frozen=True):
-    """Metadata of a notification.
-
-    Source: basic/index.
-    """
+    """Metadata of a notification. Source: basic/index."""
 
     subscription_id: RequestId | None = field(
         name="io.modelcontextprotocol/subscriptionId", default=None
@@ -1484,20 +1298,14 @@ class NotificationMetaObject(Struct, kw_only=True, frozen=True):
 
 
 class NotificationParams(Struct, kw_only=True, frozen=True):
-    """The params that all notifications accept.
-
-    Source: basic/index.
-    """
+    """The params that all notifications accept. Source: basic/index."""
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data; on a subscription stream it names the subscription."""
 
 
 class NumberSchema(Struct, kw_only=True, frozen=True):
-    """A form field for a number.
-
-    Source: client/elicitation.
-    """
+    """A form field for a number. Source: client/elicitation."""
 
     type: Literal["integer", "number"]
     """`integer` or `number`."""
@@ -1514,10 +1322,7 @@ class NumberSchema(Struct, kw_only=True, frozen=True):
 
 
 class PaginatedRequest(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """The part that all paged list requests have in common.
-
-    Source: server/utilities/pagination.
-    """
+    """The part that all paged list requests have in common. Source: server/utilities/pagination."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
@@ -1527,10 +1332,7 @@ class PaginatedRequest(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", t
 
 
 class PaginatedRequestParams(Struct, kw_only=True, frozen=True):
-    """The params of a paged list request.
-
-    Source: server/utilities/pagination.
-    """
+    """The params of a paged list request. Source: server/utilities/pagination."""
 
     meta: dict[str, Any] = field(name="_meta")
     """Required metadata of every request: revision and client capabilities, and what else the
@@ -1543,10 +1345,7 @@ class PaginatedRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class PaginatedResult(Struct, kw_only=True, frozen=True):
-    """The part that all pages have in common.
-
-    Source: server/utilities/pagination.
-    """
+    """The part that all pages have in common. Source: server/utilities/pagination."""
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result; servers should name their software here."""
@@ -1559,10 +1358,7 @@ class PaginatedResult(Struct, kw_only=True, frozen=True):
 
 
 class ParseError(Struct, kw_only=True, frozen=True):
-    """Error -32700: the bytes received are not JSON.
-
-    Source: basic/index.
-    """
+    """Error -32700: the bytes received are not JSON. Source: basic/index."""
 
     message: str
     """One short sentence for people."""
@@ -1587,10 +1383,7 @@ class ProgressNotification(
 
 
 class ProgressNotificationParams(Struct, kw_only=True, frozen=True):
-    """Params of `notifications/progress`.
-
-    Source: basic/patterns/progress.
-    """
+    """Params of `notifications/progress`. Source: basic/patterns/progress."""
 
     progress: int | float
     """Amount done so far, in any unit; every notification has a higher value than the one before.
@@ -1614,10 +1407,7 @@ Source: basic/patterns/progress.
 
 
 class Prompt(Struct, kw_only=True, frozen=True):
-    """A ready-made message, or a template of one, that a user can pick.
-
-    Source: server/prompts.
-    """
+    """A ready-made message, or a template of one, that a user can pick. Source: server/prompts."""
 
     name: str
     """Identifier by which the prompt is fetched, unique within the server."""
@@ -1634,10 +1424,7 @@ class Prompt(Struct, kw_only=True, frozen=True):
 
 
 class PromptArgument(Struct, kw_only=True, frozen=True):
-    """An argument of a prompt.
-
-    Source: server/prompts.
-    """
+    """An argument of a prompt. Source: server/prompts."""
 
     name: str
     """Identifier of the argument."""
@@ -1667,10 +1454,7 @@ class PromptListChangedNotification(
 
 
 class PromptMessage(Struct, kw_only=True, frozen=True):
-    """A message of a prompt.
-
-    Source: server/prompts.
-    """
+    """A message of a prompt. Source: server/prompts."""
 
     content: ContentBlock
     """What is said: one piece of content."""
@@ -1679,10 +1463,7 @@ class PromptMessage(Struct, kw_only=True, frozen=True):
 
 
 class PromptReference(Struct, kw_only=True, frozen=True, tag_field="type", tag="ref/prompt"):
-    """Names a prompt whose argument is to be completed.
-
-    Source: server/utilities/completion.
-    """
+    """Names a prompt whose argument is to be completed. Source: server/utilities/completion."""
 
     type: ClassVar[Literal["ref/prompt"]] = "ref/prompt"
     """Always `ref/prompt`."""
@@ -1709,10 +1490,7 @@ class ReadResourceRequest(
 
 
 class ReadResourceRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `resources/read`.
-
-    Source: server/resources.
-    """
+    """Params of `resources/read`. Source: server/resources."""
 
     meta: dict[str, Any] = field(name="_meta")
     """Required metadata of every request: revision and client capabilities, and what else the
@@ -1729,10 +1507,7 @@ class ReadResourceRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class ReadResourceResult(Struct, kw_only=True, frozen=True):
-    """What was read.
-
-    Source: server/resources.
-    """
+    """What was read. Source: server/resources."""
 
     contents: list[ReadResourceResultContents]
     """The contents; several when the URI names a collection."""
@@ -1750,10 +1525,7 @@ class ReadResourceResult(Struct, kw_only=True, frozen=True):
 
 
 class ReadResourceResultResponse(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
-    """The envelope of the answer to `resources/read`.
-
-    Source: server/resources.
-    """
+    """The envelope of the answer to `resources/read`. Source: server/resources."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
@@ -1777,10 +1549,7 @@ else:
 
 
 class Request(Struct, kw_only=True, frozen=True):
-    """The part that all requests have in common.
-
-    Source: basic/index.
-    """
+    """The part that all requests have in common. Source: basic/index."""
 
     method: str
     params: dict[str, Any] | None = None
@@ -1824,10 +1593,7 @@ class RequestMetaObject(Struct, kw_only=True, frozen=True):
 
 
 class RequestParams(Struct, kw_only=True, frozen=True):
-    """The params that all requests accept.
-
-    Source: basic/index.
-    """
+    """The params that all requests accept. Source: basic/index."""
 
     meta: dict[str, Any] = field(name="_meta")
     """Required metadata of every request: revision and client capabilities, and what else the
@@ -1836,10 +1602,7 @@ class RequestParams(Struct, kw_only=True, frozen=True):
 
 
 class Resource(Struct, kw_only=True, frozen=True):
-    """Data that the server lets a client read.
-
-    Source: server/resources.
-    """
+    """Data that the server lets a client read. Source: server/resources."""
 
     name: str
     """Identifier of the resource; shown to people only when no title exists."""
@@ -1862,10 +1625,7 @@ class Resource(Struct, kw_only=True, frozen=True):
 
 
 class ResourceContents(Struct, kw_only=True, frozen=True):
-    """The part that all contents of resources have in common.
-
-    Source: server/resources.
-    """
+    """The part that all contents of resources have in common. Source: server/resources."""
 
     uri: str
     """Address of the (sub-)resource that this is."""
@@ -1925,10 +1685,7 @@ class ResourceListChangedNotification(
 
 
 class ResourceRequestParams(Struct, kw_only=True, frozen=True):
-    """The params of a request about one resource.
-
-    Source: server/resources.
-    """
+    """The params of a request about one resource. Source: server/resources."""
 
     meta: dict[str, Any] = field(name="_meta")
     """Required metadata of every request: revision and client capabilities, and what else the
@@ -1939,10 +1696,7 @@ class ResourceRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class ResourceTemplate(Struct, kw_only=True, frozen=True):
-    """A pattern of URIs, each of which names a readable resource.
-
-    Source: server/resources.
-    """
+    """A pattern of URIs, each of which names a readable resource. Source: server/resources."""
 
     name: str
     """Identifier of the template; shown to people only when no title exists."""
@@ -1998,10 +1752,7 @@ class ResourceUpdatedNotification(
 
 
 class ResourceUpdatedNotificationParams(Struct, kw_only=True, frozen=True):
-    """Params of `notifications/resources/updated`.
-
-    Source: server/resources.
-    """
+    """Params of `notifications/resources/updated`. Source: server/resources."""
 
     uri: str
     """Address of what changed; possibly a part of the resource subscribed to."""
@@ -2024,24 +1775,15 @@ class Result(Struct, kw_only=True, frozen=True):
 
 
 ClientResult: TypeAlias = Result
-"""Unused: clients receive no requests any more, so they return no results.
-
-Source: basic/index.
-"""
+"""Unused: clients receive no requests any more, so they return no results. Source: basic/index."""
 
 
 EmptyResult: TypeAlias = Result
-"""A result that only confirms success.
-
-Source: basic/index.
-"""
+"""A result that only confirms success. Source: basic/index."""
 
 
 class ResultMetaObject(Struct, kw_only=True, frozen=True):
-    """Metadata of a result.
-
-    Source: basic/index.
-    """
+    """Metadata of a result. Source: basic/index."""
 
     server_info: Implementation | None = field(
         name="io.modelcontextprotocol/serverInfo", default=None
@@ -2058,10 +1800,7 @@ Source: basic/index.
 
 
 Role: TypeAlias = Literal["assistant", "user"]
-"""Who speaks in a conversation: `user` or `assistant`.
-
-Source: basic/index.
-"""
+"""Who speaks in a conversation: `user` or `assistant`. Source: basic/index."""
 
 
 class Root(Struct, kw_only=True, frozen=True):
@@ -2080,10 +1819,7 @@ class Root(Struct, kw_only=True, frozen=True):
 
 
 class SamplingMessage(Struct, kw_only=True, frozen=True):
-    """Deprecated in this revision. A message to or from a model.
-
-    Source: client/sampling.
-    """
+    """Deprecated in this revision. A message to or from a model. Source: client/sampling."""
 
     content: SamplingMessageContent
     """What is said: one piece or a list; tool results stand alone in a user message."""
@@ -2122,20 +1858,14 @@ class ServerCapabilities(Struct, kw_only=True, frozen=True):
 
 
 class ServerCapabilitiesPrompts(Struct, kw_only=True, frozen=True):
-    """What the server offers about prompts.
-
-    Source: server/prompts.
-    """
+    """What the server offers about prompts. Source: server/prompts."""
 
     list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its prompts; absent means false."""
 
 
 class ServerCapabilitiesResources(Struct, kw_only=True, frozen=True):
-    """What the server offers about resources.
-
-    Source: server/resources.
-    """
+    """What the server offers about resources. Source: server/resources."""
 
     list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its resources; absent means false."""
@@ -2144,20 +1874,14 @@ class ServerCapabilitiesResources(Struct, kw_only=True, frozen=True):
 
 
 class ServerCapabilitiesTools(Struct, kw_only=True, frozen=True):
-    """What the server offers about tools.
-
-    Source: server/tools.
-    """
+    """What the server offers about tools. Source: server/tools."""
 
     list_changed: bool | None = field(name="listChanged", default=None)
     """The server announces changes of its tools; absent means false."""
 
 
 class StringSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="string"):
-    """A form field for text.
-
-    Source: client/elicitation.
-    """
+    """A form field for text. Source: client/elicitation."""
 
     type: ClassVar[Literal["string"]] = "string"
     """Always `string`."""
@@ -2250,17 +1974,11 @@ ClientRequest: TypeAlias = (
     | CallToolRequest
     | CompleteRequest
 )
-"""Every request that a client may send.
-
-Source: basic/index.
-"""
+"""Every request that a client may send. Source: basic/index."""
 
 
 class SubscriptionsListenRequestParams(Struct, kw_only=True, frozen=True):
-    """Params of `subscriptions/listen`.
-
-    Source: basic/patterns/subscriptions.
-    """
+    """Params of `subscriptions/listen`. Source: basic/patterns/subscriptions."""
 
     meta: dict[str, Any] = field(name="_meta")
     """Required metadata of every request: revision and client capabilities, and what else the
@@ -2296,17 +2014,11 @@ ServerResult: TypeAlias = (
     | CallToolResult
     | CompleteResult
 )
-"""Every result that a server may return.
-
-Source: basic/index.
-"""
+"""Every result that a server may return. Source: basic/index."""
 
 
 class SubscriptionsListenResultMetaObject(Struct, kw_only=True, frozen=True):
-    """Metadata of the result that ends a subscription.
-
-    Source: basic/patterns/subscriptions.
-    """
+    """Metadata of the result that ends a subscription. Source: basic/patterns/subscriptions."""
 
     subscription_id: RequestId = field(name="io.modelcontextprotocol/subscriptionId")
     """Subscription that has ended, by the id of its `subscriptions/listen`; equal to the id of this
@@ -2321,10 +2033,7 @@ class SubscriptionsListenResultMetaObject(Struct, kw_only=True, frozen=True):
 class SubscriptionsListenResultResponse(
     Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"
 ):
-    """The envelope of a `SubscriptionsListenResult`.
-
-    Source: basic/patterns/subscriptions.
-    """
+    """The envelope of a `SubscriptionsListenResult`. Source: basic/patterns/subscriptions."""
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
@@ -2333,10 +2042,7 @@ class SubscriptionsListenResultResponse(
 
 
 class TextContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="text"):
-    """Text for or from a model.
-
-    Source: server/tools.
-    """
+    """Text for or from a model. Source: server/tools."""
 
     type: ClassVar[Literal["text"]] = "text"
     """Always `text`."""
@@ -2359,10 +2065,7 @@ Source: server/tools.
 
 
 class TextResourceContents(Struct, kw_only=True, frozen=True):
-    """Contents of a resource as text.
-
-    Source: server/resources.
-    """
+    """Contents of a resource as text. Source: server/resources."""
 
     text: str
     """The text; never binary data in disguise."""
@@ -2376,10 +2079,7 @@ class TextResourceContents(Struct, kw_only=True, frozen=True):
 
 if TYPE_CHECKING:
     EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
-    """Contents of an embedded resource, as text or as bytes.
-
-    Source: server/tools.
-    """
+    """Contents of an embedded resource, as text or as bytes. Source: server/tools."""
 else:
 
     class EmbeddedResourceResource(Untagged):
@@ -2391,10 +2091,7 @@ else:
 
 if TYPE_CHECKING:
     ReadResourceResultContents: TypeAlias = TextResourceContents | BlobResourceContents
-    """One item that was read, as text or as bytes.
-
-    Source: server/resources.
-    """
+    """One item that was read, as text or as bytes. Source: server/resources."""
 else:
 
     class ReadResourceResultContents(Untagged):
@@ -2405,10 +2102,7 @@ else:
 
 
 class TitledMultiSelectEnumSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="array"):
-    """A form field for a choice of several, shown by label.
-
-    Source: client/elicitation.
-    """
+    """A form field for a choice of several, shown by label. Source: client/elicitation."""
 
     type: ClassVar[Literal["array"]] = "array"
     """Always `array`."""
@@ -2427,20 +2121,14 @@ class TitledMultiSelectEnumSchema(Struct, kw_only=True, frozen=True, tag_field="
 
 
 class TitledMultiSelectEnumSchemaItems(Struct, kw_only=True, frozen=True):
-    """The options of a choice of several, with labels.
-
-    Source: client/elicitation.
-    """
+    """The options of a choice of several, with labels. Source: client/elicitation."""
 
     any_of: list[TitledMultiSelectEnumSchemaItemsAnyOf] = field(name="anyOf")
     """The options, each with a label."""
 
 
 class TitledMultiSelectEnumSchemaItemsAnyOf(Struct, kw_only=True, frozen=True):
-    """An option of a choice of several.
-
-    Source: client/elicitation.
-    """
+    """An option of a choice of several. Source: client/elicitation."""
 
     const: str
     """Value sent back."""
@@ -2451,10 +2139,7 @@ class TitledMultiSelectEnumSchemaItemsAnyOf(Struct, kw_only=True, frozen=True):
 class TitledSingleSelectEnumSchema(
     Struct, kw_only=True, frozen=True, tag_field="type", tag="string"
 ):
-    """A form field for a choice of one, shown by label.
-
-    Source: client/elicitation.
-    """
+    """A form field for a choice of one, shown by label. Source: client/elicitation."""
 
     type: ClassVar[Literal["string"]] = "string"
     """Always `string`."""
@@ -2469,10 +2154,7 @@ class TitledSingleSelectEnumSchema(
 
 
 class TitledSingleSelectEnumSchemaOneOf(Struct, kw_only=True, frozen=True):
-    """An option of a choice of one.
-
-    Source: client/elicitation.
-    """
+    """An option of a choice of one. Source: client/elicitation."""
 
     const: str
     """Value sent back."""
@@ -2481,10 +2163,7 @@ class TitledSingleSelectEnumSchemaOneOf(Struct, kw_only=True, frozen=True):
 
 
 class Tool(Struct, kw_only=True, frozen=True):
-    """A function that the server lets a model call.
-
-    Source: server/tools.
-    """
+    """A function that the server lets a model call. Source: server/tools."""
 
     input_schema: dict[str, Any] = field(name="inputSchema")
     """JSON Schema (2020-12 unless it says otherwise) of the arguments, with root type `object`;
@@ -2574,10 +2253,7 @@ ServerNotification: TypeAlias = (
     | ToolListChangedNotification
     | LoggingMessageNotification
 )
-"""Every notification that a server may send.
-
-Source: basic/index.
-"""
+"""Every notification that a server may send. Source: basic/index."""
 
 
 class ToolResultContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="tool_result"):
@@ -2601,10 +2277,7 @@ class ToolResultContent(Struct, kw_only=True, frozen=True, tag_field="type", tag
 
 
 class ToolUseContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="tool_use"):
-    """Deprecated in this revision. A model's demand to run a tool.
-
-    Source: client/sampling.
-    """
+    """Deprecated in this revision. A model's demand to run a tool. Source: client/sampling."""
 
     type: ClassVar[Literal["tool_use"]] = "tool_use"
     """Always `tool_use`."""
@@ -2635,10 +2308,7 @@ CreateMessageResultContent: TypeAlias = (
     | ToolResultContent
     | list[SamplingMessageContentBlock]
 )
-"""What the model said: one piece of content or a list of them.
-
-Source: client/sampling.
-"""
+"""What the model said: one piece of content or a list of them. Source: client/sampling."""
 
 
 SamplingMessageContent: TypeAlias = (
@@ -2649,10 +2319,7 @@ SamplingMessageContent: TypeAlias = (
     | ToolResultContent
     | list[SamplingMessageContentBlock]
 )
-"""What a message says: one piece of content or a list of them.
-
-Source: client/sampling.
-"""
+"""What a message says: one piece of content or a list of them. Source: client/sampling."""
 
 
 class UnsupportedProtocolVersionError(
@@ -2672,10 +2339,7 @@ class UnsupportedProtocolVersionError(
 
 
 class UnsupportedProtocolVersionErrorError(Struct, kw_only=True, frozen=True):
-    """Error -32022.
-
-    Source: basic/versioning.
-    """
+    """Error -32022. Source: basic/versioning."""
 
     data: UnsupportedProtocolVersionErrorErrorData
     """The revision asked for and those on offer."""
@@ -2686,10 +2350,7 @@ class UnsupportedProtocolVersionErrorError(Struct, kw_only=True, frozen=True):
 
 
 class UnsupportedProtocolVersionErrorErrorData(Struct, kw_only=True, frozen=True):
-    """What a client needs to pick another revision.
-
-    Source: basic/versioning.
-    """
+    """What a client needs to pick another revision. Source: basic/versioning."""
 
     requested: str
     """Revision named by the request."""
@@ -2700,10 +2361,7 @@ class UnsupportedProtocolVersionErrorErrorData(Struct, kw_only=True, frozen=True
 class UntitledMultiSelectEnumSchema(
     Struct, kw_only=True, frozen=True, tag_field="type", tag="array"
 ):
-    """A form field for a choice of several, shown by value.
-
-    Source: client/elicitation.
-    """
+    """A form field for a choice of several, shown by value. Source: client/elicitation."""
 
     type: ClassVar[Literal["array"]] = "array"
     """Always `array`."""
@@ -2723,10 +2381,7 @@ class UntitledMultiSelectEnumSchema(
 
 if TYPE_CHECKING:
     MultiSelectEnumSchema: TypeAlias = UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema
-    """A form field for a choice of several, with or without labels.
-
-    Source: client/elicitation.
-    """
+    """A form field for a choice of several, with or without labels. Source: client/elicitation."""
 else:
 
     class MultiSelectEnumSchema(Untagged):
@@ -2739,10 +2394,7 @@ else:
 class UntitledMultiSelectEnumSchemaItems(
     Struct, kw_only=True, frozen=True, tag_field="type", tag="string"
 ):
-    """The options of a choice of several, without labels.
-
-    Source: client/elicitation.
-    """
+    """The options of a choice of several, without labels. Source: client/elicitation."""
 
     type: ClassVar[Literal["string"]] = "string"
     """Always `string`."""
@@ -2753,10 +2405,7 @@ class UntitledMultiSelectEnumSchemaItems(
 class UntitledSingleSelectEnumSchema(
     Struct, kw_only=True, frozen=True, tag_field="type", tag="string"
 ):
-    """A form field for a choice of one, shown by value.
-
-    Source: client/elicitation.
-    """
+    """A form field for a choice of one, shown by value. Source: client/elicitation."""
 
     type: ClassVar[Literal["string"]] = "string"
     """Always `string`."""
@@ -2844,10 +2493,7 @@ if TYPE_CHECKING:
     SingleSelectEnumSchema: TypeAlias = (
         UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema
     )
-    """A form field for a choice of one, with or without labels.
-
-    Source: client/elicitation.
-    """
+    """A form field for a choice of one, with or without labels. Source: client/elicitation."""
 else:
 
     class SingleSelectEnumSchema(Untagged):

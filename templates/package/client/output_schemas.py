@@ -26,7 +26,9 @@ from ..json_schema.validation import (
     complaint_in_time,
     validator_in_time,
 )
-from .tool_param_headers import KEPT_TOOLS, drop_oldest
+
+KEPT_TOOLS = 10_000
+"""Most tools of a server that something is kept of; of more, those listed longest ago go."""
 
 _MISSING = "expected a value, since the tool has an output schema, got nothing"
 
@@ -131,3 +133,9 @@ def _same(one: JsonSchema, other: JsonSchema) -> bool:
         return one == other
     except RecursionError:
         return False
+
+
+def drop_oldest(kept: dict[str, Any], limit: int) -> None:
+    """Drop what was put into a dict first until it has no more than a number of members."""
+    while len(kept) > limit:
+        del kept[next(iter(kept))]

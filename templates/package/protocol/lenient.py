@@ -13,9 +13,17 @@ from typing import Any, get_args
 import msgspec
 from msgspec import Raw
 
-from .._wire import UNREADABLE, convert, decoder, is_object, mending_decoder, structs_of
+from .._wire import (
+    TTL,
+    UNREADABLE,
+    Method,
+    ValidationError,
+    convert,
+    decoder,
+    is_object,
+    structs_of,
+)
 from ..foreign_text import safe_text
-from ..method import TTL, Method
 
 NAMED_ITEMS = 10
 """Bad items of one page that a warning of their own names; the others are counted."""
@@ -40,8 +48,34 @@ def result_decoder(method: Method) -> Callable[[bytes | Raw], Any]:
     if method.items is not None:
         return page_decoder(method.name, method.result, method.items)
     if method.cacheable:
-        return mending_decoder(method.result, mend_result)
+        return _mending_decoder(method.result, mend_result)
     return method.decode_result
+
+
+def _mending_decoder(
+    kind: Any, mend: Callable[[dict[str, Any]], bool]
+) -> Callable[[bytes | Raw], Any]:
+    """A decoder for an object with members that may be wrong in a way that can be put right.
+
+    Args:
+        mend: Puts the members of a misshapen object right; says whether it changed any.
+
+    Raises:
+        ValidationError: (from the decoder) JSON of another shape; the text has the path.
+        msgspec.DecodeError: (from the decoder) not JSON.
+    """
+    decode = decoder(kind)
+
+    def decode_mended(data: bytes | Raw) -> Any:
+        try:
+            return decode(data)
+        except ValidationError:
+            members = msgspec.json.decode(data, type=dict[str, Any])
+            if not mend(members):
+                raise
+            return convert(members, kind)
+
+    return decode_mended
 
 
 def mend_result(members: dict[str, Any]) -> bool:

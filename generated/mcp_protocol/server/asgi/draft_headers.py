@@ -24,9 +24,8 @@ from ..._wire import UNREADABLE, decoder
 from ...foreign_text import safe_repr
 from ...framing import http_headers as http_fields
 from ...protocol import jsonrpc
-from ...protocol.param_headers import value_at
+from ...protocol.param_headers import MarksOf, value_at
 from ...revision_facts import Facts
-from .header_validation import MarksOf
 from .request import Incoming
 from .responses import Reply, refusal
 

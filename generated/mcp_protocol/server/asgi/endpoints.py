@@ -4,7 +4,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""The endpoints that an application has beside the stateless one, as the revisions have them."""
+"""The endpoints that an application has, as the revisions have them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,21 @@ from .session_endpoint import SessionEndpoint, with_sessions
 from .load import Load
 from .stream_limits import StreamLimits
 from .settings import HttpSettings
+from .stateless_endpoint import StatelessEndpoint
 
 if TYPE_CHECKING:
     from .sse_endpoint import SseEndpoints
+
+
+def stateless_endpoint(
+    service: Service,
+    settings: HttpSettings,
+    background: TaskScope,
+    streams: StreamLimits,
+    load: Load,
+) -> StatelessEndpoint | None:
+    """Answers for the revisions without sessions; `None` if the package has none of those."""
+    return StatelessEndpoint(service, settings, background, streams, load)
 
 
 def handshake_endpoint(

@@ -18,14 +18,12 @@ from typing import Any
 import anyio
 
 from ..serving import Service
-from .endpoints import handshake_endpoint, sse_endpoints
-from .header_validation import PerRequestRules
+from .endpoints import handshake_endpoint, sse_endpoints, stateless_endpoint
 from .lifespan import TaskScope
 from .load import Load
 from .request_body import SHORT, RequestBodies
 from .responses import ENDING
 from .settings import HttpSettings
-from .stateless_endpoint import StatelessEndpoint
 from .stream_limits import StreamLimits
 
 _GLANCE = 0.25  # seconds between two looks at whether the host is to end
@@ -37,7 +35,6 @@ class LifespanState:
     Args:
         service: What is served.
         settings: How.
-        rules: What the revisions without sessions ask of header fields.
 
     Attributes:
         over: Whether it has ended.
@@ -45,12 +42,12 @@ class LifespanState:
         bodies: The bodies that are on their way.
         background: Runs what no request owns.
         streams: The streams that stay open.
-        stateless: Answers for the revisions without sessions.
+        stateless: Answers for the revisions without sessions, if the package has any.
         handshake: Answers for those with sessions, if there are any.
         http_sse: Serves HTTP+SSE, if that is wanted.
     """
 
-    def __init__(self, service: Service, settings: HttpSettings, rules: PerRequestRules) -> None:
+    def __init__(self, service: Service, settings: HttpSettings) -> None:
         self.over = False
         self.load = Load(settings.limits)
         self.bodies = RequestBodies(settings.limits)
@@ -60,8 +57,8 @@ class LifespanState:
             service.lifespan, self._ended, self._attend, self._end_with_host
         )
         self.streams = StreamLimits(settings.limits.streams)
-        self.stateless = StatelessEndpoint(
-            service, settings, rules, self.background, self.streams, self.load
+        self.stateless = stateless_endpoint(
+            service, settings, self.background, self.streams, self.load
         )
         self.handshake = handshake_endpoint(
             service, settings, self.background, self.streams, self.load
@@ -106,7 +103,8 @@ class LifespanState:
     async def _end_calls(self) -> None:
         """Answer what is being served with an error, cancel it, and end the sessions."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self.stateless.give_up_all, ENDING)
+            if self.stateless is not None:
+                tasks.start_soon(self.stateless.give_up_all, ENDING)
             if self.handshake is not None:
                 tasks.start_soon(self.handshake.long_calls.give_up_all, ENDING)
         if self.handshake is not None:

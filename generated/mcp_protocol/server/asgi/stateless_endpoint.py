@@ -156,17 +156,18 @@ class StatelessEndpoint:
     Args:
         service: What is served.
         settings: How.
-        rules: What those revisions ask of header fields.
         background: Runs what watches for clients that leave.
         streams: The streams that stay open.
         load: What all clients take together.
+
+    Attributes:
+        rules: What those revisions ask of header fields.
     """
 
     def __init__(
         self,
         service: Service,
         settings: HttpSettings,
-        rules: PerRequestRules,
         background: TaskScope,
         streams: StreamLimits,
         load: Load,
@@ -174,10 +175,10 @@ class StatelessEndpoint:
         self._load = load
         self._service = service
         self._settings = settings
-        self._rules = rules
+        self.rules = PerRequestRules(service.revisions, service.marks_of)
         self._background = background
         self._streams = streams
-        facts = rules.facts or Facts()
+        facts = self.rules.facts or Facts()
         self._statuses = _statuses(facts)
         self._http = facts.http
         self._calls: set[_Call] = set()
@@ -206,7 +207,7 @@ class StatelessEndpoint:
                 request, send, self._settings, self._statuses, self._http.rejected
             )
             try:
-                self._rules.check(request, message, claim)
+                self.rules.check(request, message, claim)
             except ProtocolError as error:
                 await answer.send(self._refusal(message.id, error), message.id)
             else:
@@ -226,7 +227,7 @@ class StatelessEndpoint:
         self, request: http.Incoming, message: jsonrpc.Notification
     ) -> responses.Reply:
         try:
-            self._rules.check_notification(request, message)
+            self.rules.check_notification(request, message)
         except ProtocolError as error:
             return responses.Reply(self._http.rejected, self._refusal(None, error))
         connection = self._connection()
@@ -353,13 +354,13 @@ class StatelessEndpoint:
             return await self._streams.hold(receive, answer.wire, self._settings.keep_alive, work)
 
     def _connection(self) -> Connection:
-        service, rules = self._service, self._rules
+        service, rules = self._service, self.rules
         return Connection(
             "server", rules.revisions, service.describe, service.extensions, rules.shared
         )
 
     def _refusal(self, identifier: RequestId | None, error: ProtocolError) -> bytes:
-        return refusal(identifier, error, self._rules.revisions.newest())
+        return refusal(identifier, error, self.rules.revisions.newest())
 
 
 class _Call:

@@ -26,12 +26,12 @@ from ...json_schema.validation import (
     complaint_in_time,
     validator,
 )
-from ...protocol.param_headers import marks_of
 from ...runtime.request_context import RequestContext
 from . import docstrings, invocation, output_conversion, signatures, tool_schemas
 from .client_features.input_required import InputRequired
 from .content import Icon, ToolAnnotations, present
 from .context import Context
+from .declared_headers import marks_of
 from .revision_types import ToolShape, ValueShape
 
 FromSignature: TypeAlias = Literal["from signature"]

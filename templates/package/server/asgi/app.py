@@ -24,7 +24,6 @@ from ..serving import Service
 from . import request as http
 from . import responses
 from .endpoints import check_sse_paths
-from .header_validation import PerRequestRules
 from .host_origin import Guard
 from .http_trace import TracedSend
 from .lifespan import running_loop
@@ -59,7 +58,6 @@ class Application:
     def __init__(self, service: Service, settings: HttpSettings) -> None:
         self._service = service
         self.settings = _usable(settings, service.revisions)
-        self._rules = PerRequestRules(service.revisions, service.marks_of)
         forbidden = service.revisions.newest().facts.http.forbidden_origin
         self._guard = Guard(settings.hosts, settings.origins, forbidden)
         streamable = has_streamable_http(service.revisions)
@@ -121,7 +119,7 @@ class Application:
         if life is None or life.over:
             for known in [known for known, old in self._lives.items() if old.over]:
                 del self._lives[known]
-            life = self._lives[loop] = LifespanState(self._service, self.settings, self._rules)
+            life = self._lives[loop] = LifespanState(self._service, self.settings)
         self._last = (loop, life)
         return life
 
@@ -174,7 +172,9 @@ class Application:
             await life.http_sse.serve(request, receive, send)
         elif request.method == "POST":
             await self._post(request, life, receive, send)
-        elif life.handshake is None or self._rules.named_by(request):
+        elif life.handshake is None or (
+            life.stateless is not None and life.stateless.rules.named_by(request)
+        ):
             await responses.not_allowed("POST").send(send)
         elif request.method == "GET":
             out = send if self._trace is None else TracedSend(send, self._trace)
@@ -257,13 +257,16 @@ class Application:
         if not load.has_room() and (message is None or starts_work(message)):
             await responses.too_much("in_flight").send(send)
             return
-        claim = self._rules.claim_of(message)
+        stateless, handshake = life.stateless, life.handshake
+        claim = None if stateless is None else stateless.rules.claim_of(message)
         load.in_flight += 1
         try:
-            if life.handshake is None or self._rules.apply(request, message, claim):
-                await life.stateless.post(request, message, claim, receive, send, scope)
-            else:
-                await life.handshake.post(request, message, body, receive, send)
+            if stateless is not None and (
+                handshake is None or stateless.rules.apply(request, message, claim)
+            ):
+                await stateless.post(request, message, claim, receive, send, scope)
+            elif handshake is not None:
+                await handshake.post(request, message, body, receive, send)
         finally:
             load.in_flight -= 1
 

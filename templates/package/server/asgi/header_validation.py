@@ -19,14 +19,10 @@ from ...facts import Lifecycle, Revisions
 from ...foreign_text import safe_repr, safe_text
 from ...framing import http_headers as http_fields
 from ...protocol import jsonrpc
-from ...protocol.lifecycle import DISCOVER
-from ...protocol.param_headers import value_at
+from ...protocol.param_headers import MarksOf, value_at
 from ...protocol.request_meta import Shared
 from ...revision_facts import Facts, Headers
-from .request import Incoming
-
-MarksOf: TypeAlias = Callable[[str], Mapping[tuple[str, ...], str]]
-"""Path and mark of each argument of a tool that header fields repeat, by the tool's name."""
+from .request import Incoming, is_discovery
 
 Claim: TypeAlias = Any
 """What a message says that header fields repeat: `revision`, `arguments`, and what names a thing.
@@ -166,11 +162,6 @@ class PerRequestRules:
                 raise HeaderMismatchError(
                     f"{field}: the header says {safe_repr(said, 80)}, the body nothing"
                 )
-
-
-def is_discovery(message: jsonrpc.Message | None) -> bool:
-    """Whether a message asks for the revisions without sessions."""
-    return isinstance(message, jsonrpc.Request) and message.method == DISCOVER
 
 
 def _claim_reader(key: str, attributes: Mapping[str, str]) -> Callable[[bytes | Raw], Claim]:

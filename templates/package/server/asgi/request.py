@@ -15,6 +15,7 @@ from ...foreign_text import safe_repr
 from ...framing.http_headers import JSON, media_type
 from ...framing.sse import MEDIA_TYPE as SSE
 from ...protocol import jsonrpc
+from ...protocol.lifecycle import DISCOVER
 from .responses import Reply, refusal
 from .settings import Answers, Limits
 
@@ -198,3 +199,8 @@ def _shown(incoming: Incoming, name: str) -> str:
     """The value of a field for an error."""
     value = incoming.field(name)
     return "nothing" if value is None else safe_repr(value)
+
+
+def is_discovery(message: jsonrpc.Message | None) -> bool:
+    """Whether a message asks for the revisions without sessions."""
+    return isinstance(message, jsonrpc.Request) and message.method == DISCOVER

@@ -22,8 +22,7 @@ from ...protocol.lifecycle import INITIALIZE
 from ..serving import Service
 from . import request as http
 from . import responses
-from .draft_headers import check_draft
-from .header_validation import is_discovery
+from .draft import check_draft
 from .http_session import HttpSession
 from .keepalive import LongCalls
 from .lifespan import TaskScope
@@ -163,7 +162,7 @@ class SessionEndpoint:
         """What answers a message that names no session, if that can be answered at all."""
         if isinstance(message, jsonrpc.InvalidMessage):
             return responses.malformed(message)
-        if isinstance(message, jsonrpc.Request) and is_discovery(message):
+        if isinstance(message, jsonrpc.Request) and http.is_discovery(message):
             return self._check_version(request) or responses.unknown_method(message)
         return None
 

@@ -4,12 +4,8 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""The base of the message models."""
+"""The arguments of a tool that headers of a call repeat, if the package has such headers."""
 
 from __future__ import annotations
 
-import msgspec
-
-
-class Struct(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
-    """An object of the protocol: members that are absent are neither sent nor shown."""
+from ...protocol.param_headers import marks_of as marks_of
