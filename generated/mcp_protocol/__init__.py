@@ -45,6 +45,9 @@ if TYPE_CHECKING:
         UNSET,
         UnsetType,
     )
+    from ._wire import (
+        to_builtins,
+    )
     from .channel import (
         Channel,
     )
@@ -184,6 +187,7 @@ if TYPE_CHECKING:
 __all__ = [
     "UNSET",
     "UnsetType",
+    "to_builtins",
     "Channel",
     "Client",
     "ClientHandlers",
@@ -268,6 +272,7 @@ __all__ = [
 _HOMES = {
     "UNSET": "._wire",
     "UnsetType": "._wire",
+    "to_builtins": "._wire",
     "Channel": ".channel",
     "Client": ".client.async_client",
     "ClientHandlers": ".client.async_client",

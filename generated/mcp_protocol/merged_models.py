@@ -93,7 +93,9 @@ def _is_present(value: object) -> bool:
 
 
 if TYPE_CHECKING:
-    Merged = msgspec.Struct
+    from ._wire import Struct
+
+    Merged = Struct
 else:
 
     class Merged(metaclass=MergedType):

@@ -105,6 +105,7 @@ def connected(
     revision: Literal["2024-11-05"],
     handlers: r2024_11_05.ClientHandlers | ClientHandlers | None = None,
     capabilities: Mapping[str, Any] | None = None,
+    extra: bool = False,
 ) -> AbstractAsyncContextManager[PairOf[r2024_11_05.Client]]: ...
 
 
@@ -115,6 +116,7 @@ def connected(
     revision: Literal["2025-03-26"],
     handlers: r2025_03_26.ClientHandlers | ClientHandlers | None = None,
     capabilities: Mapping[str, Any] | None = None,
+    extra: bool = False,
 ) -> AbstractAsyncContextManager[PairOf[r2025_03_26.Client]]: ...
 
 
@@ -125,6 +127,7 @@ def connected(
     revision: Literal["2025-06-18"],
     handlers: r2025_06_18.ClientHandlers | ClientHandlers | None = None,
     capabilities: Mapping[str, Any] | None = None,
+    extra: bool = False,
 ) -> AbstractAsyncContextManager[PairOf[r2025_06_18.Client]]: ...
 
 
@@ -135,6 +138,7 @@ def connected(
     revision: Literal["2025-11-25"],
     handlers: r2025_11_25.ClientHandlers | ClientHandlers | None = None,
     capabilities: Mapping[str, Any] | None = None,
+    extra: bool = False,
 ) -> AbstractAsyncContextManager[PairOf[r2025_11_25.Client]]: ...
 
 
@@ -145,6 +149,7 @@ def connected(
     revision: Literal["2026-07-28"],
     handlers: r2026_07_28.ClientHandlers | ClientHandlers | None = None,
     capabilities: Mapping[str, Any] | None = None,
+    extra: bool = False,
 ) -> AbstractAsyncContextManager[PairOf[r2026_07_28.Client]]: ...
 
 
@@ -155,6 +160,7 @@ def connected(
     revision: Literal["handshake"] | None = None,
     handlers: ClientHandlers | None = None,
     capabilities: Mapping[str, Any] | None = None,
+    extra: bool = False,
 ) -> AbstractAsyncContextManager[Pair]: ...
 
 
@@ -165,6 +171,7 @@ def connected(
     revision: str | None,
     handlers: Handlers | None = None,
     capabilities: Mapping[str, Any] | None = None,
+    extra: bool = False,
 ) -> AbstractAsyncContextManager[Any]: ...
 
 
@@ -174,6 +181,7 @@ def connected(
     revision: str | None = None,
     handlers: Handlers | None = None,
     capabilities: Mapping[str, Any] | None = None,
+    extra: bool = False,
 ) -> AbstractAsyncContextManager[Any]:
     """Connect a client to a server in memory; both end with the block.
 
@@ -183,11 +191,12 @@ def connected(
             that both know.
         handlers: What the client can do for the server.
         capabilities: What the client declares beyond that, as wire object.
+        extra: Whether the objects of results keep the members that the revision does not know.
 
     Raises:
         RevisionError: The server does not speak the revision.
     """
-    return _connected(server, revision, handlers, capabilities)
+    return _connected(server, revision, handlers, capabilities, extra)
 
 
 @asynccontextmanager
@@ -196,9 +205,12 @@ async def _connected(
     revision: str | None,
     handlers: Handlers | None,
     capabilities: Mapping[str, Any] | None,
+    extra: bool,
 ) -> AsyncGenerator[Pair, None]:
     recorded = _Recorded(server)
-    opening = connect(recorded, revision=revision, handlers=handlers, capabilities=capabilities)
+    opening = connect(
+        recorded, revision=revision, handlers=handlers, capabilities=capabilities, extra=extra
+    )
     async with opening as client:
         yield Pair(client, server, recorded.incoming, recorded.outgoing)
 
@@ -209,6 +221,7 @@ def pair_fixture(
     revision: str | None = None,
     handlers: Handlers | None = None,
     capabilities: Mapping[str, Any] | None = None,
+    extra: bool = False,
 ) -> Any:
     """A pytest fixture that gives a `Pair`, fresh for each test.
 
@@ -217,6 +230,7 @@ def pair_fixture(
         revision: As for `connected`, like all that follows.
         handlers: What the client can do for the server.
         capabilities: What the client declares beyond that.
+        extra: Whether the objects of results keep their extra members.
 
     Returns:
         The fixture; its name is that of the variable it is kept in.
@@ -230,7 +244,7 @@ def pair_fixture(
     async def pair(anyio_backend: Any) -> AsyncGenerator[Pair, None]:
         made = server if isinstance(server, Servable) else server()
         async with connected(
-            made, revision=revision, handlers=handlers, capabilities=capabilities
+            made, revision=revision, handlers=handlers, capabilities=capabilities, extra=extra
         ) as both:
             yield both
 

@@ -45,9 +45,15 @@ def of_connect(sent: Face, handled: Face) -> Imports:
     return _imports({"Literal", "Mapping", "Any", "overload", *_client(sent, handled)})
 
 
+def of_client_sync(sent: Face) -> Imports:
+    """For a module with a client's calls for code without an event loop."""
+    used = {"Any", "TYPE_CHECKING", *_called(sent)}
+    return _imports(used | {"Mapping", "OnProgress"} if sent.requests else used)
+
+
 def of_connect_sync(sent: Face, handled: Face) -> Imports:
     """For a module that opens sessions for code without an event loop."""
-    used = {"Any", "Awaitable", "Mapping", *_client(sent, handled)}
+    used = {"Any", "Awaitable", "Literal", "Mapping", "overload", *_client(sent, handled)}
     return _imports(used - {"to_builtins", "wire_params"})
 
 

@@ -25,6 +25,9 @@ _MESSAGE_ENDS = ("Request", "Notification")
 SHADOWING = frozenset({"bool", "dict", "field", "float", "int", "list", "str"})
 """Names that annotations and defaults of the same class need for themselves."""
 
+BASE = frozenset({"extra"})
+"""Names that the base of all objects has."""
+
 IMPORTED = frozenset(
     {
         "Any",
@@ -48,11 +51,11 @@ def words(name: str) -> list[str]:
 
 
 def snake(wire: str) -> str:
-    """The Python name for a member: snake_case, no keyword, and nothing that annotations need."""
+    """The Python name for a member: snake_case, no keyword, and nothing that classes need."""
     name = "_".join(words(wire))[:_LONGEST].rstrip("_") or "empty"
     if name[0].isdigit():
         name = f"n{name}"
-    return f"{name}_" if keyword.iskeyword(name) or name in SHADOWING else name
+    return f"{name}_" if keyword.iskeyword(name) or name in SHADOWING | BASE else name
 
 
 def pascal(wire: str) -> str:

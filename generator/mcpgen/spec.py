@@ -172,6 +172,11 @@ class RevisionSpec:
         return imports.of_client(self.faces.client, self.faces.asked)
 
     @property
+    def sync_imports(self) -> Imports:
+        """What the module of the client face without event loop imports."""
+        return imports.of_client_sync(self.faces.client)
+
+    @property
     def server_imports(self) -> Imports:
         """What the module of the server face imports."""
         return imports.of_handlers_and_session(self.faces.client, self.faces.server)

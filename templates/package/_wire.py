@@ -9,11 +9,12 @@ time; it names the member by what a value contains. A value that JSON can't expr
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from types import UnionType
+from types import MappingProxyType, UnionType
 from typing import (
     Any,
     ClassVar,
@@ -31,6 +32,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType, ValidationError
 
 __all__ = [
+    "EXTRA",
     "SHORT",
     "TTL",
     "UNREADABLE",
@@ -40,6 +42,7 @@ __all__ = [
     "Method",
     "Raw",
     "Role",
+    "Spliced",
     "Struct",
     "UnsetType",
     "Untagged",
@@ -55,11 +58,14 @@ __all__ = [
     "is_many",
     "is_object",
     "members_of",
-    "optional_member",
     "structs_of",
     "to_builtins",
     "write",
+    "write_extra",
 ]
+
+EXTRA = f"extra {os.urandom(8).hex()}"
+"""Wire name of the field for extra members. No peer can guess it; it never leaves the process."""
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding raises when bytes are no JSON, or none of the expected form."""
@@ -100,6 +106,9 @@ T = TypeVar("T")
 
 class Struct(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """An object of the protocol: members that are absent are neither sent nor shown."""
+
+    extra: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    """Members that the schema does not have; empty unless they were asked for."""
 
 
 def always_sent(value: T, *, name: str | None = None) -> T:
@@ -217,9 +226,32 @@ def _decode_untagged(kind: type[Any], value: Any) -> Any:
 
 
 write: Callable[[Any], bytes] = msgspec.json.Encoder().encode
-"""`encode` without its checks: raises `UNWRITABLE`, and writes null for what is not finite."""
+"""`encode` without its checks: raises `UNWRITABLE`, and writes null for what is not finite.
 
-_pack: Callable[[Any], bytes] = msgspec.msgpack.Encoder().encode
+A TypeError may mean no more than that there are extra members: see `write_extra`.
+"""
+
+
+class Spliced:
+    """A value of the field `EXTRA`: at least one member, encoded among those of its object."""
+
+    members: Mapping[str, Any]
+
+
+def write_extra(value: Any) -> bytes:
+    """The same for a value that may have extra members: they follow the others of their object."""
+    data: bytes = _encoder_of_extra.encode(value)
+    return data.replace(b'"%b":0,' % EXTRA.encode(), b"")
+
+
+def _splice(value: Any) -> Raw:
+    """JSON that stands in the place of one value, and goes on with more members after it."""
+    if isinstance(value, Spliced):
+        return Raw(b"0," + encode(value.members)[1:-1])
+    raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
+
+
+_encoder_of_extra = msgspec.json.Encoder(enc_hook=_splice)
 
 
 def encode(value: Any) -> bytes:
@@ -230,7 +262,10 @@ def encode(value: Any) -> bytes:
             text, half of a surrogate pair, nesting without end, NaN or an infinity.
     """
     try:
-        data = write(value)
+        try:
+            data = write(value)
+        except TypeError:
+            data = write_extra(value)
         if len(data) > SHORT or find_null(data) is not None:
             check_finite(value, data)
     except UNWRITABLE as error:
@@ -281,7 +316,10 @@ def _is_packed_finite(value: Any) -> bool:
 
 
 def _no_value(raw: Any) -> None:
-    """Stands for what is encoded already, and has no numbers of the kind."""
+    """Stands for what was encoded before, and has no numbers of the kind."""
+
+
+_pack: Callable[[Any], bytes] = msgspec.msgpack.Encoder(enc_hook=_no_value).encode
 
 
 @lru_cache(maxsize=1024)
@@ -375,12 +413,6 @@ def members_of(kind: Any) -> frozenset[str]:
     return frozenset()
 
 
-def optional_member(value: Any, name: str) -> Any:
-    """A member by its Python name; `None` if it is absent, or the type has none of that name."""
-    member = getattr(value, name, None)
-    return None if member is UNSET else member
-
-
 def structs_of(kind: Any) -> frozenset[type[msgspec.Struct]]:
     """The Structs that a value of a type may be."""
     if isinstance(kind, UntaggedType):
@@ -420,7 +452,10 @@ def is_many(value: object) -> TypeGuard[Sequence[Any]]:
 
 def to_builtins(value: Any) -> Any:
     """Turn Structs into dicts with wire names, all the way down."""
-    return msgspec.to_builtins(value)
+    try:
+        return msgspec.to_builtins(value)
+    except TypeError:  # there may be extra members
+        return msgspec.json.decode(write_extra(value))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -52,7 +52,7 @@ PACKAGE_LAYERS: Layers = (
     ("runtime.one_shot_event", "runtime.eager"),
     ("transports",),
     ("runtime",),
-    ("client", "revision.client", "server", "revision.server"),
+    ("client", "revision.client", "revision.client_sync", "server", "revision.server"),
     ("testing",),
     ("__init__",),
     ("__main__",),

@@ -23,7 +23,19 @@ from mcpgen import docs, names, pipeline, schema, schema_facts, spec
 from mcpgen.spec import RevisionSpec
 
 NAMES = [row.name for row in schema.revisions()]
-AWKWARD = ("class", "self", "x-note", "URL", "None", "_private", "a b", "2nd", "list", "meta")
+AWKWARD = (
+    "class",
+    "self",
+    "x-note",
+    "URL",
+    "None",
+    "_private",
+    "a b",
+    "2nd",
+    "list",
+    "meta",
+    "extra",
+)
 
 
 @dataclass

@@ -63,6 +63,14 @@ def test_opening_sessions_takes_a_little_more() -> None:
 def test_opening_sessions_without_an_event_loop_takes_what_its_methods_name() -> None:
     found = imports.of_connect_sync(Face((call(),), (call(),)), Face((call(),), ()))
     assert found.abc == "Awaitable, Mapping"
-    assert found.typing == "TYPE_CHECKING, Any, ClassVar"
+    assert found.typing == "TYPE_CHECKING, Any, ClassVar, Literal, overload"
     assert (found.faces, found.wire) == ("HandlersBase", "")
     assert (found.exchange, found.waiting) == ("Exchange", "OnProgress")
+
+
+def test_a_client_of_one_revision_without_an_event_loop_has_no_handlers() -> None:
+    found = imports.of_client_sync(Face((call(),), (call(),)))
+    assert (found.abc, found.typing) == ("Mapping", "TYPE_CHECKING, Any")
+    assert (found.faces, found.errors, found.exchange) == ("", "", "")
+    assert found.waiting == "OnProgress"
+    assert imports.of_client_sync(EMPTY).abc == ""

@@ -43,6 +43,7 @@ DEFINITIONS: dict[str, Any] = {
         amount=NUMBER,
         gone={"type": ["string", "null"]},
         any={},
+        extra=TEXT,
         **{"class": TEXT, "list": {"type": "array", "items": TEXT}},
     ),
     "Tool": obj(
@@ -101,7 +102,7 @@ def message(**members: Any) -> str:
         {"either": {"type": "text", "text": "a"}},
         {"either": [{"type": "image", "data": ""}]},
         {"size": "large", "count": 0, "class": "c", "list": ["a"]},
-        {"share": 1},
+        {"share": 1, "extra": "e"},
         {"share": 0.5, "amount": 1},
         {"amount": 1.0, "gone": None, "any": {"x": [None]}},
     ],
@@ -141,6 +142,11 @@ def test_null_for_an_optional_member_is_taken_as_absent(wire: Any, wire_name: st
 def test_null_for_a_required_member_is_refused(wire: Any) -> None:
     with pytest.raises(msgspec.ValidationError, match=r"\$\.blocks"):
         through(wire, "Message", message(blocks=None))
+
+
+def test_a_member_called_extra_is_no_extra_member(wire: Any) -> None:
+    decoded = wire.decoder(wire.models.Message)(message(extra="e", more=1).encode())
+    assert (decoded.extra_, decoded.extra) == ("e", {})
 
 
 def test_what_is_absent_is_not_shown(wire: Any) -> None:

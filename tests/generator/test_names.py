@@ -19,6 +19,7 @@ from mcpgen import names
         ("URLParams", "url_params"),
         ("class", "class_"),
         ("list", "list_"),
+        ("extra", "extra_"),
         ("2fa", "n2fa"),
         ("a-b c", "a_b_c"),
         ("$", "empty"),

@@ -75,7 +75,7 @@ def test_what_does_not_depend_on_a_schema_is_copied() -> None:
 
 def test_a_revision_has_a_folder_of_its_own() -> None:
     own = {path for path in RENDERED if path.startswith("r2030")}
-    modules = ("__init__", "client", "methods", "models", "server")
+    modules = ("__init__", "client", "client_sync", "methods", "models", "server")
     assert own == {f"{folder(REVISION)}/{name}.py" for name in modules}
 
 

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import anyio
@@ -28,6 +29,7 @@ from mcp_protocol.errors import (
     RevisionError,
     ServerStartError,
 )
+from mcp_protocol.revisions import FOLDERS
 from mcp_protocol.server.toolkit.context import Context
 from mcp_protocol.server.toolkit.server import Server
 from package.live import text_of
@@ -108,10 +110,27 @@ def test_a_session_is_had_without_an_event_loop(revision: str, backend: Backend)
             client.call_tool("none")
         with pytest.raises(RequestTimeoutError):
             client.call_tool("hang", timeout=0.01)
-        missing = client.ping if revision in PER_REQUEST else client.discover
         with pytest.raises(MethodNotFoundError):
-            missing()
+            client.request("ping" if revision in PER_REQUEST else "server/discover")
         client.clear_cache()
+
+
+@every
+def test_a_client_of_one_revision_has_the_methods_of_that_revision(revision: str) -> None:
+    one = import_module(f"mcp_protocol.{FOLDERS[revision]}.client").Client
+    of_revision = {name for name in vars(one) if not name.startswith("_")}
+    with sync(revision) as client:
+        assert type(client).__module__ == f"mcp_protocol.{FOLDERS[revision]}.client_sync"
+        assert {name for name in vars(type(client)) if not name.startswith("_")} == of_revision
+        assert repr(client).startswith("<SyncClient on <Client of desk")
+
+
+def test_without_a_revision_or_with_any_of_a_session_it_has_the_methods_of_all() -> None:
+    for pinned in (None, "handshake"):
+        with connect_sync(desk(), revision=pinned) as client:
+            assert type(client) is SyncClient
+            with pytest.raises(MethodNotFoundError):
+                (client.discover if pinned else client.ping)()
 
 
 def test_it_has_every_method_of_the_client_with_an_event_loop() -> None:

@@ -929,6 +929,7 @@ def connect(
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
     cache: Caching | bool = True,
+    extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
 ) -> AbstractAsyncContextManager[r2024_11_05.Client]: ...
 
@@ -952,6 +953,7 @@ def connect(
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
     cache: Caching | bool = True,
+    extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
 ) -> AbstractAsyncContextManager[r2025_03_26.Client]: ...
 
@@ -975,6 +977,7 @@ def connect(
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
     cache: Caching | bool = True,
+    extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
 ) -> AbstractAsyncContextManager[r2025_06_18.Client]: ...
 
@@ -998,6 +1001,7 @@ def connect(
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
     cache: Caching | bool = True,
+    extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
 ) -> AbstractAsyncContextManager[r2025_11_25.Client]: ...
 
@@ -1021,6 +1025,7 @@ def connect(
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
     cache: Caching | bool = True,
+    extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
 ) -> AbstractAsyncContextManager[r2026_07_28.Client]: ...
 
@@ -1044,6 +1049,7 @@ def connect(
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
     cache: Caching | bool = True,
+    extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
 ) -> AbstractAsyncContextManager[Client]: ...
 
@@ -1067,6 +1073,7 @@ def connect(
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
     cache: Caching | bool = True,
+    extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
 ) -> AbstractAsyncContextManager[Any]: ...
 
@@ -1089,6 +1096,7 @@ def connect(
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
     cache: Caching | bool = True,
+    extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
 ) -> AbstractAsyncContextManager[Any]:
     """Open a session with a server.
@@ -1118,6 +1126,8 @@ def connect(
             none. Private ones are dropped once `headers` gives other fields than before. What
             `auth` and `http_client` send is not seen: open a client for each user, or call
             `client.cache.forget_private()`.
+        extra: Whether the objects of results keep the members that the revision does not know, to
+            be read as `extra` of each object, by wire name. They are sent on with the object.
         max_concurrent_requests: How many handlers may be waiting at a time. At the limit nothing
             more is read until one has ended; requests of the server that come while the client
             waits for answers of its own are refused.
@@ -1139,7 +1149,7 @@ def connect(
     if title is not None:
         own["title"] = title
     caching = cache if isinstance(cache, Caching) else Caching() if cache else None
-    application = ClientApplication(handlers, Identity(own, capabilities or {}), caching)
+    application = ClientApplication(handlers, Identity(own, capabilities or {}), caching, extra)
     http = HttpOptions(transport, headers, auth, http_client)
     return open_client(
         face,

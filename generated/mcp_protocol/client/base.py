@@ -281,16 +281,23 @@ class ClientApplication:
         handlers: The user's handlers, or `None`.
         identity: How the client introduces itself.
         caching: How many results are kept; `None` for none.
+        extra: Whether the objects of results keep the members that their schemas do not have.
 
     Attributes:
+        extra: The same.
         known: What is known of the server; what its notifications say has changed is forgotten.
         marks: Which arguments of its tools headers repeat. A transport that has headers says so by
             `marks.mirrored`, and asks `marks.headers_for`.
     """
 
     def __init__(
-        self, handlers: Handlers | None, identity: Identity, caching: Caching | None = None
+        self,
+        handlers: Handlers | None,
+        identity: Identity,
+        caching: Caching | None = None,
+        extra: bool = False,
     ) -> None:
+        self.extra = extra
         self.known = Known(ResponseCache(caching))
         self.marks = self.known.marks
         self._handlers = handlers

@@ -8,8 +8,9 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Awaitable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 from ..runtime.stubs import HandlersBase
 from .async_client import Client, connect
@@ -20,10 +21,16 @@ from .connect import Target, Timeouts
 from .server_url import HeaderSource, HttpAuth, HttpClient, Transport
 from ..errors import MethodNotFoundError
 from ..runtime.peer import CONCURRENT_REQUESTS
+from ..revisions import FOLDERS
 
 if TYPE_CHECKING:
     from .. import models
     from ..runtime.request_context import RequestContext
+    from ..r2024_11_05 import client_sync as r2024_11_05
+    from ..r2025_03_26 import client_sync as r2025_03_26
+    from ..r2025_06_18 import client_sync as r2025_06_18
+    from ..r2025_11_25 import client_sync as r2025_11_25
+    from ..r2026_07_28 import client_sync as r2026_07_28
     from ..runtime.pending_requests import OnProgress
 
 
@@ -992,6 +999,181 @@ class SyncClientHandlers(HandlersBase):
         return None
 
 
+@overload
+def connect_sync(
+    target: Target,
+    *,
+    revision: Literal["2024-11-05"],
+    handlers: Handlers | None = None,
+    name: str = "mcp_protocol",
+    version: str = "0",
+    title: str | None = None,
+    info: Mapping[str, Any] | None = None,
+    capabilities: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    transport: Transport | None = None,
+    headers: HeaderSource | None = None,
+    auth: HttpAuth | None = None,
+    http_client: HttpClient | None = None,
+    timeouts: Timeouts = Timeouts(),
+    cache: Caching | bool = True,
+    extra: bool = False,
+    max_concurrent_requests: int = CONCURRENT_REQUESTS,
+    backend: Backend = "asyncio",
+) -> r2024_11_05.SyncClient: ...
+
+
+@overload
+def connect_sync(
+    target: Target,
+    *,
+    revision: Literal["2025-03-26"],
+    handlers: Handlers | None = None,
+    name: str = "mcp_protocol",
+    version: str = "0",
+    title: str | None = None,
+    info: Mapping[str, Any] | None = None,
+    capabilities: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    transport: Transport | None = None,
+    headers: HeaderSource | None = None,
+    auth: HttpAuth | None = None,
+    http_client: HttpClient | None = None,
+    timeouts: Timeouts = Timeouts(),
+    cache: Caching | bool = True,
+    extra: bool = False,
+    max_concurrent_requests: int = CONCURRENT_REQUESTS,
+    backend: Backend = "asyncio",
+) -> r2025_03_26.SyncClient: ...
+
+
+@overload
+def connect_sync(
+    target: Target,
+    *,
+    revision: Literal["2025-06-18"],
+    handlers: Handlers | None = None,
+    name: str = "mcp_protocol",
+    version: str = "0",
+    title: str | None = None,
+    info: Mapping[str, Any] | None = None,
+    capabilities: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    transport: Transport | None = None,
+    headers: HeaderSource | None = None,
+    auth: HttpAuth | None = None,
+    http_client: HttpClient | None = None,
+    timeouts: Timeouts = Timeouts(),
+    cache: Caching | bool = True,
+    extra: bool = False,
+    max_concurrent_requests: int = CONCURRENT_REQUESTS,
+    backend: Backend = "asyncio",
+) -> r2025_06_18.SyncClient: ...
+
+
+@overload
+def connect_sync(
+    target: Target,
+    *,
+    revision: Literal["2025-11-25"],
+    handlers: Handlers | None = None,
+    name: str = "mcp_protocol",
+    version: str = "0",
+    title: str | None = None,
+    info: Mapping[str, Any] | None = None,
+    capabilities: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    transport: Transport | None = None,
+    headers: HeaderSource | None = None,
+    auth: HttpAuth | None = None,
+    http_client: HttpClient | None = None,
+    timeouts: Timeouts = Timeouts(),
+    cache: Caching | bool = True,
+    extra: bool = False,
+    max_concurrent_requests: int = CONCURRENT_REQUESTS,
+    backend: Backend = "asyncio",
+) -> r2025_11_25.SyncClient: ...
+
+
+@overload
+def connect_sync(
+    target: Target,
+    *,
+    revision: Literal["2026-07-28"],
+    handlers: Handlers | None = None,
+    name: str = "mcp_protocol",
+    version: str = "0",
+    title: str | None = None,
+    info: Mapping[str, Any] | None = None,
+    capabilities: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    transport: Transport | None = None,
+    headers: HeaderSource | None = None,
+    auth: HttpAuth | None = None,
+    http_client: HttpClient | None = None,
+    timeouts: Timeouts = Timeouts(),
+    cache: Caching | bool = True,
+    extra: bool = False,
+    max_concurrent_requests: int = CONCURRENT_REQUESTS,
+    backend: Backend = "asyncio",
+) -> r2026_07_28.SyncClient: ...
+
+
+@overload
+def connect_sync(
+    target: Target,
+    *,
+    revision: Literal["handshake"] | None = None,
+    handlers: Handlers | None = None,
+    name: str = "mcp_protocol",
+    version: str = "0",
+    title: str | None = None,
+    info: Mapping[str, Any] | None = None,
+    capabilities: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    transport: Transport | None = None,
+    headers: HeaderSource | None = None,
+    auth: HttpAuth | None = None,
+    http_client: HttpClient | None = None,
+    timeouts: Timeouts = Timeouts(),
+    cache: Caching | bool = True,
+    extra: bool = False,
+    max_concurrent_requests: int = CONCURRENT_REQUESTS,
+    backend: Backend = "asyncio",
+) -> SyncClient: ...
+
+
+@overload
+def connect_sync(
+    target: Target,
+    *,
+    revision: str | None,
+    handlers: Handlers | None = None,
+    name: str = "mcp_protocol",
+    version: str = "0",
+    title: str | None = None,
+    info: Mapping[str, Any] | None = None,
+    capabilities: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    transport: Transport | None = None,
+    headers: HeaderSource | None = None,
+    auth: HttpAuth | None = None,
+    http_client: HttpClient | None = None,
+    timeouts: Timeouts = Timeouts(),
+    cache: Caching | bool = True,
+    extra: bool = False,
+    max_concurrent_requests: int = CONCURRENT_REQUESTS,
+    backend: Backend = "asyncio",
+) -> Any: ...
+
+
 def connect_sync(
     target: Target,
     *,
@@ -1010,9 +1192,10 @@ def connect_sync(
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
     cache: Caching | bool = True,
+    extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
     backend: Backend = "asyncio",
-) -> SyncClient:
+) -> Any:
     """Open a session with a server, for code without an event loop.
 
         with connect_sync(["python", "weather.py"]) as client:
@@ -1022,7 +1205,8 @@ def connect_sync(
 
     Args:
         target: As for `connect`, like all that follows, unless said otherwise.
-        revision: The one to speak, or `handshake` for any with a session.
+        revision: The one to speak, with the face of that revision, or `handshake` for any with a
+            session.
         handlers: What the client can do for the server: a `SyncClientHandlers` or a
             `ClientHandlers`. Plain functions run in threads of their own.
         name: How the client calls itself.
@@ -1039,6 +1223,7 @@ def connect_sync(
         http_client: A client of httpx2's for coroutines; only the session's thread may use it.
         timeouts: How long the opening may take.
         cache: How many results are kept.
+        extra: Whether the objects of results keep the members that the revision does not know.
         max_concurrent_requests: How many handlers may be waiting at a time.
         backend: The kind of event loop that the thread runs.
 
@@ -1062,6 +1247,10 @@ def connect_sync(
         http_client=http_client,
         timeouts=timeouts,
         cache=cache,
+        extra=extra,
         max_concurrent_requests=max_concurrent_requests,
     )
-    return SyncClient(SessionThread(opening, backend))
+    face: type[SyncClient] = SyncClient
+    if revision in FOLDERS:
+        face = importlib.import_module(f"..{FOLDERS[revision]}.client_sync", __package__).SyncClient
+    return face(SessionThread(opening, backend))

@@ -28,6 +28,7 @@ from .._wire import (
     error_text,
     find_null,
     write,
+    write_extra,
 )
 from ..channel import RequestId
 from ..errors import (
@@ -306,7 +307,10 @@ def encode_request(identifier: RequestId, method: str, params: Any = UNSET) -> b
         UNWRITABLE: The params have no JSON form.
     """
     request = _RequestOut(identifier, method, params)
-    message = write(request)
+    try:
+        message = write(request)
+    except TypeError:
+        message = write_extra(request)
     if len(message) > SHORT or find_null(message) is not None:
         check_finite(request, message)
     return message
@@ -331,7 +335,10 @@ def encode_result(identifier: RequestId, result: Any) -> bytes:
         UNWRITABLE: The result has no JSON form.
     """
     answer = _ResultOut(result, identifier)
-    message = write(answer)
+    try:
+        message = write(answer)
+    except TypeError:
+        message = write_extra(answer)
     if len(message) > SHORT or find_null(message) is not None:
         check_finite(answer, message)
     return message

@@ -116,7 +116,7 @@ def new_peer(
     max_concurrent_requests: int,
 ) -> Peer:
     """The client's end of a channel."""
-    connection = Connection("client", revisions, application.describe)
+    connection = Connection("client", revisions, application.describe, extra=application.extra)
     return Peer(
         connection,
         traced(channel, "client"),

@@ -17,6 +17,7 @@ from .._wire import convert, error_text, is_many, is_object, to_builtins
 from ..errors import INVALID_PARAMS, LocalProtocolError, RemoteProtocolError
 from ..facts import Method
 from ..protocol import elicitation_schema, sampling_messages
+from ..protocol.lenient import recast
 from ..protocol.required_capabilities import missing
 from ..protocol.uris import root_complaint, url_complaint
 from ..runtime.request_context import RequestContext
@@ -109,7 +110,7 @@ async def answer(
 def _typed(method: Method, given: Any) -> Any:
     """An answer in the revision's own type."""
     try:
-        return convert(to_builtins(given), method.result)
+        return recast(given, method.result)
     except msgspec.ValidationError as error:
         raise LocalProtocolError(f"{method.name}: answer: {error_text(error)}") from None
 

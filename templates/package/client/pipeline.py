@@ -303,7 +303,7 @@ class Requests:
             return None
         await anyio.lowlevel.checkpoint()
         try:
-            return result_decoder(method)(found)
+            return self._peer.connection.result_decoder(method)(found)
         except UNREADABLE:  # nested too deep to be read again just here
             return None
 

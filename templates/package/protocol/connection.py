@@ -43,10 +43,12 @@ class Connection:
         describe: This side's account of itself in a revision.
         extensions: Methods beyond the revisions', by wire name; both sides may send them.
         shared: What it has in common with others of the same side; nothing by default.
+        extra: Whether the objects of results keep the members that their schemas do not have.
 
     Attributes:
         request, respond, fail, cancel, abandoned, close_streams: See `Sender`.
         progress, log, notify: See `Notifier`.
+        result_decoder: See `Receiver`.
     """
 
     def __init__(
@@ -56,8 +58,10 @@ class Connection:
         describe: Callable[[Revision], Description],
         extensions: Mapping[str, Method] | None = None,
         shared: Shared | None = None,
+        *,
+        extra: bool = False,
     ) -> None:
-        self._state = ConnectionState(role, revisions, describe, extensions or {})
+        self._state = ConnectionState(role, revisions, describe, extensions or {}, extra)
         shared = shared or Shared(revisions)
         self._sender = Sender(self._state, shared)
         self._notifier = Notifier(self._state)
@@ -75,6 +79,7 @@ class Connection:
         self.progress = self._notifier.progress
         self.log = self._notifier.log
         self.notify = self._notifier.notify
+        self.result_decoder = self._receiver.result_decoder
 
     @property
     def role(self) -> Role:

@@ -1,4 +1,8 @@
-"""What a peer may say wrong without harm: it counts as not said.
+"""What a peer may say wrong without harm: it counts as not said; and members that no schema has.
+
+An object with extra members is one of a class derived from its Struct, with the field `extra`.
+msgspec has no JSON for the value of that field, so `_wire` notices it and writes the members among
+the others. An object without any is what it always was.
 
 Source: server/utilities/pagination, server/utilities/caching, basic/versioning (2026-07-28).
 """
@@ -7,21 +11,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
-from typing import Any, get_args
+from functools import cache, lru_cache
+from typing import Any, TypeAlias, get_args
 
 import msgspec
 from msgspec import Raw
 
 from .._wire import (
+    EXTRA,
     TTL,
     UNREADABLE,
+    UNSET,
     Method,
+    Spliced,
+    Struct,
     ValidationError,
     convert,
     decoder,
+    is_many,
     is_object,
     structs_of,
+    to_builtins,
 )
 from ..foreign_text import safe_text
 
@@ -33,9 +43,13 @@ _SCOPES = ("public", "private")
 
 _logger = logging.getLogger(__name__)
 
+Decode: TypeAlias = Callable[[bytes | Raw], Any]
+DecoderOf: TypeAlias = Callable[[Any], Decode]
+Convert: TypeAlias = Callable[[Any, Any], Any]
+
 
 @lru_cache(maxsize=1024)
-def result_decoder(method: Method) -> Callable[[bytes | Raw], Any]:
+def result_decoder(method: Method) -> Decode:
     """A decoder for the result of a method, made once.
 
     A page whose next cursor is null is the last. Hints for caches that mean nothing count as
@@ -45,35 +59,35 @@ def result_decoder(method: Method) -> Callable[[bytes | Raw], Any]:
     Source: server/utilities/pagination (2026-07-28: whether a non-null value was provided),
     server/utilities/caching (2026-07-28).
     """
+    return _result_decoder(method, decoder, convert)
+
+
+@lru_cache(maxsize=1024)
+def extra_result_decoder(method: Method) -> Decode:
+    """The same, for objects that keep their extra members."""
+    return _result_decoder(method, extra_decoder, convert_with_extra)
+
+
+def _result_decoder(method: Method, decoder_of: DecoderOf, convert_to: Convert) -> Decode:
     if method.items is not None:
-        return page_decoder(method.name, method.result, method.items)
+        return page_decoder(method.name, method.result, method.items, decoder_of, convert_to)
     if method.cacheable:
-        return _mending_decoder(method.result, mend_result)
-    return method.decode_result
+        return _mending_decoder(method.result, decoder_of, convert_to)
+    return decoder_of(method.result)
 
 
-def _mending_decoder(
-    kind: Any, mend: Callable[[dict[str, Any]], bool]
-) -> Callable[[bytes | Raw], Any]:
-    """A decoder for an object with members that may be wrong in a way that can be put right.
-
-    Args:
-        mend: Puts the members of a misshapen object right; says whether it changed any.
-
-    Raises:
-        ValidationError: (from the decoder) JSON of another shape; the text has the path.
-        msgspec.DecodeError: (from the decoder) not JSON.
-    """
-    decode = decoder(kind)
+def _mending_decoder(kind: Any, decoder_of: DecoderOf, convert_to: Convert) -> Decode:
+    """A decoder for a result with members that may be wrong in a way that can be put right."""
+    decode = decoder_of(kind)
 
     def decode_mended(data: bytes | Raw) -> Any:
         try:
             return decode(data)
         except ValidationError:
             members = msgspec.json.decode(data, type=dict[str, Any])
-            if not mend(members):
+            if not mend_result(members):
                 raise
-            return convert(members, kind)
+            return convert_to(members, kind)
 
     return decode_mended
 
@@ -106,7 +120,13 @@ def readable(capabilities: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**capabilities, "extensions": usable}
 
 
-def page_decoder(name: str, page_type: Any, items: str) -> Callable[[bytes | Raw], Any]:
+def page_decoder(
+    name: str,
+    page_type: Any,
+    items: str,
+    decoder_of: DecoderOf = decoder,
+    convert_to: Convert = convert,
+) -> Decode:
     """A decoder for a page of a list that leaves out items that break the schema.
 
     A warning names each item that is left out; the others keep their order. A page without a bad
@@ -116,12 +136,14 @@ def page_decoder(name: str, page_type: Any, items: str) -> Callable[[bytes | Raw
         name: The method, for the warnings.
         page_type: The Struct of the page, or a union with it.
         items: Python name of its list.
+        decoder_of: Makes the decoder for a type.
+        convert_to: Turns decoded JSON into a type.
 
     Raises:
         ValidationError: (from the decoder) JSON of another shape outside the items.
         msgspec.DecodeError: (from the decoder) not JSON.
     """
-    decode = decoder(page_type)
+    decode = decoder_of(page_type)
     struct, field = next(
         (struct, each)
         for struct in structs_of(page_type)
@@ -140,19 +162,17 @@ def page_decoder(name: str, page_type: Any, items: str) -> Callable[[bytes | Raw
                 parts[wire_name] = Raw(b"[]")
             members = {member: _builtins(part) for member, part in parts.items()}
             mend_result(members)
-            page = convert(members, page_type)
+            page = convert_to(members, page_type)
             if not isinstance(page, struct):
                 return page
-            decode_item = decoder(get_args(field.type)[0])
+            decode_item = decoder_of(get_args(field.type)[0])
             good = _good_items(f"{name}: {wire_name}", raw_items or (), decode_item)
             return msgspec.structs.replace(page, **{items: list(good)})
 
     return decode_page
 
 
-def _good_items(
-    place: str, raw_items: Iterable[Raw], decode_item: Callable[[bytes | Raw], Any]
-) -> Iterator[Any]:
+def _good_items(place: str, raw_items: Iterable[Raw], decode_item: Decode) -> Iterator[Any]:
     """The items that follow the schema; warnings tell of the others."""
     bad = 0
     for position, raw in enumerate(raw_items):
@@ -185,5 +205,168 @@ def _elements(raw: Raw | None) -> list[Raw] | None:
         return None
 
 
-def _builtins(raw: Raw) -> Any:
+def _builtins(raw: bytes | Raw) -> Any:
     return msgspec.json.decode(raw)
+
+
+class ExtraMembers(Spliced, Mapping[str, Any]):
+    """Members of a JSON object that its schema does not have, by wire name; read-only."""
+
+    def __init__(self, members: Mapping[str, Any]) -> None:
+        self.members = dict(members)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.members[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.members)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def __repr__(self) -> str:
+        return repr(self.members)
+
+
+def extra_decoder(kind: Any) -> Decode:
+    """A decoder for one type whose objects keep their extra members; see `decoder`."""
+    decode = decoder(kind)
+
+    def decode_with_extra(data: bytes | Raw) -> Any:
+        return _with_extra(decode(data), _builtins(data), _all_members)
+
+    return decode_with_extra
+
+
+def convert_with_extra(value: Any, kind: Any) -> Any:
+    """Turn decoded JSON into `kind`, whose objects keep their extra members; see `convert`."""
+    return _with_extra(convert(value, kind), value, _all_members)
+
+
+def recast(value: Any, kind: Any) -> Any:
+    """Turn Structs, or JSON that may hold some, into `kind`, whatever revision they are of.
+
+    Members that `kind` does not have fall away, but for the extra members that an object had.
+
+    Raises:
+        UNWRITABLE: The value has no JSON form.
+        ValidationError: The value has another shape; the text has the path.
+    """
+    try:
+        return convert(msgspec.to_builtins(value), kind)
+    except TypeError:  # there may be extra members
+        wire = msgspec.to_builtins(value, enc_hook=_members_of)
+        return _with_extra(convert(to_builtins(value), kind), wire, _kept_members)
+
+
+def is_made_of(value: Any, module: str) -> bool:
+    """Whether a value has only Structs of one module where it may have Structs, deep inside too."""
+    if isinstance(value, msgspec.Struct):
+        kind = type(value)
+        return kind.__module__ == module and all(
+            is_made_of(getattr(value, name), module) for name in _members_with_structs(kind)
+        )
+    if is_many(value):
+        return all(is_made_of(item, module) for item in value)
+    if is_object(value):
+        members = value.values()
+        return all(isinstance(each, Struct) and is_made_of(each, module) for each in members)
+    return value is None or value is UNSET
+
+
+def _all_members(wire: Mapping[str, Any]) -> Mapping[str, Any]:
+    return wire
+
+
+def _kept_members(wire: Mapping[str, Any]) -> Mapping[str, Any]:
+    kept: Mapping[str, Any] = wire.get(EXTRA, {})
+    return kept
+
+
+def _members_of(value: Any) -> dict[str, Any]:
+    if isinstance(value, ExtraMembers):
+        return dict(value)
+    raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
+
+
+def _with_extra(
+    value: Any, wire: Any, extra_of: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+) -> Any:
+    """A typed value whose objects keep those of some members that their types do not have.
+
+    Args:
+        value: The value.
+        wire: The JSON that it was made from.
+        extra_of: The members of a JSON object that are to be kept.
+    """
+    if isinstance(value, Struct) and is_object(wire):
+        kind = type(value)
+        changed: dict[str, Any] = {}
+        for name, wire_name in _members_with_structs(kind).items():
+            member = getattr(value, name)
+            kept = _with_extra(member, wire.get(wire_name), extra_of)
+            if kept is not member:
+                changed[name] = kept
+        known = _wire_names(kind)
+        extra = {name: member for name, member in extra_of(wire).items() if name not in known}
+        if not extra:
+            return msgspec.structs.replace(value, **changed) if changed else value
+        members = {name: getattr(value, name) for name in kind.__struct_fields__}
+        return _type_with_extra(kind)(**{**members, **changed}, extra=extra)
+    if is_many(value):
+        return [_with_extra(item, at, extra_of) for item, at in zip(value, wire, strict=True)]
+    if is_object(value):
+        return {name: _with_extra(item, wire[name], extra_of) for name, item in value.items()}
+    return value
+
+
+@cache
+def _members_with_structs(kind: type[msgspec.Struct]) -> Mapping[str, str]:
+    """Python name to wire name of each member of a Struct that may hold Structs."""
+    fields = msgspec.structs.fields(kind)
+    return {field.name: field.encode_name for field in fields if _holds_structs(field.type)}
+
+
+def _holds_structs(kind: Any) -> bool:
+    return bool(structs_of(kind)) or any(map(_holds_structs, get_args(kind)))
+
+
+@cache
+def _wire_names(kind: type[msgspec.Struct]) -> frozenset[str | None]:
+    names = (field.encode_name for field in msgspec.structs.fields(kind))
+    return frozenset((*names, kind.__struct_config__.tag_field))
+
+
+@cache
+def _type_with_extra(kind: type[Struct]) -> type[msgspec.Struct]:
+    """A class derived from a Struct, and of its name, with a field for extra members."""
+    known, none = _wire_names(kind), kind.extra
+    check = getattr(kind, "__post_init__", None)
+
+    def post_init(self: Any) -> None:
+        given = {name: member for name, member in self.extra.items() if name not in known}
+        msgspec.structs.force_setattr(self, "extra", ExtraMembers(given) if given else none)
+        if check is not None:
+            check(self)
+
+    def reduce(self: Any) -> Any:
+        return _restored, (kind, msgspec.structs.asdict(self))
+
+    return msgspec.defstruct(
+        kind.__name__,
+        [("extra", Mapping[str, Any], msgspec.field(name=EXTRA, default=none))],
+        bases=(kind,),
+        module=kind.__module__,
+        namespace={
+            "__doc__": kind.__doc__,
+            "__post_init__": post_init,
+            "__reduce__": reduce,
+        },
+        frozen=True,
+        kw_only=True,
+    )
+
+
+def _restored(kind: type[Struct], members: Mapping[str, Any]) -> msgspec.Struct:
+    """An unpickled object with extra members."""
+    return _type_with_extra(kind)(**members)

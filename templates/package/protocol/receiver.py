@@ -39,7 +39,7 @@ from .events import (
     ResponseReceived,
     Send,
 )
-from .lenient import result_decoder
+from .lenient import extra_result_decoder, result_decoder
 from .lifecycle import (
     INITIALIZE,
     SERVER_MOVES,
@@ -65,7 +65,11 @@ _SERVER_INFO = "serverInfo"
 
 
 class Receiver:
-    """Turns the peer's messages into events."""
+    """Turns the peer's messages into events.
+
+    Attributes:
+        result_decoder: Makes the decoder for the result of a method.
+    """
 
     def __init__(
         self, state: ConnectionState, sender: Sender, notifier: Notifier, shared: Shared
@@ -75,6 +79,7 @@ class Receiver:
         self._notifier = notifier
         self._handshakes = state.revisions.of(Lifecycle.HANDSHAKE)
         self._terms = shared.terms
+        self.result_decoder = extra_result_decoder if state.extra else result_decoder
 
     def receive(self, data: bytes, now: float) -> list[Event]:
         """Take one message, or in a revision with batches several."""
@@ -274,7 +279,7 @@ class Receiver:
         if call is None:
             return [Ignored(f"result for {safe_repr(message.id)}, which is no open request")]
         try:
-            result = result_decoder(call.method)(message.result)
+            result = self.result_decoder(call.method)(message.result)
             _check_result_type(call, result)
         except UNREADABLE as error:
             failure = RemoteProtocolError(f"{call.method.name}: result: {error_text(error)}")

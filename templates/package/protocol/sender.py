@@ -37,6 +37,7 @@ from ..foreign_text import safe_repr
 from ..revision_facts import Facts
 from . import jsonrpc
 from .events import Send
+from .lenient import recast
 from .meta_keys import check_user_meta
 from .notifications import CANCELLED
 from .request_meta import Shared
@@ -293,7 +294,8 @@ class Sender:
             )
         if method.result is not None and not _is_own_result(method, result):
             try:
-                built = convert(_wire_object(built), method.result)
+                is_struct = isinstance(built, msgspec.Struct)
+                built = (recast if is_struct else convert)(built, method.result)
             except UNWRITABLE as error:
                 raise InternalError(f"{method.name}: result: {error_text(error)}") from None
         return self._stamped(built, revision)
@@ -335,11 +337,6 @@ class Sender:
 def _is_own_result(method: Method, value: object) -> bool:
     """Whether a result is one of the revision's own Structs, or encoded already."""
     return type(value) in method.result_structs or isinstance(value, Raw)
-
-
-def _wire_object(value: Any) -> Any:
-    """A wire object, also from a Struct of another revision."""
-    return to_builtins(value) if isinstance(value, msgspec.Struct) else value
 
 
 def refusal(identifier: RequestId | None, error: ProtocolError, revision: Revision) -> bytes:

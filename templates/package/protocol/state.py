@@ -23,6 +23,7 @@ class ConnectionState:
         revisions: The revisions to speak.
         describe: This side's account of itself in a revision.
         extensions: Methods beyond the revisions', by wire name; both sides may send them.
+        extra: Whether the objects of results keep the members that their schemas do not have.
         session: What was agreed; `None` before, and always on a server without handshake.
         calls: Requests we sent.
         serving: Requests the peer sent.
@@ -34,6 +35,7 @@ class ConnectionState:
     revisions: Revisions
     describe: Callable[[Revision], Description]
     extensions: Mapping[str, Method]
+    extra: bool = False
     session: Session | None = None
     calls: OutboundRequests = field(default_factory=OutboundRequests)
     serving: dict[RequestId, InboundRequest] = field(

@@ -10,6 +10,7 @@ import msgspec
 from .._wire import UNSET, UNWRITABLE, ValidationError, convert, error_text, is_object, to_builtins
 from ..errors import InvalidParamsError, MethodNotFoundError
 from ..facts import Method
+from ..protocol.lenient import recast
 from ..protocol.uris import WEB_SCHEMES
 from .request_context import RequestContext
 
@@ -98,10 +99,10 @@ def _typed(params: Any, method: Method) -> Any:
         try:
             typed = convert(params, method.params)
         except ValidationError:
-            return convert(to_builtins(params), method.params)
+            return recast(params, method.params)
         values = params.values() if is_object(params) else (params,)
         if any(isinstance(value, _HOLDING_STRUCTS) for value in values):
-            return convert(to_builtins(typed), method.params)  # deep inside may be others
+            return recast(typed, method.params)  # deep inside may be others
     except UNWRITABLE as error:
         raise InvalidParamsError(f"{method.name}: {error_text(error)}") from None
     return typed

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import assert_type
+from collections.abc import Mapping
+from typing import Any, assert_type
 
 from mcp_protocol import (
     Caching,
@@ -76,6 +77,18 @@ async def listening() -> None:
         for tool in await client.list_tools():
             for icon in safe_icons(getattr(tool, "icons", None)):
                 print(icon)
+
+
+async def extra_members() -> None:
+    async with connect(["python", "weather.py"], extra=True) as client:
+        for tool in await client.list_tools():
+            assert_type(tool.extra, Mapping[str, Any])
+            if tool.annotations is not None:
+                print(tool.annotations.extra.get("category"))
+    async with connect(["python", "weather.py"], revision="2025-06-18", extra=True) as one:
+        for each in await one.list_tools():
+            assert_type(each.extra, Mapping[str, Any])
+        print((await one.call_tool("forecast")).extra)
 
 
 async def icons() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import assert_type
+from typing import Any, assert_type
 
 from mcp_protocol import (
     Caching,
@@ -17,6 +17,8 @@ from mcp_protocol import (
     connect_sync,
     models,
 )
+from mcp_protocol.r2025_06_18 import models as own
+from mcp_protocol.r2025_06_18.client_sync import SyncClient as SyncClientOfOne
 
 
 class Handlers(SyncClientHandlers):
@@ -64,3 +66,22 @@ def listening() -> None:
                 assert_type(change.uri, str)
                 break
     client.close()
+
+
+def one_revision() -> None:
+    with connect_sync(["python", "weather.py"], revision="2025-06-18", handlers=Handlers()) as one:
+        assert_type(one, SyncClientOfOne)
+        assert_type(one.list_tools(), list[own.Tool])
+        result = one.call_tool("forecast", {"city": "Oslo"}, on_progress=told)
+        assert_type(result, own.CallToolResult)
+        assert_type(one.list_tools_page(), own.ListToolsResult)
+        reference = own.PromptReference(name="compare")
+        argument = own.CompleteRequestParamsArgument(name="first", value="O")
+        completed = one.complete(ref=reference, argument=argument)
+        assert_type(completed.completion.values, list[str])
+
+
+def whichever(revision: str) -> None:
+    with connect_sync("http://127.0.0.1:8000/mcp", revision="handshake") as client:
+        assert_type(client, SyncClient)
+    assert_type(connect_sync("http://127.0.0.1:8000/mcp", revision=revision), Any)

@@ -53,11 +53,23 @@ async def listening() -> None:
 
 
 def blocking() -> None:
-    with connect_sync(["python", "weather.py"], backend="gevent") as client:  # expect: error
+    connect_sync(["python", "weather.py"], backend="gevent")  # expect: error
+    with connect_sync(["python", "weather.py"]) as client:
         client.call_tool()  # expect: error
         result = client.call_tool("forecast")
         result.isError  # expect: error
         client.list_tools()[0].nmae  # expect: error
+
+
+def blocking_in_one_revision() -> None:
+    with connect_sync(["python", "weather.py"], revision="2025-06-18") as client:
+        client.discover()  # expect: error
+        client.call_tool("forecast", ["Oslo"])  # expect: error
+        client.list_tools()[0].icons  # expect: error
+        client.list_tools()[0].extra["category"] = "new"  # expect: error
+        client.list_tools()[0].extra[7]  # expect: error
+    connect_sync(["python", "weather.py"], revision=2025)  # expect: error
+    connect_sync(["python", "weather.py"], extra="yes")  # expect: error
 
 
 async def not_awaitable(client: SyncClient) -> None:

@@ -22,10 +22,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from ..._wire import convert, is_object, to_builtins
-from ...errors import InvalidParamsError, MethodNotFoundError, ResourceNotFoundError
+from ..._wire import UNWRITABLE, Raw, convert, error_text, is_object, to_builtins
+from ...errors import (
+    InternalError,
+    InvalidParamsError,
+    MethodNotFoundError,
+    ResourceNotFoundError,
+)
 from ...facts import Method, Revision
 from ...foreign_text import safe_repr
+from ...protocol.lenient import is_made_of, recast
 from ...protocol.lifecycle import Description
 from ...protocol.notifications import MESSAGE
 from ...protocol.subscriptions import RESOURCE_UPDATED
@@ -154,7 +160,7 @@ class Toolkit:
         if self.settings.mounts:
             mounted = self.settings.mounts.find(exchange.revision, exchange.method)
             if mounted is not None:
-                return await mounted(exchange.params, exchange)
+                return _own(await mounted(exchange.params, exchange), exchange.method)
         answer = self._table.get(exchange.method.name)
         if answer is None:
             raise MethodNotFoundError(exchange.method.name)
@@ -359,6 +365,23 @@ async def _with_input(context: Context, answering: Coroutine[Any, Any, Any]) -> 
     if context.unanswered:
         return context.dialogue.result()
     return context.dialogue.sealed(result) if isinstance(result, InputRequired) else result
+
+
+def _own(result: Any, method: Method) -> Any:
+    """What a low-level handler gave, in the revision's own types to the last of its objects.
+
+    Raises:
+        InternalError: It does not fit the method.
+    """
+    if result is None or isinstance(result, Raw):
+        return result
+    for kind in method.result_structs:
+        if isinstance(result, kind) and is_made_of(result, kind.__module__):
+            return result
+    try:
+        return recast(result, method.result)
+    except UNWRITABLE as error:
+        raise InternalError(f"{method.name}: result: {error_text(error)}") from None
 
 
 def _merged(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,187 @@
+"""Objects of another revision inside what a server's handler gives: sent right, or refused."""
+
+from __future__ import annotations
+
+import importlib
+from contextlib import suppress
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from mcp_protocol import RemoteError, Server, Text, models
+from mcp_protocol.revisions import FOLDERS
+from mcp_protocol.runtime.request_context import RequestContext
+from mcp_protocol.testing import connected
+from package.wire import ALL
+
+every = pytest.mark.parametrize("revision", ALL)
+mixed = pytest.mark.parametrize(("revision", "other"), [*permutations(ALL, 2)])
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def own(revision: str, module: str = "models") -> Any:
+    """A module of a revision's own."""
+    return importlib.import_module(f"mcp_protocol.{FOLDERS[revision]}.{module}")
+
+
+def giving(revision: str, result: Any) -> Server:
+    """A server whose low-level handlers give this for every call and every list of tools."""
+
+    class Handlers(own(revision, "server").ServerHandlers):  # type: ignore[misc] # known late
+        async def call_tool(self, params: Any, ctx: RequestContext) -> Any:
+            return result
+
+        async def list_tools(self, params: Any, ctx: RequestContext) -> Any:
+            return result
+
+    return Server("gives", handlers=[Handlers()])
+
+
+async def answer(revision: str, result: Any, method: str = "tools/call") -> dict[str, Any]:
+    """The message by which a server answers with this."""
+    params = {"name": "any"} if method == "tools/call" else None
+    async with connected(giving(revision, result), revision=revision) as pair:
+        with suppress(RemoteError):
+            await pair.client.request(method, params)
+        message: dict[str, Any] = pair.received[-1]
+    return message
+
+
+NOTE = {"text": "a", "uri": "x://a"}
+
+
+@mixed
+@pytest.mark.parametrize("as_type", [True, False])
+async def test_content_of_another_revision_is_sent_in_the_sessions_own_form(
+    revision: str, other: str, as_type: bool
+) -> None:
+    theirs = own(other)
+    embedded = theirs.EmbeddedResource(resource=theirs.TextResourceContents(**NOTE))
+    content = [theirs.TextContent(text="a"), embedded]
+    made = own(revision).CallToolResult(content=content) if as_type else {"content": content}
+    sent = (await answer(revision, made))["result"]["content"]
+    assert sent == [{"type": "text", "text": "a"}, {"type": "resource", "resource": NOTE}]
+
+
+@mixed
+async def test_an_object_deep_inside_is_found(revision: str, other: str) -> None:
+    foreign = own(other).TextResourceContents(**NOTE)
+    block = own(revision).EmbeddedResource(resource=foreign)
+    sent = (await answer(revision, own(revision).CallToolResult(content=[block])))["result"]
+    assert sent["content"] == [{"type": "resource", "resource": NOTE}]
+
+
+@mixed
+async def test_a_whole_result_of_another_revision_is_sent_in_the_sessions_own_form(
+    revision: str, other: str
+) -> None:
+    made = own(other).CallToolResult(content=[own(other).TextContent(text="a")])
+    sent = (await answer(revision, made))["result"]
+    assert sent["content"] == [{"type": "text", "text": "a"}]
+    assert ("resultType" in sent) == (
+        "result_type" in own(revision).CallToolResult.__struct_fields__
+    )
+
+
+@pytest.mark.parametrize("member", ["icons", "execution", "output_schema", "title", "meta"])
+@every
+async def test_a_member_that_the_revision_lacks_is_not_sent(revision: str, member: str) -> None:
+    values: dict[str, Any] = {
+        "icons": [models.Icon(src="https://a.example/i.png")],
+        "execution": {"taskSupport": "optional"},
+        "output_schema": {"type": "object"},
+        "title": "A tool",
+        "meta": {"a": 1},
+    }
+    tool = models.Tool(name="a", input_schema={"type": "object"}, **{member: values[member]})
+    result = own(revision).ListToolsResult(tools=[tool])
+    (sent,) = (await answer(revision, result, "tools/list"))["result"]["tools"]
+    has = member in own(revision).Tool.__struct_fields__
+    assert len(sent) == (3 if has else 2)
+
+
+@every
+async def test_objects_of_the_merged_models_are_sent_in_the_sessions_own_form(
+    revision: str,
+) -> None:
+    annotations = models.Annotations(audience=["user"], last_modified="2025-01-12T15:00:58Z")
+    block = models.TextContent(text="a", annotations=annotations)
+    for made in (
+        models.CallToolResult(content=[block]),
+        own(revision).CallToolResult(content=[block]),
+        {"content": [block]},
+    ):
+        (sent,) = (await answer(revision, made))["result"]["content"]
+        kept = sent.pop("annotations")
+        assert sent == {"type": "text", "text": "a"}
+        assert kept["audience"] == ["user"]
+        annotated = getattr(own(revision), "Annotations", None)
+        known = annotated is not None and "last_modified" in annotated.__struct_fields__
+        assert ("lastModified" in kept) == known
+
+
+LATER = [name for name in ALL if hasattr(own(name), "ResourceLink")]
+
+
+@pytest.mark.parametrize("revision", [name for name in ALL if name not in LATER])
+async def test_content_that_the_revision_does_not_have_is_refused(
+    revision: str, caplog: Any
+) -> None:
+    link = own(LATER[0]).ResourceLink(name="a", uri="x://a")
+    for made in (own(revision).CallToolResult(content=[link]), {"content": [link]}):
+        error = (await answer(revision, made))["error"]
+        assert error["code"] == -32603
+        assert error["message"].startswith("tools/call: result: ")
+        assert "content[0]" in error["message"]
+
+
+@every
+async def test_an_object_of_the_wrong_kind_or_with_a_wrong_value_is_refused(revision: str) -> None:
+    for content in ([{"type": "text"}], [object()], [Text], "text"):
+        made = own(revision).CallToolResult(content=content)
+        error = (await answer(revision, made))["error"]
+        assert error["code"] == -32603
+        assert error["message"].startswith("tools/call: result: ")
+
+
+@every
+async def test_dicts_and_the_toolkits_own_content_are_sent_as_what_they_stand_for(
+    revision: str,
+) -> None:
+    made = own(revision).CallToolResult(content=[{"type": "text", "text": "a"}])
+    sent = (await answer(revision, made))["result"]["content"]
+    assert sent == [{"type": "text", "text": "a"}]
+
+
+@mixed
+async def test_content_of_another_revision_from_a_tools_function_is_sent_right(
+    revision: str, other: str
+) -> None:
+    server = Server("tools")
+    theirs = own(other)
+
+    @server.tool()
+    async def give() -> Any:
+        resource = theirs.TextResourceContents(mime_type="text/plain", **NOTE)
+        return [theirs.TextContent(text="a"), theirs.EmbeddedResource(resource=resource)]
+
+    async with connected(server, revision=revision) as pair:
+        await pair.client.call_tool("give")
+        sent = pair.received[-1]["result"]["content"]
+    resource = {**NOTE, "mimeType": "text/plain"}
+    assert sent == [{"type": "text", "text": "a"}, {"type": "resource", "resource": resource}]
+
+
+@every
+async def test_a_result_of_the_sessions_own_objects_is_sent_as_it_is(revision: str) -> None:
+    own_models = own(revision)
+    tool = own_models.Tool(name="a", input_schema={"type": "object"})
+    sent = (await answer(revision, own_models.ListToolsResult(tools=[tool]), "tools/list"))[
+        "result"
+    ]
+    assert sent["tools"] == [{"name": "a", "inputSchema": {"type": "object"}}]
