@@ -1,19 +1,19 @@
 """Whether a package on disk is what mcpgen would write now, and if not, why.
 
 Fingerprints answer first: when the inputs, the generator and every file are those of the manifest,
-nothing has to be rendered.
+nothing has to be rendered, and nothing imported that rendering needs.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mcpgen import __version__, manifest, output, pipeline, recorded, schema
+from mcpgen import __version__, build_request, manifest, output
 from mcpgen import directory as directories
-from mcpgen.errors import OutputError
+from mcpgen.build_request import BuildRequest, Source
+from mcpgen.errors import McpgenError, OutputError
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,13 @@ class Report:
         """Whether a new run would change nothing."""
         return not self.differing
 
+    @property
+    def has_reasons(self) -> bool:
+        """Whether a new run might change something."""
+        return bool(self.schema_changed or self.generator_changed or self.edited or self.missing)
 
-def check(directory: Path, named: Sequence[pipeline.Source] = ()) -> Report:
+
+def check(directory: Path, named: Sequence[Source] = ()) -> Report:
     """Compare a package with what mcpgen would write.
 
     Args:
@@ -57,44 +62,99 @@ def check(directory: Path, named: Sequence[pipeline.Source] = ()) -> Report:
         ManifestError: Its manifest is malformed.
         UsageError: The package was made from a schema file that is not there.
     """
+    if not named and _as_recorded(directory, None) is not None:
+        return Report(directory, {}, "", ())
     with directories.locked(directory.resolve()):
         return _checked(directory, named)
 
 
-def _checked(directory: Path, named: Sequence[pipeline.Source]) -> Report:
+def _checked(directory: Path, named: Sequence[Source]) -> Report:
     record = directories.read_manifest(directory)
     if record is None:
         raise OutputError(f"{directory}: expected a package of mcpgen's, got no {manifest.NAME}")
-    sources = recorded.sources(directory, record, named)
-    report = Report(
+    sources = build_request.recorded_sources(directory, record, named)
+    report = _fingerprints_compared(directory, record, sources)
+    if not report.has_reasons:
+        return report
+    from mcpgen import pipeline  # only where something changed
+
+    options = record.options
+    request = BuildRequest(record.package, sources, options.errata, selection=options.selection())
+    return _compared(report, record, pipeline.build(request))
+
+
+def unchanged(directory: Path, request: BuildRequest) -> output.Written | None:
+    """What building a package anew would do, if fingerprints tell that nothing would change.
+
+    They do not where a schema file was named: there is more to say about one.
+    """
+    record = _as_recorded(directory, request)
+    return output.Written((), (), (), unchanged=len(record.files) + 1) if record else None
+
+
+def _as_recorded(directory: Path, request: BuildRequest | None) -> manifest.Manifest | None:
+    """The manifest of a package of mcpgen's revisions, if it and its inputs are as recorded there.
+
+    No lock is held. If another run writes meanwhile, something is missing or differs, and whoever
+    asks looks again with the lock.
+
+    Args:
+        directory: The package.
+        request: What it must have been built from.
+    """
+    try:
+        record = directories.read_manifest(directory)
+        if record is None or any(row.origin == "file" for row in record.revisions.values()):
+            return None
+        if request is not None and not _is_request_of(directory, record, request):
+            return None
+        sources = build_request.recorded_sources(directory, record)
+        changed = _fingerprints_compared(directory, record, sources).has_reasons
+    except (McpgenError, OSError):
+        return None
+    return None if changed else record
+
+
+def _is_request_of(directory: Path, record: manifest.Manifest, request: BuildRequest) -> bool:
+    """Whether a manifest is, to the byte, what building a package would give with these files."""
+    return (
+        record.package == request.package
+        and record.options == request.options
+        and [source.revision for source in request.sources] == [*record.revisions]
+        and all(source.origin == "mcpgen" for source in request.sources)
+        and (directory / manifest.NAME).read_text(encoding="utf-8") == record.text()
+    )
+
+
+def _fingerprints_compared(
+    directory: Path, record: manifest.Manifest, sources: tuple[Source, ...]
+) -> Report:
+    return Report(
         directory=directory,
         schema_changed=_changed_inputs(sources, record),
         generator_changed=_changed_generator(record),
         edited=tuple(sorted(output.edited(directory, record.files))),
         missing=tuple(path for path in record.files if not (directory / path).is_file()),
     )
-    if not (report.schema_changed or report.generator_changed or report.edited or report.missing):
-        return report
-    options = record.options
-    request = pipeline.BuildRequest(
-        record.package, sources, options.errata, selection=options.selection()
-    )
-    return _compared(report, record, pipeline.build(request))
 
 
-def _changed_inputs(
-    sources: tuple[pipeline.Source, ...], record: manifest.Manifest
-) -> dict[str, str]:
+def _changed_inputs(sources: tuple[Source, ...], record: manifest.Manifest) -> dict[str, str]:
     changed: dict[str, str] = {}
     for source in sources:
         origin = record.revisions[source.revision]
-        if pipeline.inputs(source, record.options.errata) == origin.inputs:
+        if build_request.inputs(source, record.options.errata) == origin.inputs:
             continue
-        same = schema.read_digest(source.schema) == origin.structure
+        same = _digest(source) == origin.structure
         changed[source.revision] = (
             "its prose, corrections or facts" if same else "the structure of its messages"
         )
     return changed
+
+
+def _digest(source: Source) -> str:
+    from mcpgen import schema  # only where something changed
+
+    return (source.file or schema.read_file(source.schema)).digest
 
 
 def _changed_generator(record: manifest.Manifest) -> str:
@@ -119,6 +179,8 @@ def _compared(report: Report, record: manifest.Manifest, files: Mapping[str, str
 
 
 def _diff(path: str, before: str | None, after: str | None) -> Iterator[str]:
+    import difflib  # only where something changed
+
     old = "/dev/null" if before is None else f"a/{path}"
     new = "/dev/null" if after is None else f"b/{path}"
     lines, new_lines = (before or "").splitlines(True), (after or "").splitlines(True)

@@ -5,8 +5,8 @@ Errors are one line on standard error: exit code 2 for what was asked wrongly, 1
 
 from __future__ import annotations
 
+import gc
 import sys
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,6 +23,8 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 def _fail(error: Exception, *, debug: bool) -> NoReturn:
     if debug:
+        import traceback  # takes long to import
+
         traceback.print_exception(error)
     text, code = _said(error)
     click.echo(f"mcpgen: error: {' '.join(text.split())}", err=True)
@@ -299,8 +301,11 @@ def main(words: Sequence[str] | None = None) -> NoReturn:
         words: The command line without the program's name; that of the process by default.
     """
     arguments = sys.argv[1:] if words is None else list(words)
+    gc.disable()  # of the many objects that one run makes, next to none is garbage
     try:
         code = cli.main(arguments, prog_name="mcpgen", standalone_mode=False)
     except Exception as error:
         _fail(error, debug="--debug" in arguments)
+    finally:
+        gc.enable()
     sys.exit(code)

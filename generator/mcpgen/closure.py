@@ -18,7 +18,10 @@ _OVER_HTTP = ("uvicorn", "httpx2")
 
 
 def needed(
-    entries: Iterable[str], available: Collection[str], text_of: Callable[[str], str]
+    entries: Iterable[str],
+    available: Collection[str],
+    text_of: Callable[[str], str],
+    late: Collection[str] = (),
 ) -> dict[str, str]:
     """The text of each needed file by its path, the package's own `__init__.py` left out.
 
@@ -26,6 +29,7 @@ def needed(
         entries: Paths of the files to begin with.
         available: Paths of all files there are.
         text_of: Makes the text of one; called once for each that is needed.
+        late: Paths of files whose text takes time to be ready: they come after all others.
 
     Raises:
         LookupError: A module imports one of the package's that is not available.
@@ -33,7 +37,8 @@ def needed(
     found: dict[str, str] = {}
     waiting = list(entries)
     while waiting:
-        path = waiting.pop()
+        path = next((path for path in reversed(waiting) if path not in late), waiting[-1])
+        waiting.remove(path)
         if path in found or path == _INIT:
             continue
         found[path] = text_of(path)

@@ -1,19 +1,23 @@
-"""What the commands do, and what they say."""
+"""What the commands do, and what they say.
+
+Modules that only some commands need are imported by those: nothing that takes long is imported
+before it is known that a package is not up to date.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from mcpgen import build_request, manifest, output
 from mcpgen import check as checking
-from mcpgen import closure, manifest, output, pipeline, recorded, schema
 from mcpgen import directory as directories
+from mcpgen.build_request import BuildRequest, Source
 from mcpgen.console import Console
 from mcpgen.errors import OutputError, UsageError
 from mcpgen.parts import selection
-from mcpgen.pipeline import BuildRequest, Source
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ def requested(
     Raises:
         UsageError: The options do not go together, or name something unknown.
     """
-    package = pipeline.package_name(directory)
+    package = build_request.package_name(directory)
     chosen = selection(wanted.parts, wanted.transports)
     sources = _sources(wanted, directory)
     if not sources:
@@ -59,7 +63,7 @@ def _refuse_current(directory: Path) -> None:
 
 def _sources(wanted: Wanted, directory: Path) -> tuple[Source, ...]:
     """The sources of what is wanted, oldest first."""
-    named = [(source, "--revision") for source in pipeline.named_sources(wanted.revisions)] + [
+    named = [(source, "--revision") for source in build_request.named_sources(wanted.revisions)] + [
         (source, "--schema") for source in _named(wanted, directory)
     ]
     options: dict[str, str] = {}
@@ -81,7 +85,7 @@ def _named(wanted: Wanted, directory: Path) -> list[Source]:
         came = f"{len(wanted.schemas)} of them" if wanted.schemas else "--facts alone"
         raise UsageError(f"expected one --schema FILE with --facts, got {came}")
     return [
-        pipeline.file_source(path, wanted.facts).recorded_in(directory.resolve())
+        build_request.file_source(path, wanted.facts).recorded_in(directory.resolve())
         for path in wanted.schemas
     ]
 
@@ -100,7 +104,7 @@ def updated(wanted: Wanted, directory: Path) -> BuildRequest:
     chosen = selection(wanted.parts or before.parts, wanted.transports or before.transports)
     sources = _sources(wanted, directory)
     if not wanted.revisions:
-        sources = recorded.sources(directory, record, sources)
+        sources = build_request.recorded_sources(directory, record, sources)
     _refuse_current(directory)
     return BuildRequest(record.package, sources, before.errata, selection=chosen)
 
@@ -111,14 +115,18 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
     Raises:
         McpgenError: An input is wrong, or the directory cannot be written.
     """
-    output.expect_own(directory)
     names = ", ".join(source.revision for source in request.sources)
+    unchanged = checking.unchanged(directory, request)
+    if unchanged is not None:
+        console.summary(f"{directory}: {_what(unchanged)} ({names})")
+        return
+    output.expect_own(directory)
     for source in request.sources:
-        if source.origin == "file":
+        if source.file is not None:
             _say_what_it_is_taken_as(console, source, errata=request.errata)
+    notes: list[str] = []
     with console.progress(f"generating {request.package} ({names})"):
-        notes: list[str] = []
-        files = pipeline.build(request, notes.append)
+        files = _built(request, notes.append)
     for note in notes:
         console.summary(note)
     written = output.write(directory, files, force=force)
@@ -128,17 +136,27 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
             console.summary(line)
 
 
-def _say_what_it_is_taken_as(console: Console, source: pipeline.Source, *, errata: bool) -> None:
+def _built(request: BuildRequest, report: Callable[[str], None]) -> dict[str, str]:
+    """The files of a package; its models are made in a process that starts before all else."""
+    from mcpgen.datamodel import Worker
+
+    with Worker() as worker:
+        from mcpgen import pipeline
+
+        return pipeline.build(request, report, worker)
+
+
+def _say_what_it_is_taken_as(console: Console, source: Source, *, errata: bool) -> None:
+    assert source.file is not None  # its origin is a file
     console.summary(f"{source.schema}: taken as revision {source.revision}")
-    near = schema.nearest_to(source.schema)
+    near = source.file.nearest
     nearest = near.entry.name == source.base
     why = f"the nearest: {near.why}" if nearest else "on which the facts file is based"
     changed = "" if source.facts_of else f", changed by {source.facts}"
     console.summary(f"facts: those of {source.base}, {why}{changed}")
     if errata:
-        row, applied = schema.corrections_for(source.schema)
-        count = count_of(len(applied), "correction")
-        console.summary(f"{source.schema}: {count} of {row.name} applied")
+        count = count_of(len(source.file.errata), "correction")
+        console.summary(f"{source.schema}: {count} of {near.entry.name} applied")
 
 
 def _what(written: output.Written) -> str:
@@ -159,6 +177,8 @@ def count_of(number: int, noun: str) -> str:
 
 def _advice(files: Mapping[str, str], package: str, directory: Path) -> Iterator[str]:
     """What to install for a package, and a command to begin with."""
+    from mcpgen import closure
+
     always, for_http = closure.dependencies(files)
     yield f"install: pip install {' '.join(always)}"
     if for_http:
@@ -173,7 +193,7 @@ def _advice(files: Mapping[str, str], package: str, directory: Path) -> Iterator
         folder = next(path for path in files if path.endswith("/methods.py")).partition("/")[0]
         command = f'python -c "from {package}.{folder} import models; help(models)"'
     place = directory.resolve()
-    root = [place, *pipeline.packages_around(place)][-1].parent
+    root = [place, *build_request.packages_around(place)][-1].parent
     if root == Path.cwd():
         yield f"next: {command}"
     else:
@@ -212,9 +232,9 @@ def facts_text(console: Console, schema_file: Path, facts_file: Path | None) -> 
     Raises:
         McpgenError: One of the files is wrong.
     """
-    from mcpgen import schema_facts  # checks need no facts
+    from mcpgen import pipeline, schema_facts
 
-    source = pipeline.file_source(schema_file, facts_file)
+    source = build_request.file_source(schema_file, facts_file)
     loaded = pipeline.load(source, errata=True)
     console.text(schema_facts.text_for(loaded, source.base, facts_file))
 
@@ -225,6 +245,8 @@ def verify(console: Console, checkout: Path) -> bool:
     Raises:
         UsageError: The checkout lacks a file.
     """
+    from mcpgen import schema
+
     same = True
     for entry in schema.revisions():
         verdict = schema.verify(entry, checkout)
@@ -244,5 +266,7 @@ def errata(console: Console, typescript_file: Path, json_file: Path) -> None:
     Raises:
         SchemaError: One of the files cannot be read.
     """
+    from mcpgen import schema
+
     found = schema.disagreements(typescript_file, json_file)
     console.text(schema.errata_text(found) or "# the JSON says what the TypeScript says")

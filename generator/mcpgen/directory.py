@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
-import shutil
 import stat
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -69,6 +67,8 @@ def locked(target: Path) -> Generator[OSError | None]:
 
 def temporary_folders(target: Path) -> tuple[Path, Path]:
     """Paths for a new package and the old one, beside the directory; neither exists."""
+    import secrets  # only to write
+
     mark = secrets.token_hex(4)
     return _temporary(target, mark, "new"), _temporary(target, mark, "old")
 
@@ -79,6 +79,8 @@ def clean_up(target: Path) -> None:
     A folder that cannot be removed stays. Both folders of a run stay if something else has taken
     the place of the package meanwhile: the old one may hold files of the user.
     """
+    import shutil  # as above
+
     for mark, parts in _left_over(target).items():
         old = _temporary(target, mark, "old")
         if parts == {"new", "old"}:
@@ -129,13 +131,18 @@ def refuse_links(target: Path, paths: Iterable[str]) -> None:
     Raises:
         OutputError: There is a link: what it leads to is not part of the package.
     """
-    places = {place for path in paths for place in (Path(path), *Path(path).parents)}
-    links = sorted(place for place in places - {Path()} if _is_link(target / place))
+    places = {path[:end] for path in paths for end in _ends_of_parts(path)}
+    links = sorted(place for place in places if _is_link(target / place))
     if links:
         raise OutputError(
-            f"{target}: expected files and directories, got a link: {links[0].as_posix()};"
+            f"{target}: expected files and directories, got a link: {links[0]};"
             " remove it: mcpgen follows no links inside a package"
         )
+
+
+def _ends_of_parts(path: str) -> Iterator[int]:
+    """Where the folders in a path end, and the path itself."""
+    return (end for end in range(1, len(path) + 1) if path[end : end + 1] in ("/", ""))
 
 
 def _is_link(path: Path) -> bool:

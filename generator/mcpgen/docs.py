@@ -13,7 +13,7 @@ from typing import Any
 
 from mcpgen import paths
 from mcpgen.errors import DocsError
-from mcpgen.tables import Place, convert, read_toml
+from mcpgen.toml_records import Place, convert, read_toml
 
 _PARTS: dict[str, Any] = {"doc": "", "page": "", "fields": {}}
 

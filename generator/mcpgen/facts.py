@@ -16,8 +16,8 @@ from typing import Any
 
 from mcpgen import paths, revision_facts, schema
 from mcpgen.errors import FactsError, shown
-from mcpgen.jsonvalues import is_object
-from mcpgen.tables import convert, read_toml
+from mcpgen.json_types import is_object
+from mcpgen.toml_records import convert, read_toml
 
 
 @dataclass(frozen=True)

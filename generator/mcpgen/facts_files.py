@@ -18,9 +18,9 @@ from mcpgen import schema
 from mcpgen.errors import FactsError
 from mcpgen.facts import Facts
 from mcpgen.fitting import Guess
-from mcpgen.jsonvalues import Json, Node, is_array, is_object
+from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.revision_facts import UNSTATED, MethodFacts
-from mcpgen.tables import Place, convert, nearest_name, read_toml, toml_key, toml_value
+from mcpgen.toml_records import Place, convert, nearest_name, read_toml, toml_key, toml_value
 
 _BASED_ON = "based_on"
 _OWN = ("revision", "source")

@@ -17,8 +17,8 @@ from mcpgen import names
 from mcpgen import schema as schema_module
 from mcpgen.errors import shown
 from mcpgen.facts import Facts, Results
-from mcpgen.jsonvalues import Json, Node, is_array, is_object
-from mcpgen.plain import target
+from mcpgen.json_types import Json, Node, is_array, is_object
+from mcpgen.normalized import target
 from mcpgen.revision_facts import UNSTATED, Behaviour, MetaKeys, MethodFacts
 from mcpgen.schema import Schema, latest
 from mcpgen.schema.structure import escape

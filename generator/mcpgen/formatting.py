@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mcpgen.errors import OutputError, safe_text
-from mcpgen.texts import WIDTH
+from mcpgen.literals import WIDTH
 
 _FORMAT = ("format", "--isolated", "--no-cache", "--target-version", "py311")
 

@@ -11,8 +11,8 @@ import textwrap
 from dataclasses import dataclass
 
 from mcpgen import __version__
+from mcpgen.literals import WIDTH
 from mcpgen.spec import PackageSpec
-from mcpgen.texts import WIDTH
 
 _TOOLS = "# fmt: off\n# isort: skip_file\n# ruff: noqa\n"
 

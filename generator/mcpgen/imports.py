@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mcpgen.annotations import names_in
-from mcpgen.faces import Call, Face
 from mcpgen.merging import Merged
+from mcpgen.rpc_api import Call, Face
+from mcpgen.type_hints import names_in
 
 
 @dataclass(frozen=True)

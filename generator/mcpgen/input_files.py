@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from mcpgen import paths
 from mcpgen.errors import InputError
-from mcpgen.jsonvalues import Json, Node, is_array, is_object
+from mcpgen.json_types import Json, Node, is_array, is_object
 
 MAX_BYTES = 64 * 1024 * 1024
 """Size of the largest file that is read, in bytes. Official schemas have some 200 kB."""

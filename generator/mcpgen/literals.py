@@ -12,7 +12,10 @@ import re
 from collections.abc import Iterable
 from typing import Any, TypeGuard
 
-from mcpgen.jsonvalues import is_array, is_object
+from mcpgen.json_types import is_array, is_object
+
+WIDTH = 100
+"""Length of a line in what is written, at most."""
 
 _PLAIN = re.compile(r"[\w.,|\[\] -]*")
 """Names, types and numbers: neither quotes, brackets of a call, operators nor line ends."""

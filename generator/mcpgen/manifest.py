@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, Literal
 
 from mcpgen import __version__, paths
 from mcpgen.errors import ManifestError, UsageError
-from mcpgen.jsonvalues import is_object
+from mcpgen.json_types import is_object
 from mcpgen.parts import EVERYTHING, Selection, selection
-from mcpgen.tables import Place, convert
+from mcpgen.toml_records import Place, convert
 
 NAME = "mcpgen.json"
 
@@ -198,13 +199,17 @@ def generator_fingerprint() -> str:
     files = [
         (f"{name}/{path.relative_to(root).as_posix()}", path)
         for name, root in roots.items()
-        for path in root.rglob("*")
-        if path.is_file() and _counts(path.relative_to(root))
+        for path in _files(root)
     ]
     shared = [(name, paths.schema_dir() / name) for name in ("docs.toml", "facts.toml")]
     return combined([*files, *shared])
 
 
-def _counts(path: Path) -> bool:
-    """Whether a file belongs to the generator: no byte code, and no copied data folder."""
-    return path.suffix != ".pyc" and "__pycache__" not in path.parts and path.parts[0] != "_data"
+def _files(root: Path) -> Iterator[Path]:
+    """The files of the generator below a folder: no byte code, and no copied data folder."""
+    for folder, folders, names in os.walk(root):
+        skipped = {"__pycache__", "_data"} if folder == str(root) else {"__pycache__"}
+        folders[:] = [name for name in folders if name not in skipped]
+        for name in names:
+            if not name.endswith(".pyc"):
+                yield Path(folder, name)

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
 from mcpgen import names
-from mcpgen.annotations import MERGED, annotation, names_in, union
-from mcpgen.jsonvalues import Node
+from mcpgen.docstrings import Texts, docstring
+from mcpgen.json_types import Node
 from mcpgen.literals import Code, literal
-from mcpgen.plain import Definition, Normal, reference, target
-from mcpgen.texts import Texts, docstring
+from mcpgen.normalized import Definition, NormalizedSchema, reference, target
+from mcpgen.type_hints import MERGED, annotation, names_in, union
 
 _OBJECT = "Object"
 """Ends the name of a class for an object whose own name is an alias."""
@@ -34,7 +34,7 @@ class Source:
     """
 
     revision: str
-    normal: Normal
+    normal: NormalizedSchema
     texts: Texts
 
 
@@ -294,14 +294,14 @@ def _listed(revisions: Iterable[str]) -> str:
     return f"Only in {', '.join(sorted(revisions))}."
 
 
-def _merged_node(nodes: Sequence[tuple[Normal, Node]]) -> Node:
+def _merged_node(nodes: Sequence[tuple[NormalizedSchema, Node]]) -> Node:
     """One schema for what any of several allow; lists are merged with lists, maps with maps."""
     kinds = {annotation(node) for _, node in nodes}
     if len(kinds) == 1:
         return nodes[0][1]
     parts = [(normal, part) for normal, node in nodes for part in _parts(normal, node)]
-    items: list[tuple[Normal, Node]] = []
-    values: list[tuple[Normal, Node]] = []
+    items: list[tuple[NormalizedSchema, Node]] = []
+    values: list[tuple[NormalizedSchema, Node]] = []
     fixed: list[object] = []
     rest: list[Node] = []
     for normal, part in parts:
@@ -324,7 +324,7 @@ def _merged_node(nodes: Sequence[tuple[Normal, Node]]) -> Node:
     return rest[0] if len(rest) == 1 else {"anyOf": rest}
 
 
-def _parts(normal: Normal, node: Node) -> Iterator[Node]:
+def _parts(normal: NormalizedSchema, node: Node) -> Iterator[Node]:
     """The variants of a union, through names for what holds no object."""
     if "anyOf" in node:
         for part in node["anyOf"]:
@@ -335,7 +335,7 @@ def _parts(normal: Normal, node: Node) -> Iterator[Node]:
         yield node
 
 
-def _is_plain(normal: Normal, node: Node) -> bool:
+def _is_plain(normal: NormalizedSchema, node: Node) -> bool:
     """Whether a reference leads to a definition that refers to no other."""
     definition = normal.definitions.get(target(node))
     if definition is None or definition.is_object:

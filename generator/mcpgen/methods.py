@@ -14,8 +14,8 @@ from typing import Literal
 from mcpgen import names
 from mcpgen.errors import shown
 from mcpgen.facts import Facts
-from mcpgen.jsonvalues import Json, Node
-from mcpgen.plain import Definition, Normal, reference, target
+from mcpgen.json_types import Json, Node
+from mcpgen.normalized import Definition, NormalizedSchema, reference, target
 from mcpgen.unions import member_names
 
 Role = Literal["client", "server"]
@@ -88,7 +88,7 @@ class Methods:
         batching: Whether several messages may come as one.
     """
 
-    normal: Normal
+    normal: NormalizedSchema
     all: tuple[Method, ...]
     inputs: tuple[Method, ...]
     handshake: bool
@@ -99,7 +99,7 @@ class Methods:
         return tuple(m for m in self.all if m.sender == sender and m.kind == kind)
 
 
-def derive(normal: Normal, facts: Facts) -> Methods:
+def derive(normal: NormalizedSchema, facts: Facts) -> Methods:
     """The methods of a schema.
 
     Raises:
@@ -125,7 +125,7 @@ def derive(normal: Normal, facts: Facts) -> Methods:
     )
 
 
-def _check_unique(normal: Normal, methods: Sequence[Method]) -> None:
+def _check_unique(normal: NormalizedSchema, methods: Sequence[Method]) -> None:
     """Refuse two messages of one sender with one name, on the wire or in Python."""
     seen: dict[tuple[Role, str, str], str] = {}
     for method in methods:
@@ -139,7 +139,7 @@ def _check_unique(normal: Normal, methods: Sequence[Method]) -> None:
                 )
 
 
-def _messages(normal: Normal, union: str) -> Sequence[Definition]:
+def _messages(normal: NormalizedSchema, union: str) -> Sequence[Definition]:
     definition = normal.definitions.get(union)
     if definition is None:
         return ()
@@ -149,7 +149,7 @@ def _messages(normal: Normal, union: str) -> Sequence[Definition]:
 
 
 class _Table:
-    def __init__(self, normal: Normal, facts: Facts) -> None:
+    def __init__(self, normal: NormalizedSchema, facts: Facts) -> None:
         self.normal = normal
         self.facts = facts
         self.added: dict[str, Definition] = {}

@@ -1,4 +1,4 @@
-"""The message models of one revision: one call of datamodel-code-generator.
+"""The message models of one revision: one job for datamodel-code-generator, and its source checked.
 
 It gets a schema in plain form, whose every object and union has a name, and templates of ours for
 what it writes (`templates/models`). What it is told beside the schema: Python names, tags, how to
@@ -8,40 +8,26 @@ decide unions without tags, what else to check, and the documentation.
 from __future__ import annotations
 
 import ast
-import json
-import warnings
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from mcpgen import names, paths
+from mcpgen import names
+from mcpgen.datamodel import Job, Worker, source_of
+from mcpgen.docstrings import Doc
 from mcpgen.errors import SchemaError, safe_text, shown
-from mcpgen.jsonvalues import Json, Node
-from mcpgen.literals import ascii_source, docstring, literal
-from mcpgen.plain import Check, Definition, Fixed, Normal, Range
-from mcpgen.texts import WIDTH, Doc
+from mcpgen.json_types import Json, Node
+from mcpgen.normalized import Check, Definition, Fixed, NormalizedSchema, Range
 from mcpgen.unions import Variant
 
-_DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_WHOLE = "AllDefinitions_"
-"""What the module's own type would be called, which is not written; no definition has this name."""
-_OF_PACKAGE = {
-    "Struct": ".._wire",
-    "Untagged": ".._wire",
-    "Variant": ".._wire",
-    "always_sent": ".._wire",
-}
 
-
-def render(
-    normal: Normal,
+def job(
+    normal: NormalizedSchema,
     unions: Mapping[str, tuple[Variant, ...]],
     docs: Mapping[str, Doc],
     title: str,
     lacking: Mapping[str, Sequence[str]] | None = None,
-) -> str:
-    """The source of a module with every definition, not yet formatted.
+) -> Job:
+    """What a module with every definition is made from.
 
     Args:
         normal: The definitions.
@@ -49,11 +35,8 @@ def render(
         docs: Documentation of every definition.
         title: The module's docstring.
         lacking: Members by definition that other revisions of the package have; they are `None`.
-
-    Raises:
-        SchemaError: A definition cannot become what its name says.
     """
-    extra: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    extra: dict[str, dict[str, Any]] = {}
     aliases: dict[str, str] = {}
     definitions: dict[str, Node] = {}
     lacking = lacking or {}
@@ -63,77 +46,40 @@ def render(
         aliases |= {f"{name}.{wire}": member for wire, member in python.items() if wire != member}
         extra[name] = _extra(definition, normal, docs[name], unions.get(name, ()))
         extra[name]["lacking"] = lacking.get(name, ())
+    imports = _imports(normal, unions, extra)
+    return Job(definitions=definitions, extra=extra, aliases=aliases, imports=imports, title=title)
 
-    def generated(chosen: Mapping[str, Node]) -> str:
-        return _generated(chosen, extra, aliases, _imports(normal, unions, extra), title)
 
-    try:
-        source = generated(definitions)
-    except (
-        Exception
-    ) as error:  # of whatever kind: the schema is to blame, and the user is told where
-        raise _refusal(normal, definitions, generated, error) from error
+def render(normal: NormalizedSchema, job: Job, worker: Worker | None = None, path: str = "") -> str:
+    """The source of a module with every definition, not yet formatted.
+
+    Args:
+        normal: The definitions.
+        job: What the module is made from.
+        worker: The process that was given the job.
+        path: The job's path there.
+
+    Raises:
+        SchemaError: A definition cannot become what its name says.
+    """
+    source = None if worker is None else worker.source(path)
+    if source is None:
+        try:
+            source = source_of(job)
+        except Exception as error:
+            # Of whatever kind: the schema is to blame, and the user is told where.
+            raise _refusal(normal, job, error) from error
     _check(source, normal)
     return source
 
 
-def _generated(
-    definitions: Mapping[str, Node],
-    extra: defaultdict[str, dict[str, Any]],
-    aliases: Mapping[str, str],
-    imports: list[str],
-    title: str,
-) -> str:
-    # datamodel-code-generator takes long to import; only this function needs it
-    from datamodel_code_generator import generate
-    from datamodel_code_generator.enums import DataModelType, InputFileType
-    from datamodel_code_generator.format import Formatter, PythonVersion
-    from datamodel_code_generator.parser import LiteralType
-
-    with warnings.catch_warnings():
-        # It warns of unions without tags; those are ours to decide.
-        warnings.simplefilter("ignore")
-        source = generate(
-            json.dumps({"$schema": _DIALECT, "$defs": definitions}),
-            input_file_type=InputFileType.JsonSchema,
-            output_model_type=DataModelType.MsgspecStruct,
-            target_python_version=PythonVersion.PY_311,
-            class_name=_WHOLE,
-            custom_template_dir=_templates(),
-            extra_template_data=extra,
-            additional_imports=imports,
-            import_overrides=_OF_PACKAGE,
-            custom_file_header=docstring(title),
-            formatters=[Formatter.BUILTIN],
-            builtin_format_line_length=WIDTH,
-            settings_path=_templates(),
-            aliases=aliases,
-            apply_default_values_for_required_fields=True,
-            disable_timestamp=True,
-            enum_field_as_literal=LiteralType.All,
-            keep_model_order=True,
-            keyword_only=True,
-            skip_root_model=True,
-            use_annotated=True,
-            use_standard_collections=True,
-            use_type_alias=True,
-            use_union_operator=True,
-        )
-    return ascii_source(str(source))
-
-
-def _refusal(
-    normal: Normal,
-    definitions: Mapping[str, Node],
-    generated: Callable[[Mapping[str, Node]], str],
-    error: Exception,
-) -> SchemaError:
+def _refusal(normal: NormalizedSchema, job: Job, error: Exception) -> SchemaError:
     """The error for definitions that no module can be made of, with the first one to blame."""
-    blank: Mapping[str, Node] = {name: {"type": "object"} for name in definitions}
+    blank: Mapping[str, Node] = {name: {"type": "object"} for name in job["definitions"]}
     pointer = "/$defs"
-    for name, node in definitions.items():
+    for name, node in job["definitions"].items():
         try:
-            generated({**blank, name: node})
+            source_of({**job, "definitions": {**blank, name: node}})
         except Exception as own:  # the same as above, for one definition
             pointer, error = normal.definitions[name].pointer, own
             break
@@ -141,7 +87,7 @@ def _refusal(
     return normal.schema.error(pointer, "what can become Python", safe_text(came))
 
 
-def _check(source: str, normal: Normal) -> None:
+def _check(source: str, normal: NormalizedSchema) -> None:
     """Check that each definition has its own name and members, and hides no import.
 
     Raises:
@@ -177,11 +123,7 @@ def _written(body: Iterable[ast.stmt]) -> Iterator[tuple[str, set[str] | None]]:
                 pass
 
 
-def _templates() -> Path:
-    return paths.templates_dir() / "models"
-
-
-def _input(definition: Definition, normal: Normal) -> Node:
+def _input(definition: Definition, normal: NormalizedSchema) -> Node:
     """A definition as datamodel-code-generator gets it.
 
     Tag, constants and the default of optional members are left to the template, so all but the
@@ -216,7 +158,7 @@ def _always_sent(definition: Definition) -> Mapping[str, Json]:
     }
 
 
-def _optional(definition: Definition, normal: Normal) -> list[str]:
+def _optional(definition: Definition, normal: NormalizedSchema) -> list[str]:
     """Members that are `None` where they are absent, by wire name."""
     always = _always_sent(definition)
     return [
@@ -228,7 +170,7 @@ def _optional(definition: Definition, normal: Normal) -> list[str]:
 
 def _extra(
     definition: Definition,
-    normal: Normal,
+    normal: NormalizedSchema,
     doc: Doc,
     variants: tuple[Variant, ...],
 ) -> dict[str, Any]:
@@ -245,7 +187,6 @@ def _extra(
         "tag": _tag(definition, python, doc),
         "schemas": _checks(definition, python, Fixed),
         "ranges": _checks(definition, python, Range),
-        "literal": literal,
         "variants": [
             {
                 "type": variant.type,
@@ -286,7 +227,7 @@ def _tag(definition: Definition, python: Mapping[str, str], doc: Doc) -> Node | 
 
 
 def _imports(
-    normal: Normal,
+    normal: NormalizedSchema,
     unions: Mapping[str, tuple[Variant, ...]],
     extra: Mapping[str, Mapping[str, Any]],
 ) -> list[str]:

@@ -14,14 +14,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from mcpgen import names, nodes
+from mcpgen import names, schema_queries
 from mcpgen.errors import shown
 from mcpgen.facts import Facts
-from mcpgen.jsonvalues import Json, Node, is_array, is_object
-from mcpgen.nodes import META, canonical
-from mcpgen.plain import ANY_MAP, OWN_DEFAULT, Check, Definition, Fixed, Normal, reference, target
+from mcpgen.json_types import Json, Node, is_array, is_object
+from mcpgen.normalized import (
+    ANY_MAP,
+    OWN_DEFAULT,
+    Check,
+    Definition,
+    Fixed,
+    NormalizedSchema,
+    reference,
+    target,
+)
 from mcpgen.schema import Note, Schema
 from mcpgen.schema.structure import BOUNDS, escape
+from mcpgen.schema_queries import META, canonical
 
 DIRECTIONS = ("ClientRequest", "ClientNotification", "ServerRequest", "ServerNotification")
 """The unions that say who sends what."""
@@ -44,20 +53,22 @@ _Spot: TypeAlias = tuple[str, tuple[str, ...]]
 """A definition, and the properties on the way from it."""
 
 
-def normalize(schema: Schema, facts: Facts, later: Sequence[Mapping[str, Node]] = ()) -> Normal:
+def normalize(
+    schema: Schema, facts: Facts, newer_definitions: Sequence[Mapping[str, Node]] = ()
+) -> NormalizedSchema:
     """Bring a schema into plain form.
 
     Args:
         schema: One revision.
         facts: What else is known of it: defaults, and names that changed later.
-        later: The definitions of the revisions after it, oldest first, for their names.
+        newer_definitions: The definitions of the revisions after it, oldest first, for their names.
 
     Raises:
         SchemaError: It holds something that is no schema.
     """
-    walk = _Walk(schema, facts, _Naming(schema, facts, later))
+    walk = _Walk(schema, facts, _Naming(schema, facts, newer_definitions))
     definitions = _tagged(walk.run())
-    return Normal(schema, definitions, (*schema.notes, *walk.notes.values()))
+    return NormalizedSchema(schema, definitions, (*schema.notes, *walk.notes.values()))
 
 
 @dataclass(frozen=True)
@@ -88,15 +99,17 @@ class _Place:
 class _Naming:
     """Names for inline schemas."""
 
-    def __init__(self, schema: Schema, facts: Facts, later: Sequence[Mapping[str, Node]]) -> None:
+    def __init__(
+        self, schema: Schema, facts: Facts, newer_definitions: Sequence[Mapping[str, Node]]
+    ) -> None:
         self._schema = schema
         self._renamed = facts.renamed
-        self._later = [_references(definitions) for definitions in later]
+        self._later = [_references(definitions) for definitions in newer_definitions]
         self._shared: dict[tuple[str, str], str] = {}
         self._taken = {name: canonical(node) for name, node in schema.definitions.items()}
         for name, node in schema.definitions.items():
-            for path, child in nodes.below(node):
-                official = self.official(name, path) if nodes.is_inline(child) else None
+            for path, child in schema_queries.below(node):
+                official = self.official(name, path) if schema_queries.is_inline(child) else None
                 if official is not None:
                     self._shared.setdefault((path[-1], canonical(child)), official)
 
@@ -142,12 +155,12 @@ class _Walk:
         self.anything = frozenset(
             name
             for name, node in published.items()
-            if nodes.variants(node) and nodes.holds(published, name, node)
+            if schema_queries.variants(node) and schema_queries.holds(published, name, node)
         )
         self.twins = {
             canonical(node): name
             for name, node in published.items()
-            if nodes.variants(node) or nodes.variants(node.get("items"))
+            if schema_queries.variants(node) or schema_queries.variants(node.get("items"))
         }
         for name, node in published.items():
             place = _Place(name, (), f"/$defs/{escape(name)}")
@@ -169,9 +182,11 @@ class _Walk:
             self.found[name] = Definition(name, self.plain(node, place), place.pointer)
             return
         checks: list[Check] = []
-        if nodes.variants(node):
+        if schema_queries.variants(node):
             plain = self.union(node, place)
-        elif nodes.properties(node) and not (nodes.says_nothing(node) and place.is_published):
+        elif schema_queries.properties(node) and not (
+            schema_queries.says_nothing(node) and place.is_published
+        ):
             plain, checks = self.object(node, place, name)
         else:
             plain = self.plain(node, place)
@@ -179,7 +194,7 @@ class _Walk:
 
     def copied(self, name: str, node: Node) -> Node:
         """A reference instead of a definition that repeats another one, as direction unions do."""
-        if name in DIRECTIONS and nodes.properties(node):
+        if name in DIRECTIONS and schema_queries.properties(node):
             for other, candidate in self.schema.definitions.items():
                 if other != name and candidate == node:
                     return reference(other)
@@ -189,14 +204,14 @@ class _Walk:
         checks: list[Check] = []
         members: dict[str, Node] = {}
         required: list[str] = []
-        for wire, published in nodes.properties(node).items():
+        for wire, published in schema_queries.properties(node).items():
             child = published
-            span = nodes.bounds(wire, child)
+            span = schema_queries.bounds(wire, child)
             if span is not None:
                 checks.append(span)
                 child = {"type": "number"}
             plain = self.property(child, place.member(wire))
-            fixed = nodes.fixed_type(child) if plain == ANY_MAP else None
+            fixed = schema_queries.fixed_type(child) if plain == ANY_MAP else None
             if fixed is not None:
                 checks.append(Fixed(wire, "type", fixed))
             default = self.default(name, wire) if wire in node.get("required", ()) else {}
@@ -219,9 +234,9 @@ class _Walk:
         if place.path[-1] == META:
             self.name_meta(node, place)
             return ANY_MAP
-        if nodes.refers_to_open(node, self.schema.definitions):
+        if schema_queries.refers_to_open(node, self.schema.definitions):
             return ANY_MAP
-        if place.path[-1] == _VERSION and nodes.is_number(node):
+        if place.path[-1] == _VERSION and schema_queries.is_number(node):
             self.note(
                 place, "the number of a version, taken as a number or a text: it may be a date"
             )
@@ -231,25 +246,31 @@ class _Walk:
     def name_meta(self, node: Json, place: _Place) -> None:
         """Give the keys of a `_meta` a type to read them by, if there is a name for it."""
         name = self.naming.official(place.owner, place.path)
-        if nodes.is_inline(node) and name is not None and name not in self.schema.definitions:
+        if (
+            schema_queries.is_inline(node)
+            and name is not None
+            and name not in self.schema.definitions
+        ):
             self.define(name, node, place)
 
     def union(self, node: Node, place: _Place) -> Node:
-        keyword = nodes.union_keyword(node)
+        keyword = schema_queries.union_keyword(node)
         return {
-            "anyOf": nodes.flat(
+            "anyOf": schema_queries.flat(
                 [
                     self.variant(variant, place.below(f"{keyword}/{index}"))
-                    for index, variant in enumerate(nodes.variants(node))
+                    for index, variant in enumerate(schema_queries.variants(node))
                 ]
             )
         }
 
     def variant(self, node: Node, place: _Place) -> Node:
-        if not nodes.is_inline(node):
+        if not schema_queries.is_inline(node):
             return self.plain(node, place)
-        said = [child["const"] for child in nodes.properties(node).values() if "const" in child]
-        told = [*map(str, said), *node.get("required", ()), *nodes.properties(node)]
+        said = [
+            child["const"] for child in schema_queries.properties(node).values() if "const" in child
+        ]
+        told = [*map(str, said), *node.get("required", ()), *schema_queries.properties(node)]
         return self.named(node, _Place(place.owner, (*place.path, told[0]), place.pointer))
 
     def plain(self, published: Json, place: _Place) -> Node:
@@ -268,7 +289,7 @@ class _Walk:
         twin = self.twins.get(canonical(node))
         if twin is not None and not place.is_published:
             return reference(twin)
-        if nodes.variants(node):
+        if schema_queries.variants(node):
             return self.named(node, place)
         kinds: Json = node.get("type", [])
         members = [
@@ -276,7 +297,7 @@ class _Walk:
         ]
         if len(members) < 2:
             return members[0] if members else {}
-        return {"anyOf": nodes.flat(members)}
+        return {"anyOf": schema_queries.flat(members)}
 
     def kind(self, kind: str, node: Node, place: _Place) -> Node:
         bounds = {key: node[key] for key in BOUNDS if key in node}
@@ -290,8 +311,8 @@ class _Walk:
         return self.map(node, place)
 
     def map(self, node: Node, place: _Place) -> Node:
-        if nodes.properties(node):
-            is_map = nodes.says_nothing(node) or nodes.is_json_schema(node)
+        if schema_queries.properties(node):
+            is_map = schema_queries.says_nothing(node) or schema_queries.is_json_schema(node)
             if is_map and self.naming.official(place.owner, place.path) is None:
                 return ANY_MAP
             return self.named(node, place)
@@ -317,14 +338,14 @@ class _Walk:
         if is_array(node.get("items")):
             self.note(place.below("items"), "a tuple, taken as a list of JSON values")
             node = {key: value for key, value in node.items() if key != "items"}
-        if nodes.variants(node) and nodes.properties(node):
+        if schema_queries.variants(node) and schema_queries.properties(node):
             return self.without_variants(node, place)
         return node
 
     def without_variants(self, node: Node, place: _Place) -> Node:
         """An object that knows members, and whose alternatives ask for some of them."""
-        keyword = nodes.union_keyword(node)
-        if all(nodes.only_demands(variant) for variant in nodes.variants(node)):
+        keyword = schema_queries.union_keyword(node)
+        if all(schema_queries.only_demands(variant) for variant in schema_queries.variants(node)):
             self.note(place.below(keyword), "alternatives of an object, not checked")
             return {key: value for key, value in node.items() if key != keyword}
         return self.any_value(place, "an object and a union in one")
@@ -352,7 +373,7 @@ class _Walk:
             whole = self.taken_in(part, place)
             if whole.keys() & _NO_OBJECT or whole.get("type", "object") != "object":
                 return self.any_value(place, "an allOf of what is no object")
-            members.update(nodes.properties(whole))
+            members.update(schema_queries.properties(whole))
             required += [name for name in whole.get("required", ()) if name not in required]
         return {"type": "object", "properties": members, "required": required}
 
@@ -372,7 +393,7 @@ def _references(definitions: Mapping[str, Node]) -> dict[_Spot, str]:
     return {
         (name, path): target(child)
         for name, node in definitions.items()
-        for path, child in nodes.below(node)
+        for path, child in schema_queries.below(node)
         if path and "$ref" in child
     }
 

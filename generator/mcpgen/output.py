@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,6 +148,8 @@ def _plan(target: Path, old: Mapping[str, str], files: Mapping[str, str]) -> Wri
 
 
 def _replace(target: Path, old: Mapping[str, str], files: Mapping[str, str]) -> None:
+    import shutil  # takes long to import, and only writing needs it
+
     fresh, aside = directories.temporary_folders(target)
     try:
         fresh.mkdir()
@@ -165,6 +166,8 @@ def _replace(target: Path, old: Mapping[str, str], files: Mapping[str, str]) -> 
 
 def _keep_own(source: Path, fresh: Path, written: set[str]) -> None:
     """Copy the files of a directory that mcpgen did not write; byte code is made anew."""
+    import shutil  # as above
+
     for folder, names, files in os.walk(source):
         here = Path(folder).relative_to(source)
         links = [name for name in names if (source / here / name).is_symlink()]

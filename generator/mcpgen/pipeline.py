@@ -1,218 +1,41 @@
-"""From the names of revisions to the text of every file of a package. Writes nothing."""
+"""From the names of revisions to the text of every file of a package. Writes nothing.
+
+The steps of one revision, each once: schema, facts -> normalize -> roles -> methods -> unions,
+docstrings, faces -> spec.
+"""
 
 from __future__ import annotations
 
-import keyword
-import os
-import re
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Mapping, Sequence
 
-from mcpgen import docs, facts, facts_files, manifest, schema, schema_facts
-from mcpgen.errors import UsageError, safe_text
-from mcpgen.parts import EVERYTHING, Selection
-
-if TYPE_CHECKING:
-    from mcpgen.spec import RevisionSpec
-
-RUNTIME = frozenset(
-    {
-        "msgspec",
-        "anyio",
-        "uritemplate",
-        "jsonschema",
-        "re2",
-        "httpx2",
-        "uvicorn",
-        "starlette",
-        "mcpgen",
-    }
+from mcpgen import (
+    docs,
+    facts,
+    manifest,
+    methods,
+    normalize,
+    render,
+    roles,
+    rpc_api,
+    schema,
+    schema_facts,
+    spec,
+    unions,
 )
-"""What a generated package imports, and mcpgen: a package of such a name would hide it."""
-
+from mcpgen.build_request import BuildRequest, Source, inputs
+from mcpgen.datamodel import Worker
+from mcpgen.docstrings import Texts
+from mcpgen.errors import safe_text
+from mcpgen.json_types import Node
 
 _GUESS = 400
 """Characters of a guess that are shown."""
 
 
-@dataclass(frozen=True)
-class Source:
-    """What one revision of a package is made from.
-
-    Attributes:
-        revision: Its name.
-        origin: Whether the schema is one of mcpgen's, or a file that the user named.
-        schema: The schema file.
-        errata: The corrections; those that do not fit a file of the user's are left out.
-        facts: The facts file.
-        facts_of: The revision those facts were written for; `None` for a file that the user named.
-        base: The revision whose facts a schema file starts from.
-        schema_path: Path of a schema file that the user named, from the package's directory.
-        facts_path: Path of a facts file that the user named, likewise.
-    """
-
-    revision: str
-    origin: Literal["mcpgen", "file"]
-    schema: Path
-    errata: Path
-    facts: Path
-    facts_of: str | None
-    base: str
-    schema_path: str = ""
-    facts_path: str = ""
-
-    def recorded_in(self, directory: Path) -> Source:
-        """The same, with the paths of the user's files as a package in a directory records them."""
-        if self.origin == "mcpgen":
-            return self
-        facts_path = "" if self.facts_of else _relative(self.facts, directory)
-        return replace(self, schema_path=_relative(self.schema, directory), facts_path=facts_path)
-
-
-@dataclass(frozen=True)
-class BuildRequest:
-    """One package to build.
-
-    Attributes:
-        package: Its import name.
-        sources: Its revisions, oldest first.
-        errata: Whether known defects of published schemas are corrected.
-        strict: Whether a fact that can only be guessed is an error.
-        selection: The parts and the transports to write.
-    """
-
-    package: str
-    sources: tuple[Source, ...]
-    errata: bool = True
-    strict: bool = False
-    selection: Selection = EVERYTHING
-
-
-def known_source(name: str) -> Source:
-    """The source of a revision that mcpgen has.
-
-    Raises:
-        UsageError: There is no such revision.
-    """
-    folder = schema.entry(name).folder
-    return Source(
-        revision=name,
-        origin="mcpgen",
-        schema=folder / "schema.json",
-        errata=folder / "errata.toml",
-        facts=folder / "facts.toml",
-        facts_of=name,
-        base=name,
-    )
-
-
-def file_source(path: Path, facts_path: Path | None = None) -> Source:
-    """The source for a schema file: it starts from the facts of the nearest revision.
-
-    Args:
-        path: The schema file.
-        facts_path: A file with the facts that differ; it may name another revision to start from.
-
-    Raises:
-        SchemaError: The schema file cannot be read as a JSON object or as TypeScript.
-        FactsError: The facts file is malformed.
-    """
-    near = schema.nearest_to(path).entry
-    base = facts_files.read(facts_path).based_on if facts_path else None
-    from_row = schema.entry(base or near.name)
-    return Source(
-        revision=schema.revision_of(path),
-        origin="file",
-        schema=path,
-        errata=near.folder / "errata.toml",
-        facts=facts_path or from_row.folder / "facts.toml",
-        facts_of=None if facts_path else from_row.name,
-        base=from_row.name,
-    )
-
-
-def named_sources(names: tuple[str, ...]) -> tuple[Source, ...]:
-    """The sources for revisions by name, oldest first; `latest` and `all` are names too.
-
-    Raises:
-        UsageError: There is no such revision.
-    """
-    chosen: set[str] = set()
-    for name in names:
-        if name == "all":
-            chosen.update(row.name for row in schema.revisions())
-        else:
-            chosen.add(schema.latest().name if name == "latest" else schema.entry(name).name)
-    return tuple(known_source(row.name) for row in schema.revisions() if row.name in chosen)
-
-
-def _relative(path: Path, directory: Path) -> str:
-    """The path of a file from a directory; its name alone where there is no such path."""
-    try:
-        return Path(os.path.relpath(path, directory)).as_posix()
-    except ValueError:  # on another drive
-        return path.name
-
-
-def package_name(directory: Path) -> str:
-    """The import name of a package in a directory.
-
-    That is the last part of its path, behind the names of the packages that it lies in.
-
-    Raises:
-        UsageError: Python cannot import a package of that name, or it would hide another module.
-    """
-    place = directory.resolve()
-    name = place.name
-    outer = [folder.name for folder in reversed(packages_around(place))]
-    importable = name.isidentifier() and not keyword.iskeyword(name)
-    if importable and (outer or not _taken(name)):
-        return ".".join([*outer, name])
-    proposal = re.sub(r"\W", "_", name) or "mcp_package"
-    proposal = f"mcp_{proposal}" if proposal[0].isdigit() else proposal
-    proposal = f"{proposal}_" if keyword.iskeyword(proposal) else proposal
-    proposal = f"{proposal}_protocol" if _taken(proposal) else proposal
-    better = directory.parent / proposal
-    expected = "that no other module has" if importable else "that Python can import"
-    raise UsageError(
-        f"{str(directory)!r}: expected a name {expected}, got {name!r}; try -o {better}"
-    )
-
-
-def packages_around(directory: Path) -> list[Path]:
-    """The packages that a directory lies in, from the inside out.
-
-    A folder counts as a package if it has an `__init__.py`, or lies in a folder `src`.
-    """
-    found: list[Path] = []
-    for folder in directory.parents:
-        importable = folder.name.isidentifier() and not keyword.iskeyword(folder.name)
-        is_package = (folder / "__init__.py").is_file() or folder.parent.name == "src"
-        if not (importable and is_package):
-            break
-        found.append(folder)
-    return found
-
-
-def _taken(name: str) -> bool:
-    return name in sys.stdlib_module_names or name in RUNTIME
-
-
-def inputs(source: Source, errata: bool) -> str:
-    """The fingerprint of the files that a revision is made from."""
-    files = {"schema.json": source.schema, "facts.toml": source.facts}
-    if source.facts_of is None:
-        files["base.toml"] = schema.entry(source.base).folder / "facts.toml"
-    if errata:
-        files["errata.toml"] = source.errata
-    return manifest.combined(files.items())
-
-
 def build(
-    request: BuildRequest, report: Callable[[str], None] = lambda text: None
+    request: BuildRequest,
+    report: Callable[[str], None] = lambda text: None,
+    worker: Worker | None = None,
 ) -> dict[str, str]:
     """The text of every file of a package by its path, the manifest included.
 
@@ -220,12 +43,11 @@ def build(
         request: The package.
         report: Is called with what a user should know of a schema file: what was read as something
             else than it says, and which facts are guesses.
+        worker: The process that makes the models; this one without it.
 
     Raises:
         McpgenError: A schema, its corrections or its facts are wrong.
     """
-    from mcpgen import render, spec
-
     texts = docs.load()
     specs: list[spec.RevisionSpec] = []
     origins: dict[str, manifest.Origin] = {}
@@ -239,10 +61,8 @@ def build(
             source.schema_path,
             source.facts_path,
         )
-    files = render.render_package(specs, request.package, request.selection)
-    chosen = request.selection
-    options = manifest.Options(request.errata, chosen.parts, chosen.transports)
-    record = manifest.new(request.package, options, origins, files)
+    files = render.render_package(specs, request.package, request.selection, worker)
+    record = manifest.new(request.package, request.options, origins, files)
     return {**files, manifest.NAME: record.text()}
 
 
@@ -252,17 +72,15 @@ def _spec_of(
     texts: docs.Docs,
     strict: bool,
     report: Callable[[str], None],
-) -> RevisionSpec:
+) -> spec.RevisionSpec:
     """Everything about one revision of a package; reports on one from a file of the user's."""
-    from mcpgen import spec
-
     if source.origin == "mcpgen":
-        return spec.build(loaded, facts.load(source.revision), texts)
+        return revision_spec(loaded, facts.load(source.revision), texts)
     stated = source.facts if source.facts_of is None else None
     found = schema_facts.facts_for(loaded, source.base, stated)
     if strict:
         schema_facts.expect_no_guess(found, loaded.source)
-    built = spec.build(loaded, found.facts, texts, spec.later_than(source.base, loaded))
+    built = revision_spec(loaded, found.facts, texts, newer_than(source.base, loaded))
     if stated is not None:
         schema_facts.expect_methods(loaded, source.base, stated)
     for note in built.models.normal.notes:
@@ -272,12 +90,66 @@ def _spec_of(
     return built
 
 
+def revision_spec(
+    loaded: schema.Schema,
+    stated: facts.Facts,
+    texts: docs.Docs,
+    newer: Sequence[Mapping[str, Node]] | None = None,
+) -> spec.RevisionSpec:
+    """Everything about one revision.
+
+    Args:
+        loaded: Its schema.
+        stated: Its facts.
+        texts: The documentation of types.
+        newer: The definitions of the revisions after it, for their names; those that mcpgen has
+            unless given.
+
+    Raises:
+        SchemaError: The schema has no plain form, a method no result, or a union no test.
+    """
+    if newer is None:
+        newer = [_definitions(row) for row in schema.revisions() if row.name > loaded.revision]
+    plain = normalize.normalize(loaded, stated, newer)
+    complete, held_by_role = roles.find(plain)
+    found = methods.derive(complete, stated)
+    tests = unions.untagged(found.normal)
+    prose = Texts(loaded, texts)
+    return spec.of_revision(
+        loaded.revision,
+        stated,
+        found,
+        held_by_role,
+        tests,
+        prose,
+        rpc_api.derive(found, prose),
+    )
+
+
+def newer_than(base: str, loaded: schema.Schema) -> list[Mapping[str, Node]]:
+    """The definitions of the revisions after a schema in a file, for their names.
+
+    Args:
+        base: The revision that it starts from: another schema than this counts as older.
+        loaded: The schema.
+    """
+    same = loaded.digest == schema.entry(base).digest
+    rows = (row for row in schema.revisions() if row.name > base or (row.name == base and not same))
+    return [_definitions(row) for row in rows]
+
+
+def _definitions(row: schema.RevisionEntry) -> Mapping[str, Node]:
+    document = schema.known_document(row)
+    definitions: Mapping[str, Node] = document.get("$defs") or document["definitions"]
+    return definitions
+
+
 def load(source: Source, errata: bool) -> schema.Schema:
     """The schema of a source.
 
     Raises:
         SchemaError: The file is not a schema of the protocol.
     """
-    if source.origin == "file":
-        return schema.load_file(source.schema, revision=source.revision, errata=errata)
+    if source.file is not None:
+        return source.file.schema(revision=source.revision, errata=errata)
     return schema.load(source.revision, errata=errata)

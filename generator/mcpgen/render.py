@@ -8,9 +8,7 @@ made, and each gets a header.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from mcpgen import closure, headers, models, paths
+from mcpgen.datamodel import Job, Worker
 from mcpgen.formatting import formatted
 from mcpgen.literals import checked, docstring, literal
 from mcpgen.parts import EVERYTHING, Selection
@@ -31,7 +30,10 @@ _SHARED = "revision_facts.py"
 
 
 def render_package(
-    revisions: Sequence[RevisionSpec], package_name: str, selection: Selection = EVERYTHING
+    revisions: Sequence[RevisionSpec],
+    package_name: str,
+    selection: Selection = EVERYTHING,
+    worker: Worker | None = None,
 ) -> dict[str, str]:
     """The text of every file of a package by its path, sorted.
 
@@ -39,19 +41,24 @@ def render_package(
         revisions: What it speaks.
         package_name: Its import name.
         selection: The parts and the transports to write.
+        worker: The process that makes the models; this one without it.
 
     Raises:
         UsageError: No revision has a transport that was selected.
     """
     spec = package(revisions, package_name, selection)
-    makers = _makers(spec)
+    jobs = {
+        f"{revision.folder}/models.py": _models_job(spec, revision) for revision in spec.revisions
+    }
+    if worker is not None:
+        worker.start(jobs)
+    makers = _makers(spec, jobs, worker)
 
     def text_of(path: str) -> str:
         return makers[path]()
 
-    with _collector_paused():
-        files = closure.needed(spec.entries, makers, text_of)
-        files["__init__.py"] = text_of("__init__.py")
+    files = closure.needed(spec.entries, makers, text_of, jobs)
+    files["__init__.py"] = text_of("__init__.py")
     root = _root()
     copied = {path for path in files if path == _SHARED or (root / path).is_file()}
     files |= formatted({path: text for path, text in files.items() if path not in copied})
@@ -59,7 +66,9 @@ def render_package(
     return {path: header.above(path, files[path]) for path in sorted(files)}
 
 
-def _makers(spec: PackageSpec) -> dict[str, Callable[[], str]]:
+def _makers(
+    spec: PackageSpec, jobs: Mapping[str, Job], worker: Worker | None
+) -> dict[str, Callable[[], str]]:
     """What makes the text of each file that a package may have, by its path."""
     makers: dict[str, Callable[[], str]] = {}
     for file in _verbatim():
@@ -72,27 +81,17 @@ def _makers(spec: PackageSpec) -> dict[str, Callable[[], str]]:
         for path, source in _templates(_PER_REVISION):
             made = partial(_rendered, source, package=spec, revision=revision)
             makers[f"{revision.folder}/{path}"] = made
-        lacking = spec.merged.lacking.get(revision.name, {})
-        makers[f"{revision.folder}/models.py"] = partial(_models, revision, lacking)
+        path = f"{revision.folder}/models.py"
+        normal = revision.models.normal
+        makers[path] = partial(models.render, normal, jobs[path], worker, path)
     return makers
 
 
-@contextmanager
-def _collector_paused() -> Generator[None]:
-    """No garbage collection: of the many objects made here, next to none is garbage yet."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def _models(revision: RevisionSpec, lacking: Mapping[str, Sequence[str]]) -> str:
+def _models_job(spec: PackageSpec, revision: RevisionSpec) -> Job:
     parts = revision.models
     title = f"The messages of {revision.name}: a Struct for every object, under its name."
-    return models.render(parts.normal, parts.unions, parts.docs, title, lacking)
+    lacking = spec.merged.lacking.get(revision.name, {})
+    return models.job(parts.normal, parts.unions, parts.docs, title, lacking)
 
 
 def _rendered(source: str, **values: PackageSpec | RevisionSpec) -> str:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from mcpgen.jsonvalues import Node
-from mcpgen.plain import Definition, Normal, target
+from mcpgen.json_types import Node
+from mcpgen.normalized import Definition, NormalizedSchema, target
 
 _META = "_meta"
 _NAMES = {
@@ -28,7 +28,7 @@ _HELD_BY = {
 _EMPTY: Node = {"type": "object", "properties": {}, "required": []}
 
 
-def find(normal: Normal) -> tuple[Normal, Mapping[str, str]]:
+def find(normal: NormalizedSchema) -> tuple[NormalizedSchema, Mapping[str, str]]:
     """The definition for each role, and the schema with those that it lacks."""
     added: dict[str, Definition] = {}
     found: dict[str, str] = {}
@@ -41,7 +41,7 @@ def find(normal: Normal) -> tuple[Normal, Mapping[str, str]]:
     return replace(normal, definitions={**normal.definitions, **added}), found
 
 
-def _held(normal: Normal, role: str) -> str | None:
+def _held(normal: NormalizedSchema, role: str) -> str | None:
     """The object that a member refers to, if no definition has the name for the role."""
     owner, wire = _HELD_BY.get(role, ("", _META))
     if _NAMES[role] in normal.definitions or owner not in normal.definitions:

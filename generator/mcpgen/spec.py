@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
-from mcpgen import (
-    exports,
-    faces,
-    imports,
-    merging,
-    methods,
-    names,
-    revision_facts,
-    roles,
-    schema,
-    unions,
-)
-from mcpgen.docs import Docs
+from mcpgen import exports, imports, merging, names, revision_facts, rpc_api
+from mcpgen.docstrings import Doc, Texts, docstring
 from mcpgen.exports import Export
-from mcpgen.faces import Faces
 from mcpgen.facts import Facts
 from mcpgen.imports import Imports
-from mcpgen.jsonvalues import Json, Node
+from mcpgen.json_types import Json
 from mcpgen.merging import Merged
 from mcpgen.methods import Method, Methods, Role
-from mcpgen.normalize import normalize
+from mcpgen.normalized import Definition, NormalizedSchema
 from mcpgen.parts import EVERYTHING, Features, Selection, features
-from mcpgen.plain import Definition, Normal
-from mcpgen.schema import Schema
-from mcpgen.texts import Doc, Texts, docstring
+from mcpgen.rpc_api import Faces
 from mcpgen.unions import Variant
 
 _RESULT_TYPE = "resultType"
@@ -120,7 +103,7 @@ class ModelsSpec:
         texts: What it is made from.
     """
 
-    normal: Normal
+    normal: NormalizedSchema
     unions: Mapping[str, tuple[Variant, ...]]
     docs: Mapping[str, Doc]
     texts: Texts
@@ -257,36 +240,36 @@ class PackageSpec:
         return imports.of_merged(self.merged)
 
 
-def build(
-    source: Schema, facts: Facts, docs: Docs, later: Sequence[Mapping[str, Node]] | None = None
+def of_revision(
+    name: str,
+    facts: Facts,
+    found: Methods,
+    held_by_role: Mapping[str, str],
+    tests: Mapping[str, tuple[Variant, ...]],
+    texts: Texts,
+    derived: Faces,
 ) -> RevisionSpec:
     """Everything about one revision.
 
     Args:
-        source: Its schema.
+        name: Its name.
         facts: Its facts.
-        docs: The documentation of types.
-        later: The definitions of the revisions after it, for their names; those that mcpgen has
-            unless given.
-
-    Raises:
-        SchemaError: The schema has no plain form, a method no result, or a union no test.
+        found: Its methods, with the definitions.
+        held_by_role: Definitions by their role.
+        tests: Tests for the unions that need some.
+        texts: The docstrings.
+        derived: The typed faces.
     """
-    plain = normalize(source, facts, _later(source.revision) if later is None else later)
-    normal, found_roles = roles.find(plain)
-    found = methods.derive(normal, facts)
     normal = found.normal
-    tests = unions.untagged(normal)
-    texts = Texts(source, docs)
     return RevisionSpec(
-        name=source.revision,
-        folder=names.folder(source.revision),
+        name=name,
+        folder=names.folder(name),
         lifecycle="HANDSHAKE" if found.handshake else "PER_REQUEST",
         batching=found.batching,
         types=tuple(normal.definitions),
-        roles=found_roles,
+        roles=held_by_role,
         tables=_tables(found),
-        faces=faces.derive(found, texts),
+        faces=derived,
         facts=facts,
         fact_rows=_fact_rows(facts),
         method_fact_rows=_method_fact_rows(facts, found),
@@ -313,7 +296,7 @@ def package(
     return PackageSpec(
         name=name,
         revisions=tuple(ordered),
-        faces=faces.merge({revision.name: revision.faces for revision in ordered}),
+        faces=rpc_api.merge({revision.name: revision.faces for revision in ordered}),
         types=tuple(
             Type(name, tuple(r.folder for r in ordered if name in r.types)) for name in types
         ),
@@ -322,30 +305,6 @@ def package(
         ),
         has=features(selection, [revision.facts for revision in ordered]),
     )
-
-
-def later_than(base: str, source: Schema) -> list[Mapping[str, Node]]:
-    """The definitions of the revisions after a schema in a file, for their names.
-
-    Args:
-        base: The revision that it starts from: another schema than this counts as older.
-        source: The schema.
-    """
-    same = source.digest == schema.entry(base).digest
-    rows = (row for row in schema.revisions() if row.name > base or (row.name == base and not same))
-    return [_definitions(row.folder) for row in rows]
-
-
-def _later(revision: str) -> list[Mapping[str, Node]]:
-    return [_definitions(row.folder) for row in schema.revisions() if row.name > revision]
-
-
-@cache
-def _definitions(folder: Path) -> Mapping[str, Node]:
-    """The definitions of one of mcpgen's schemas, unchecked: only names are read from them."""
-    document: Node = json.loads((folder / "schema.json").read_text(encoding="utf-8"))
-    found: Mapping[str, Node] = document.get("$defs") or document["definitions"]
-    return found
 
 
 def _tables(found: Methods) -> Tables:
@@ -363,7 +322,7 @@ def _tables(found: Methods) -> Tables:
     )
 
 
-def _row(method: Method, twice: Counter[str], normal: Normal) -> Row:
+def _row(method: Method, twice: Counter[str], normal: NormalizedSchema) -> Row:
     name = names.constant(method.python_name)
     constant = f"{method.sender.upper()}_{name}" if twice[method.python_name] > 1 else name
     return Row(
@@ -380,7 +339,7 @@ def _row(method: Method, twice: Counter[str], normal: Normal) -> Row:
     )
 
 
-def _items(method: Method, normal: Normal) -> str | None:
+def _items(method: Method, normal: NormalizedSchema) -> str | None:
     """Python name of the list, in the result that holds it."""
     if method.items is None:
         return None

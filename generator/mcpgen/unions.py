@@ -14,8 +14,8 @@ from graphlib import TopologicalSorter
 from typing import Any, TypeAlias
 
 from mcpgen.errors import SchemaError, shown
-from mcpgen.jsonvalues import Json, Node, is_array, is_object
-from mcpgen.plain import OWN_DEFAULT, Definition, Normal, reference, target
+from mcpgen.json_types import Json, Node, is_array, is_object
+from mcpgen.normalized import OWN_DEFAULT, Definition, NormalizedSchema, reference, target
 
 MAX_LEVELS = 64
 """How many unions may hold each other in a row. Official schemas have three."""
@@ -41,7 +41,7 @@ class Variant:
     inner: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-def untagged(normal: Normal) -> Mapping[str, tuple[Variant, ...]]:
+def untagged(normal: NormalizedSchema) -> Mapping[str, tuple[Variant, ...]]:
     """The unions that need tests, by name, each with its members in the order to try.
 
     A union that nothing refers to is decoded by nobody, so it may stay undecided: the unions of
@@ -68,7 +68,7 @@ def untagged(normal: Normal) -> Mapping[str, tuple[Variant, ...]]:
     return found
 
 
-def _check_ways(normal: Normal) -> None:
+def _check_ways(normal: NormalizedSchema) -> None:
     """Refuse unions of unions of unions: what is written from them grows with the ways down."""
     inner = {
         name: [
@@ -89,7 +89,7 @@ def _check_ways(normal: Normal) -> None:
             raise normal.schema.error(pointer, expected, "more")
 
 
-def decide(normal: Normal, names: Sequence[str], pointer: str) -> tuple[Variant, ...]:
+def decide(normal: NormalizedSchema, names: Sequence[str], pointer: str) -> tuple[Variant, ...]:
     """The tests for a union of named objects, empty if tags tell them apart.
 
     Raises:
@@ -102,12 +102,12 @@ def decide(normal: Normal, names: Sequence[str], pointer: str) -> tuple[Variant,
     return _ordered(normal, _distinct(objects), pointer)
 
 
-def holds_object(normal: Normal, node: Node) -> bool:
+def holds_object(normal: NormalizedSchema, node: Node) -> bool:
     """Whether a reference leads to an object, or to a union with one."""
     return bool(_objects(normal, target(node)))
 
 
-def member_names(normal: Normal, definition: Definition) -> tuple[str, ...]:
+def member_names(normal: NormalizedSchema, definition: Definition) -> tuple[str, ...]:
     """The named members of a union, those of unions within it included."""
     found: list[str] = []
     for member in definition.members:
@@ -116,7 +116,7 @@ def member_names(normal: Normal, definition: Definition) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _decide(normal: Normal, definition: Definition) -> tuple[Variant, ...]:
+def _decide(normal: NormalizedSchema, definition: Definition) -> tuple[Variant, ...]:
     named = [target(member) for member in definition.members if "$ref" in member]
     variants = decide(normal, named, definition.pointer)
     if variants and not all(
@@ -128,7 +128,7 @@ def _decide(normal: Normal, definition: Definition) -> tuple[Variant, ...]:
     return variants
 
 
-def _objects(normal: Normal, name: str) -> list[Definition]:
+def _objects(normal: NormalizedSchema, name: str) -> list[Definition]:
     """The objects that a name may stand for, through references and unions, each once."""
     found: dict[str, Definition] = {}
     left, seen = [name], set[str]()
@@ -157,7 +157,9 @@ def _distinct(objects: Sequence[Definition]) -> list[Definition]:
     return list(shapes.values())
 
 
-def _ordered(normal: Normal, objects: Sequence[Definition], pointer: str) -> tuple[Variant, ...]:
+def _ordered(
+    normal: NormalizedSchema, objects: Sequence[Definition], pointer: str
+) -> tuple[Variant, ...]:
     """Members in an order in which none takes what belongs to a later one."""
     tests = {
         (one.name, other.name): _tests(normal, one, other)
@@ -197,7 +199,7 @@ def _undecided(
     return next(stuck, pairs[0])
 
 
-def _tests(normal: Normal, one: Definition, other: Definition) -> list[_Test]:
+def _tests(normal: NormalizedSchema, one: Definition, other: Definition) -> list[_Test]:
     """Every test that the values of `one` pass and those of `other` do not."""
     mine, theirs = one.properties, other.properties
     found: list[_Test] = []
@@ -263,7 +265,7 @@ def _allowed(definition: Definition) -> dict[str, tuple[Any, ...]]:
     return defaults | _fixed(definition)
 
 
-def _referred(normal: Normal) -> frozenset[str]:
+def _referred(normal: NormalizedSchema) -> frozenset[str]:
     """Every name that some definition refers to."""
     return frozenset(name for d in normal.definitions.values() for name in _targets(d.node))
 

@@ -30,7 +30,7 @@ DOCSTRINGS = {
     *("call.doc", "call.handler_doc", "call.page_doc", "doc", "members[field.name]", "tag.doc"),
     *("alias.doc", "class.doc", "member.doc"),
 }
-"""Expressions for docstrings, quotes included, as `mcpgen.texts.docstring` makes them."""
+"""Expressions for docstrings, quotes included, as `mcpgen.docstrings.docstring` makes them."""
 
 IMPORTS = "_imports."
 """Part of the expressions for what a module imports."""

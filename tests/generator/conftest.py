@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpgen import output, pipeline, schema
+from mcpgen import build_request, output, pipeline, schema
 
 REVISION = schema.revisions()[0].name
 
@@ -15,7 +15,9 @@ REVISION = schema.revisions()[0].name
 @pytest.fixture(scope="session")
 def built() -> Mapping[str, str]:
     """The files of a package with the smallest revision."""
-    return pipeline.build(pipeline.BuildRequest("pkg", pipeline.named_sources((REVISION,))))
+    return pipeline.build(
+        build_request.BuildRequest("pkg", build_request.named_sources((REVISION,)))
+    )
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 from mcpgen import facts, schema
 from mcpgen.facts import Facts, Results
 from mcpgen.normalize import normalize
-from mcpgen.plain import Normal
+from mcpgen.normalized import NormalizedSchema
 from mcpgen.schema import Schema
 
 REVISION = "2030-01-01"
@@ -63,7 +63,7 @@ def facts_of(
     )
 
 
-def normal_of(later: Any = (), facts: Any = None, **definitions: Any) -> Normal:
+def normal_of(later: Any = (), facts: Any = None, **definitions: Any) -> NormalizedSchema:
     """The plain form of these definitions.
 
     Args:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpgen import docs, facts, render, schema, spec
+from mcpgen import docs, facts, pipeline, render, schema, spec
 from mcpgen.parts import selection
 
 NAMES = tuple(row.name for row in schema.revisions())
@@ -36,7 +36,9 @@ PAIRWISE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 def spec_of(name: str) -> spec.RevisionSpec:
     """Everything about one of mcpgen's revisions."""
     loaded = schema.load(name)
-    return spec.build(loaded, facts.with_constants(facts.load(name), loaded), docs.load())
+    return pipeline.revision_spec(
+        loaded, facts.with_constants(facts.load(name), loaded), docs.load()
+    )
 
 
 @cache

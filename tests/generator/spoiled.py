@@ -22,7 +22,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from generator.tiny_package import TINY
-from mcpgen import docs, facts, render, schema, spec
+from mcpgen import docs, facts, pipeline, render, schema
 from mcpgen.docs import Docs, Entry, Text
 from mcpgen.facts import Facts
 from mcpgen.revision_facts import MethodFacts
@@ -227,7 +227,7 @@ def built(texts: Texts, folder: Path, package: str) -> dict[str, str]:
     path.write_text(json.dumps(document(texts)), encoding="utf-8")
     source = schema.load_file(path, revision=REVISION)
     return render.render_package(
-        [spec.build(source, spoiled_facts(texts), spoiled_docs(texts), [])], package
+        [pipeline.revision_spec(source, spoiled_facts(texts), spoiled_docs(texts), [])], package
     )
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mcpgen import __version__, manifest, output, pipeline, schema
+from mcpgen import __version__, build_request, commands, manifest, output, pipeline, schema
+from mcpgen import check as checking
 from mcpgen.check import Report, check
+from mcpgen.console import Console
 from mcpgen.errors import OutputError, UsageError
 
 REVISION = schema.revisions()[0].name
@@ -50,6 +54,76 @@ def test_a_package_just_written_is_up_to_date_without_rendering(
     report = check(package)
     assert report.current
     assert reasons(report) == []
+
+
+def test_a_check_of_an_unchanged_package_imports_nothing_that_takes_long(package: Path) -> None:
+    code = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from mcpgen import commands\n"
+        "from mcpgen.console import Console\n"
+        "assert commands.check(Console(), Path(sys.argv[1]), commands.Wanted())\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(package)], check=True, capture_output=True, text=True
+    )
+    slow = {"pydantic", "jinja2", "filelock", "tomllib", "difflib", "rich", "jsonschema"}
+    slow |= {"mcpgen.schema", "mcpgen.pipeline", "mcpgen.facts", "datamodel_code_generator"}
+    assert not slow & set(done.stdout.split())
+
+
+def test_an_unchanged_package_is_not_built_again(
+    package: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(pipeline, "build", None)
+    request = commands.requested(commands.Wanted((REVISION,)), package, errata=True)
+    commands.generate(Console(), request, package, force=False)
+    count = len(json.loads((package / manifest.NAME).read_text())["files"]) + 1
+    assert capsys.readouterr().out == f"{package}: unchanged, {count} files ({REVISION})\n"
+
+
+def retouched(directory: Path) -> None:
+    """Write the manifest as no run does."""
+    path = directory / manifest.NAME
+    path.write_text(json.dumps(json.loads(path.read_text())))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda directory: (directory / "errors.py").unlink(),
+        lambda directory: record_changed(directory, lambda record: record.update(generator="x")),
+        lambda directory: record_changed(
+            directory, lambda record: record["revisions"][REVISION].update(inputs="x")
+        ),
+        lambda directory: (directory / manifest.NAME).unlink(),
+        retouched,
+    ],
+    ids=["missing", "generator", "inputs", "no manifest", "other text"],
+)
+def test_a_package_is_only_unchanged_if_building_would_change_nothing(
+    package: Path, change: Callable[[Path], object]
+) -> None:
+    request = commands.requested(commands.Wanted((REVISION,)), package, errata=True)
+    assert checking.unchanged(package, request) is not None
+    change(package)
+    assert checking.unchanged(package, request) is None
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        commands.Wanted((REVISION,), parts=("types",)),
+        commands.Wanted((REVISION, "latest")),
+        commands.Wanted(("latest",)),
+    ],
+)
+def test_another_request_is_built(package: Path, wanted: commands.Wanted) -> None:
+    request = commands.requested(wanted, package, errata=True)
+    assert checking.unchanged(package, request) is None
+    same = commands.Wanted((REVISION,))
+    assert checking.unchanged(package, commands.requested(same, package, errata=False)) is None
 
 
 def test_files_of_the_user_do_not_count(package: Path) -> None:
@@ -116,8 +190,8 @@ def test_another_schema_is_told_from_an_edit(package: Path, keys: list[str], wha
 
 
 def test_options_are_those_of_the_manifest(tmp_path: Path) -> None:
-    sources = pipeline.named_sources((REVISION,))
-    request = pipeline.BuildRequest("pkg", sources, errata=False)
+    sources = build_request.named_sources((REVISION,))
+    request = build_request.BuildRequest("pkg", sources, errata=False)
     output.write(tmp_path / "pkg", pipeline.build(request))
     (tmp_path / "pkg" / "errors.py").write_text("mine")
     assert check(tmp_path / "pkg").differing == ("errors.py",)
@@ -127,8 +201,8 @@ def test_a_package_from_a_file_is_checked_against_that_file(tmp_path: Path) -> N
     path = tmp_path / REVISION / "schema.json"
     path.parent.mkdir()
     path.write_bytes((schema.entry(REVISION).folder / "schema.json").read_bytes())
-    source = pipeline.file_source(path)
-    output.write(tmp_path / "pkg", pipeline.build(pipeline.BuildRequest("pkg", (source,))))
+    source = build_request.file_source(path)
+    output.write(tmp_path / "pkg", pipeline.build(build_request.BuildRequest("pkg", (source,))))
     assert check(tmp_path / "pkg", [source]).current
     with pytest.raises(UsageError, match=f"revision {REVISION} was made from a schema file"):
         check(tmp_path / "pkg")

@@ -492,3 +492,20 @@ def test_a_terminal_sees_progress(root: Path, tmp_path: Path, built: Mapping[str
     shown = run_on_terminal(root, "-r", OLDEST, "-o", tmp_path / "pkg")
     assert "generating pkg" in shown
     assert f"{len(built)} files created" in shown
+
+
+def test_models_are_made_in_another_process(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from mcpgen.cli import main\n"
+        "try:\n"
+        "    main()\n"
+        "except SystemExit:\n"
+        "    print('pydantic' in sys.modules)"
+    )
+    words = ["--revision", OLDEST, "--parts", "types", "-q", "-o", str(tmp_path / "pkg")]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], check=True, capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == ("False\n", "")
+    assert (tmp_path / "pkg" / "__init__.py").is_file()

@@ -228,7 +228,12 @@ def test_the_lock_file_of_a_run_that_died_is_no_lock(target: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "run", [lambda target: output.write(target, package(SECOND)), check], ids=["write", "check"]
+    "run",
+    [
+        lambda target: output.write(target, package(SECOND)),
+        lambda target: ((target / "mcpgen.json").unlink(), check(target)),
+    ],
+    ids=["write", "check of what is not up to date"],
 )
 def test_a_run_that_waits_too_long_for_another_says_for_which_file(
     target: Path, monkeypatch: pytest.MonkeyPatch, run: Callable[[Path], object]

@@ -40,7 +40,7 @@ def fitted(folder: Path, definitions: Mapping[str, Any], stated: str = "") -> Fi
     loaded = schema.load_file(path)
     file = folder / "own.toml"
     file.write_text(stated)
-    base = schema.nearest_to(path).entry.name
+    base = schema.read_file(path).nearest.entry.name
     return schema_facts.facts_for(loaded, base, file if stated else None)
 
 
@@ -253,7 +253,7 @@ def test_the_nearest_revision_is_that_with_the_most_in_common(tmp_path: Path) ->
         definitions = copy.deepcopy(definitions_of(name))
         definitions["Tool"]["properties"]["colour"] = TEXT
         definitions["Colours"] = any_of("Tool", "Implementation")
-        near = schema.nearest_to(saved(tmp_path, definitions))
+        near = schema.read_file(saved(tmp_path, definitions)).nearest
         assert near.entry.name == name
         count = len(definitions)
         assert f", {count - 1} of {count} definitions, " in near.why

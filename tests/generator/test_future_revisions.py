@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from generator.schemas import COUNT, TEXT, const, obj, ref
-from mcpgen import docs, names, pipeline, schema, schema_facts, spec
+from mcpgen import build_request, docs, names, pipeline, schema, schema_facts
 from mcpgen.spec import RevisionSpec
 
 NAMES = [row.name for row in schema.revisions()]
@@ -187,11 +187,11 @@ def saved(draft: Draft, folder: str | Path) -> Path:
 
 def spec_of(path: Path) -> RevisionSpec:
     """What the package of a file is made from."""
-    source = pipeline.file_source(path)
+    source = build_request.file_source(path)
     loaded = pipeline.load(source, errata=True)
     found = schema_facts.facts_for(loaded, source.base, None)
-    later = spec.later_than(source.base, loaded)
-    return spec.build(loaded, found.facts, docs.load(), later)
+    later = pipeline.newer_than(source.base, loaded)
+    return pipeline.revision_spec(loaded, found.facts, docs.load(), later)
 
 
 def results_in(found: RevisionSpec) -> Mapping[str, str | None]:
@@ -227,7 +227,9 @@ def test_a_draft_with_every_change_is_a_package_that_can_be_imported(
 ) -> None:
     each = [(change, AWKWARD[at % len(AWKWARD)]) for at, change in enumerate(CHANGES)]
     draft = drafted(name, each)
-    request = pipeline.BuildRequest("drafted", (pipeline.file_source(saved(draft, tmp_path)),))
+    request = build_request.BuildRequest(
+        "drafted", (build_request.file_source(saved(draft, tmp_path)),)
+    )
     for path, text in pipeline.build(request).items():
         place = tmp_path / "drafted" / path
         place.parent.mkdir(parents=True, exist_ok=True)

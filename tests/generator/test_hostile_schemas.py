@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from generator.tiny_package import TINY
-from mcpgen import cli, input_files, texts
+from mcpgen import cli, docstrings, input_files
 
 Definitions = dict[str, Any]
 TEXT = {"type": "string"}
@@ -314,7 +314,7 @@ def test_a_description_of_ten_megabytes_is_cut_and_takes_seconds(
     models = generated({"A": {**obj(a=TEXT), "description": text}}, tmp_path, capsys)
     assert time.monotonic() - started < 60  # some four seconds, on a machine that does nothing else
     assert f"... (cut, of {len(text.strip())} characters)" in " ".join(models.split())
-    assert len(models) < 20_000 + 8 * texts.MAX_TEXT
+    assert len(models) < 20_000 + 8 * docstrings.MAX_TEXT
 
 
 def test_many_long_descriptions_are_cut_to_the_same_length(
@@ -325,7 +325,7 @@ def test_many_long_descriptions_are_cut_to_the_same_length(
     models = generated(many, tmp_path, capsys)
     told = " ".join(models.split())  # wherever a line was wrapped
     assert told.count(f"... (cut, of {len(prose) - 1} characters)") == len(many)
-    assert len(models) < 1.5 * texts.MAX_PROSE
+    assert len(models) < 1.5 * docstrings.MAX_PROSE
 
 
 FACTS: dict[str, tuple[str, str]] = {

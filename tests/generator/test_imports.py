@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mcpgen import imports
-from mcpgen.faces import Argument, Call, Face
 from mcpgen.imports import Imports
+from mcpgen.rpc_api import Argument, Call, Face
 
 EMPTY = Face((), ())
 

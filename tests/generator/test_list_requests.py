@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from generator.schemas import any_of
-from mcpgen import output, pipeline, schema
+from mcpgen import build_request, output, pipeline, schema
 
 OLDEST, *_, NEWEST = (row.name for row in schema.revisions())
 
@@ -69,7 +69,7 @@ def test_a_client_lists_the_tools_of_a_draft(
     change(document.get("$defs") or document["definitions"])
     path = tmp_path / "schema.json"
     path.write_text(json.dumps(document))
-    files = pipeline.build(pipeline.BuildRequest("pkg", (pipeline.file_source(path),)))
+    files = pipeline.build(build_request.BuildRequest("pkg", (build_request.file_source(path),)))
     output.write(tmp_path / "pkg", files)
     done = subprocess.run(
         [sys.executable, "-c", LIST],

@@ -9,8 +9,8 @@ import pytest
 from generator.schemas import COUNT, OPEN, TEXT, any_of, const, facts_of, normal_of, obj, ref
 from mcpgen import imports, merging
 from mcpgen.docs import Docs
+from mcpgen.docstrings import Texts
 from mcpgen.merging import Class, Merged
-from mcpgen.texts import Texts
 
 LIST = {"type": "array", "items": TEXT}
 OLD, NEW = "2030-01-01", "2031-01-01"

@@ -14,9 +14,9 @@ import pytest
 
 from generator.schemas import OPEN, TEXT, any_of, const, facts_of, normal_of, obj, ref
 from mcpgen import models, paths
+from mcpgen.docstrings import Doc
 from mcpgen.errors import SchemaError
 from mcpgen.literals import docstring
-from mcpgen.texts import Doc
 from mcpgen.unions import untagged
 
 NUMBER = {"type": "number"}
@@ -79,7 +79,7 @@ def rendered() -> str:
     """The models of these definitions."""
     normal = normal_of(facts=facts_of(defaults={"*": {"resultType": "done"}}), **DEFINITIONS)
     docs = {name: Doc(docstring(f"About {name}."), {}) for name in normal.definitions}
-    return models.render(normal, untagged(normal), docs, "Models.")
+    return models.render(normal, models.job(normal, untagged(normal), docs, "Models."))
 
 
 def through(wire: Any, kind: str, text: str) -> Any:
@@ -202,7 +202,7 @@ def test_a_member_that_is_always_sent_may_be_called_like_the_tag_of_others() -> 
     tags = {definition.tag and definition.tag[0] for definition in normal.definitions.values()}
     assert tags == {"rpc", "method"}
     docs = {name: Doc(docstring("Text."), {}) for name in normal.definitions}
-    source = models.render(normal, {}, docs, "Models.")
+    source = models.render(normal, models.job(normal, {}, docs, "Models."))
     assert "always_sent(" in source
     assert "import always_sent" in source or ", always_sent" in source
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpgen import manifest, pipeline, schema
+from mcpgen import build_request, manifest, pipeline, schema
 from mcpgen.errors import UsageError
 
 NAMES = [row.name for row in schema.revisions()]
@@ -28,18 +28,18 @@ NAMES = [row.name for row in schema.revisions()]
 def test_revisions_are_chosen_by_name_once_and_in_order(
     names: list[str], chosen: list[str]
 ) -> None:
-    assert [source.revision for source in pipeline.named_sources(tuple(names))] == chosen
+    assert [source.revision for source in build_request.named_sources(tuple(names))] == chosen
 
 
 @pytest.mark.parametrize("name", ["newest", "2025", ""])
 def test_an_unknown_name_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="unknown revision"):
-        pipeline.named_sources((name,))
+        build_request.named_sources((name,))
 
 
 @pytest.mark.parametrize("name", ["pkg", "my_protocol", "_x", "r2d2"])
 def test_the_import_name_is_the_last_part_of_the_directory(tmp_path: Path, name: str) -> None:
-    assert pipeline.package_name(tmp_path / name) == name
+    assert build_request.package_name(tmp_path / name) == name
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_the_import_name_begins_with_the_packages_around_it(
     for folder in ("app/acme", "app/acme/inner"):
         (tmp_path / folder).mkdir(parents=True, exist_ok=True)
         (tmp_path / folder / "__init__.py").touch()
-    assert pipeline.package_name(tmp_path / place) == name
+    assert build_request.package_name(tmp_path / place) == name
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,14 @@ def test_a_name_that_python_cannot_import_is_refused_with_a_proposal(
     name: str, proposal: str
 ) -> None:
     with pytest.raises(UsageError, match=f"got '{name}'; try -o out/{proposal}$"):
-        pipeline.package_name(Path("out") / name)
+        build_request.package_name(Path("out") / name)
 
 
-@pytest.mark.parametrize("name", ["json", "asyncio", *sorted(pipeline.RUNTIME)])
+@pytest.mark.parametrize("name", ["json", "asyncio", *sorted(build_request.RUNTIME)])
 def test_a_name_that_would_hide_a_module_is_refused_with_a_proposal(name: str) -> None:
     expected = f"expected a name that no other module has, got '{name}'; try -o out/{name}_protocol"
     with pytest.raises(UsageError, match=f"{expected}$"):
-        pipeline.package_name(Path("out") / name)
+        build_request.package_name(Path("out") / name)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -87,7 +87,7 @@ def test_a_file_gets_the_facts_of_the_nearest_revision_whatever_its_folder_is_ca
     path = tmp_path / "2031-02-03" / "schema.json"
     path.parent.mkdir()
     path.write_text(json.dumps(document))
-    source = pipeline.file_source(path)
+    source = build_request.file_source(path)
     assert (source.revision, source.facts_of, source.origin) == ("2031-02-03", name, "file")
     assert source.facts == schema.entry(name).folder / "facts.toml"
 
@@ -96,15 +96,17 @@ def test_a_file_may_bring_its_own_facts(tmp_path: Path) -> None:
     path = tmp_path / "2031-02-03.json"
     path.write_text("{}")
     (tmp_path / "facts.toml").write_text(f'based_on = "{NAMES[1]}"')
-    source = pipeline.file_source(path, tmp_path / "facts.toml")
+    source = build_request.file_source(path, tmp_path / "facts.toml")
     assert (source.revision, source.facts_of, source.base) == ("2031-02-03", None, NAMES[1])
     assert source.facts == tmp_path / "facts.toml"
 
 
 def test_inputs_are_fingerprinted_with_corrections_only_where_they_apply() -> None:
-    known = pipeline.known_source(NAMES[-1])
-    for source in (known, pipeline.file_source(known.schema)):
-        assert pipeline.inputs(source, errata=True) != pipeline.inputs(source, errata=False)
+    known = build_request.known_source(NAMES[-1])
+    for source in (known, build_request.file_source(known.schema)):
+        assert build_request.inputs(source, errata=True) != build_request.inputs(
+            source, errata=False
+        )
 
 
 def test_a_package_is_python_with_a_manifest_of_every_file(built: Mapping[str, str]) -> None:
@@ -117,7 +119,7 @@ def test_a_package_is_python_with_a_manifest_of_every_file(built: Mapping[str, s
 
 
 def test_the_same_request_gives_the_same_bytes(built: Mapping[str, str]) -> None:
-    request = pipeline.BuildRequest("pkg", pipeline.named_sources((NAMES[0],)))
+    request = build_request.BuildRequest("pkg", build_request.named_sources((NAMES[0],)))
     assert pipeline.build(request) == built
 
 
@@ -127,7 +129,7 @@ def test_prose_of_a_file_comes_into_the_package(tmp_path: Path) -> None:
     path = tmp_path / NAMES[0] / "schema.json"
     path.parent.mkdir()
     path.write_text(json.dumps(document))
-    files = pipeline.build(pipeline.BuildRequest("pkg", (pipeline.file_source(path),)))
+    files = pipeline.build(build_request.BuildRequest("pkg", (build_request.file_source(path),)))
     assert any("An unusual description of a tool." in text for text in files.values())
 
 
@@ -150,7 +152,7 @@ def undocumented(text: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_field_has_a_docstring_unless_its_name_says_all(name: str) -> None:
-    request = pipeline.BuildRequest("pkg", pipeline.named_sources((name,)))
+    request = build_request.BuildRequest("pkg", build_request.named_sources((name,)))
     models = [text for path, text in pipeline.build(request).items() if path.endswith("/models.py")]
     assert len(models) == 1
     fields = list(undocumented(models[0]))
@@ -176,7 +178,7 @@ def code_of(files: Mapping[str, str]) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_official_file_gives_the_code_of_its_revision(spec: Path, name: str) -> None:
-    official = pipeline.file_source(spec / "schema" / name / "schema.json")
-    ours = pipeline.BuildRequest("pkg", pipeline.named_sources((name,)))
-    theirs = pipeline.BuildRequest("pkg", (official,))
+    official = build_request.file_source(spec / "schema" / name / "schema.json")
+    ours = build_request.BuildRequest("pkg", build_request.named_sources((name,)))
+    theirs = build_request.BuildRequest("pkg", (official,))
     assert code_of(pipeline.build(theirs)) == code_of(pipeline.build(ours))

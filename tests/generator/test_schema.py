@@ -10,7 +10,7 @@ import pytest
 
 from mcpgen import schema
 from mcpgen.errors import SchemaError, UsageError
-from mcpgen.jsonvalues import is_object
+from mcpgen.json_types import is_object
 from mcpgen.schema.structure import replaced, subschemas
 
 NAMES = [row.name for row in schema.revisions()]
@@ -120,10 +120,12 @@ def test_a_file_of_unknown_structure_gets_the_corrections_of_the_nearest_that_fi
     document = json.loads((row.folder / "schema.json").read_text())
     document["$defs"]["Tool"]["properties"]["colour"] = {"type": "string"}
     path = saved(tmp_path, document)
-    assert schema.corrections_for(path) == (row, (first, *others))
+    file = schema.read_file(path)
+    assert (file.nearest.entry, file.errata) == (row, (first, *others))
     corrected = replaced(document, first.pointer, first.new)
     path = saved(tmp_path, corrected)
-    assert schema.corrections_for(path) == (row, tuple(others))
+    file = schema.read_file(path)
+    assert (file.nearest.entry, file.errata) == (row, tuple(others))
     assert schema.load_file(path).errata == tuple(others)
     assert schema.load_file(path, errata=False).errata == ()
 
@@ -239,7 +241,7 @@ def test_a_changed_file_does_not_have_the_digest_on_record(
 def test_official_files_have_the_digests_on_record(spec: Path, name: str) -> None:
     path = spec / "schema" / name / "schema.json"
     loaded = schema.load_file(path)
-    assert loaded.digest == schema.entry(name).digest == schema.read_digest(path)
+    assert loaded.digest == schema.entry(name).digest == schema.read_file(path).digest
     assert loaded.definitions == schema.load(name).definitions
     assert len(loaded.prose) > 100
 
@@ -250,3 +252,11 @@ def test_our_files_keep_the_order_of_the_official_ones(spec: Path, name: str) ->
     ours = json.loads((schema.entry(name).folder / "schema.json").read_text())
     assert json.dumps(ours) == json.dumps(schema.structure(official))
     assert is_object(ours)
+
+
+def test_a_file_is_read_once(tmp_path: Path) -> None:
+    path = saved(tmp_path, small("$defs"))
+    file = schema.read_file(path)
+    path.write_text("{}")
+    assert file.schema().definitions.keys() == small("$defs")["$defs"].keys()
+    assert file.revision == "draft"

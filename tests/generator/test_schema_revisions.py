@@ -35,7 +35,7 @@ def test_the_latest_revision_is_a_final_one() -> None:
 def test_the_files_of_a_revision_are_there_and_have_the_digest(row: schema.RevisionEntry) -> None:
     names = {path.name for path in row.folder.iterdir()}
     assert names == {"schema.json", "errata.toml", "facts.toml"}
-    assert schema.read_digest(row.folder / "schema.json") == row.digest
+    assert schema.read_file(row.folder / "schema.json").digest == row.digest
 
 
 @pytest.mark.parametrize("row", schema.revisions(), ids=lambda row: row.name)

@@ -6,7 +6,7 @@ import pytest
 
 from generator.schemas import TEXT, any_of, const, facts_of, obj, ref, schema_of
 from generator.tiny_package import REVISION, tiny_spec
-from mcpgen import docs, facts, schema, spec
+from mcpgen import docs, facts, pipeline, schema, spec
 from mcpgen.docs import Docs
 from mcpgen.spec import RevisionSpec
 
@@ -17,7 +17,10 @@ NAMES = [row.name for row in schema.revisions()]
 def specs() -> list[RevisionSpec]:
     """Every revision that mcpgen has, newest first."""
     texts = docs.load()
-    return [spec.build(schema.load(name), facts.load(name), texts) for name in reversed(NAMES)]
+    return [
+        pipeline.revision_spec(schema.load(name), facts.load(name), texts)
+        for name in reversed(NAMES)
+    ]
 
 
 def test_revisions_of_a_package_are_in_order(specs: list[RevisionSpec]) -> None:
@@ -84,7 +87,7 @@ def test_a_schema_without_the_types_of_a_connection_gets_empty_ones() -> None:
         AskResult=obj(x=TEXT),
         ClientRequest=any_of("AskRequest"),
     )
-    built = spec.build(source, facts_of(), Docs())
+    built = pipeline.revision_spec(source, facts_of(), Docs())
     assert built.roles["implementation"] == "Implementation"
     assert built.models.normal.definitions["Implementation"].properties == {}
 
@@ -97,7 +100,7 @@ def test_a_type_of_a_connection_under_another_name_is_that_of_the_member_that_ho
         InitializeResult=obj(x=TEXT),
         ClientRequest=any_of("InitializeRequest"),
     )
-    assert spec.build(source, facts_of(), Docs()).roles["implementation"] == "Who"
+    assert pipeline.revision_spec(source, facts_of(), Docs()).roles["implementation"] == "Who"
 
 
 def test_every_type_and_field_has_a_docstring_or_needs_none() -> None:

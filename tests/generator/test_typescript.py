@@ -407,7 +407,7 @@ def test_a_package_is_generated_from_typescript_and_checked_against_it(tmp_path:
     result = CliRunner().invoke(cli, words, catch_exceptions=False)
     assert f"taken as revision {name}" in result.output
     record = json.loads((tmp_path / "package" / "mcpgen.json").read_text())
-    assert record["revisions"][name]["structure"] == schema.read_digest(path)
+    assert record["revisions"][name]["structure"] == schema.read_file(path).digest
     words = ["check", str(tmp_path / "package"), "--schema", str(path)]
     assert CliRunner().invoke(cli, words, catch_exceptions=False).exit_code == 0
     path.write_text(f"{text}\nexport interface More {{}}", encoding="utf-8")
@@ -453,7 +453,7 @@ def test_tree_sitter_is_loaded_for_typescript_only(tmp_path: Path) -> None:
     json_file = saved(tmp_path, '{"$defs": {"A": {}}}', "schema.json")
     code = (
         "import sys\nfrom pathlib import Path\nfrom mcpgen import schema\n"
-        f"schema.read_digest(Path({str(json_file)!r}))\n"
+        f"schema.read_file(Path({str(json_file)!r}))\n"
         "assert not [name for name in sys.modules if name.startswith('tree_sitter')]\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -121,7 +121,7 @@ def official(spec: Path, history: Path, revision: str) -> Path:
         return beside
     row = schema.entry(revision)
     for path in sorted(history.glob("*.json")):
-        if schema.read_digest(path) == row.digest:
+        if schema.read_file(path).digest == row.digest:
             return path.with_suffix(".ts")
     pytest.skip(f"there is no TypeScript of {revision}")
 
@@ -132,9 +132,10 @@ def test_a_revision_in_typescript_is_the_revision(spec: Path, history: Path, nam
     row = schema.entry(name)
     loaded = schema.load_file(path, revision=name)
     ours = schema.load(name)
-    assert loaded.digest == ours.digest == schema.read_digest(path)
+    assert loaded.digest == ours.digest == schema.read_file(path).digest
     assert json.dumps(loaded.definitions) == json.dumps(ours.definitions)
-    assert schema.corrections_for(path) == (row, ())
+    file = schema.read_file(path)
+    assert (file.nearest.entry, file.errata) == (row, ())
     assert loaded.constants["JSONRPC_VERSION"] == "2.0"
 
 

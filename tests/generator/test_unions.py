@@ -8,7 +8,7 @@ import pytest
 
 from generator.schemas import TEXT, any_of, const, facts_of, normal_of, obj, ref
 from mcpgen.errors import SchemaError
-from mcpgen.plain import Normal
+from mcpgen.normalized import NormalizedSchema
 from mcpgen.unions import Variant, decide, member_names, untagged
 
 
@@ -121,7 +121,7 @@ def test_a_union_in_use_whose_members_nothing_tells_apart_is_refused() -> None:
 
 
 def test_a_union_that_nothing_refers_to_may_stay_undecided() -> None:
-    normal: Normal = normal_of(**UNDECIDED)
+    normal: NormalizedSchema = normal_of(**UNDECIDED)
     assert untagged(normal) == {}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from mcpgen import docs, facts, render, schema, spec
+from mcpgen import docs, facts, pipeline, render, schema
 from mcpgen.spec import RevisionSpec
 
 TINY = Path(__file__).parent / "tiny"
@@ -15,7 +15,7 @@ REVISION = "2030-01-01"
 @cache
 def tiny_spec() -> RevisionSpec:
     """Everything about the tiny schema."""
-    return spec.build(
+    return pipeline.revision_spec(
         schema.load_file(TINY / "schema.json", revision=REVISION),
         facts.load_file(TINY / "facts.toml", REVISION),
         docs.load_file(TINY / "docs.toml"),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpgen import output, pipeline
+from mcpgen import build_request, output, pipeline
 from mcpgen.errors import SchemaError
 
 pytestmark = [pytest.mark.history, pytest.mark.timeout(600)]
@@ -121,9 +121,9 @@ def test_a_published_state_becomes_a_package_that_serves_a_tool_call(
     path = history / name
     if path.stem in REFUSED:
         with pytest.raises(SchemaError, match="ResourceReference"):
-            pipeline.build(pipeline.BuildRequest("pkg", (pipeline.file_source(path),)))
+            pipeline.build(build_request.BuildRequest("pkg", (build_request.file_source(path),)))
         return
-    files = pipeline.build(pipeline.BuildRequest("pkg", (pipeline.file_source(path),)))
+    files = pipeline.build(build_request.BuildRequest("pkg", (build_request.file_source(path),)))
     output.write(tmp_path / "pkg", files)
     run(tmp_path, "-c", CALL)
     if typed:

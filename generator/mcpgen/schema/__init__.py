@@ -1,7 +1,7 @@
 """Schemas of the protocol: loading, checking, correcting, comparing.
 
-`load` reads a revision that mcpgen has, `load_file` any schema file of the protocol's shape, in
-JSON or in TypeScript. `disagreements` compares the two.
+`load` reads a revision that mcpgen has, `read_file` and `load_file` any schema file of the
+protocol's shape, in JSON or in TypeScript. `disagreements` compares the two.
 `digest` is the fingerprint that tells whether two schemas have the same structure.
 """
 
@@ -12,12 +12,10 @@ from mcpgen.schema.errata import Erratum, read_errata
 from mcpgen.schema.load import (
     Note,
     Schema,
-    corrections_for,
+    SchemaFile,
     load,
     load_file,
-    nearest_to,
-    read_digest,
-    revision_of,
+    read_file,
 )
 from mcpgen.schema.nearest import Nearest, known_document
 from mcpgen.schema.revisions import RevisionEntry, entry, latest, revisions
@@ -31,9 +29,9 @@ __all__ = [
     "Note",
     "RevisionEntry",
     "Schema",
+    "SchemaFile",
     "Verdict",
     "canonical",
-    "corrections_for",
     "difference",
     "digest",
     "disagreements",
@@ -43,10 +41,8 @@ __all__ = [
     "latest",
     "load",
     "load_file",
-    "nearest_to",
-    "read_digest",
     "read_errata",
-    "revision_of",
+    "read_file",
     "revisions",
     "structure",
     "verify",

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from mcpgen.errors import SchemaError, shown
-from mcpgen.jsonvalues import Json, Node, is_object
+from mcpgen.json_types import Json, Node, is_object
 from mcpgen.schema.structure import escape, resolve, subschemas, unescape
 
 MAX_SUBSCHEMAS = 10_000

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from mcpgen import paths
 from mcpgen.errors import SchemaError, safe_text, shown
-from mcpgen.jsonvalues import Json, Node, is_array, is_object
+from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.schema.errata import Erratum
 from mcpgen.schema.load import read_document
 from mcpgen.schema.structure import canonical, difference, resolve, structure, unescape
-from mcpgen.tables import toml_value
+from mcpgen.toml_records import toml_value
 
 if TYPE_CHECKING:
     from mcpgen.schema.typescript.syntax import Module

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcpgen.errors import ErrataError, shown
-from mcpgen.jsonvalues import Json
+from mcpgen.json_types import Json
 from mcpgen.schema.structure import canonical, replaced, resolve
-from mcpgen.tables import convert, read_toml
+from mcpgen.toml_records import convert, read_toml
 
 
 @dataclass(frozen=True)

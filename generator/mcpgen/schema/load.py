@@ -9,18 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mcpgen import names, paths
 from mcpgen.errors import SchemaError, safe_text, shown
 from mcpgen.input_files import is_typescript, json_pointer, read_json
-from mcpgen.jsonvalues import Json, Node, is_array, is_object
+from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.schema import checks
 from mcpgen.schema import errata as corrections
-from mcpgen.schema.nearest import Nearest, nearest
-from mcpgen.schema.revisions import RevisionEntry, entry, revisions
+from mcpgen.schema.nearest import Nearest, known_document, nearest
+from mcpgen.schema.revisions import entry, revisions
 from mcpgen.schema.structure import BOUNDS, digest, escape, prose, structure, subschemas, unescape
 
 if TYPE_CHECKING:
@@ -110,32 +110,29 @@ def load(revision: str, *, errata: bool = True) -> Schema:
     """
     row = entry(revision)
     path = row.folder / "schema.json"
-    document = _read(path)
+    document = known_document(row)
     found = digest(document)
     if found != row.digest:
         raise SchemaError(
             paths.shown_path(path), "", f"the digest {row.digest} of revisions.toml", found
         )
     entries = corrections.read_errata(row.folder / "errata.toml") if errata else ()
-    return _schema(_File(document, found, {}), revision, path, entries)
+    return _schema(SchemaFile(path, document, found), revision, entries)
 
 
 def load_file(path: Path, *, revision: str | None = None, errata: bool = True) -> Schema:
-    """The schema in any file of the protocol's shape.
+    """The schema in any file of the protocol's shape: `read_file` and `SchemaFile.schema` in one.
 
     Args:
         path: The file: draft-07 with `definitions`, 2020-12 with `$defs`, or TypeScript by its
             suffix.
-        revision: Its name; `revision_of(path)` unless given.
-        errata: Whether it gets the corrections of `corrections_for(path)`.
+        revision: Its name; `SchemaFile.revision` unless given.
+        errata: Whether it gets the corrections of `SchemaFile.errata`.
 
     Raises:
         SchemaError: The file cannot be read, or is not a schema of the protocol.
     """
-    file = _file(path)
-    _check_document(file.document, paths.shown_path(path))
-    entries = corrections_for(path)[1] if errata else ()
-    return _schema(file, revision or revision_of(path), path, entries)
+    return read_file(path).schema(revision=revision, errata=errata)
 
 
 def read_document(path: Path) -> Node:
@@ -147,74 +144,75 @@ def read_document(path: Path) -> Node:
     return _read(path)
 
 
-def corrections_for(path: Path) -> tuple[RevisionEntry, tuple[corrections.Erratum, ...]]:
-    """The revision whose corrections a file gets, and those of them that fit the file.
-
-    It is the known revision that has the same structure, else the one whose structure is nearest.
-
-    Raises:
-        SchemaError: The file cannot be read as a JSON object or as TypeScript.
-    """
-    file = _file(path)
-    row = nearest_to(path).entry
-    entries = corrections.read_errata(row.folder / "errata.toml")
-    return row, corrections.fitting(file.document, entries)
-
-
-def nearest_to(path: Path) -> Nearest:
-    """The known revision whose structure is nearest to that of a file.
-
-    Raises:
-        SchemaError: The file cannot be read as a JSON object or as TypeScript.
-    """
-    return nearest(_file(path).document)
-
-
-def read_digest(path: Path) -> str:
-    """The digest of the schema in a file; for TypeScript, of the JSON that is published for it.
-
-    Raises:
-        SchemaError: The file cannot be read as a JSON object or as TypeScript.
-    """
-    return _file(path).digest
-
-
-def revision_of(path: Path) -> str:
-    """The revision a file is about.
-
-    It is the date in the name of the file or of its folder, else the known revision that has the
-    same structure, else `draft`.
-
-    Raises:
-        SchemaError: The file cannot be read as a JSON object or as TypeScript.
-    """
-    for part in (path.stem, path.resolve().parent.name):
-        if dated := _DATE.search(part):
-            return dated.group()
-    found = read_digest(path)
-    return next((row.name for row in revisions() if row.digest == found), "draft")
-
-
 @dataclass(frozen=True)
-class _File:
-    """What a file holds: its schema, the digest of its published structure, its constants."""
+class SchemaFile:
+    """The content of a schema file, not yet checked for the protocol's shape.
 
+    Attributes:
+        path: The file.
+        document: Its JSON Schema.
+        digest: Digest of its structure; for TypeScript, of the JSON that is published for it.
+        constants: Constants by name; only TypeScript has them.
+    """
+
+    path: Path
     document: Node
     digest: str
-    constants: Mapping[str, Scalar]
+    constants: Mapping[str, Scalar] = field(default_factory=dict[str, Scalar])
+
+    @cached_property
+    def nearest(self) -> Nearest:
+        """The known revision whose structure is nearest to that of the file."""
+        return nearest(self.document)
+
+    @cached_property
+    def revision(self) -> str:
+        """The revision the file is about.
+
+        It is the date in the name of the file or of its folder, else the known revision that has
+        the same structure, else `draft`.
+        """
+        for part in (self.path.stem, self.path.resolve().parent.name):
+            if dated := _DATE.search(part):
+                return dated.group()
+        return next((row.name for row in revisions() if row.digest == self.digest), "draft")
+
+    @cached_property
+    def errata(self) -> tuple[corrections.Erratum, ...]:
+        """The corrections of the nearest revision that fit the file."""
+        entries = corrections.read_errata(self.nearest.entry.folder / "errata.toml")
+        return corrections.fitting(self.document, entries)
+
+    def schema(self, *, revision: str | None = None, errata: bool = True) -> Schema:
+        """The schema in the file, checked.
+
+        Args:
+            revision: Its name; that of the file unless given.
+            errata: Whether it gets the corrections.
+
+        Raises:
+            SchemaError: The file is not a schema of the protocol.
+        """
+        _check_document(self.document, paths.shown_path(self.path))
+        entries = self.errata if errata else ()
+        return _schema(self, revision or self.revision, entries)
 
 
-def _file(path: Path) -> _File:
+def read_file(path: Path) -> SchemaFile:
+    """The content of a schema file, JSON or TypeScript by its suffix.
+
+    Raises:
+        SchemaError: The file cannot be read as a JSON object or as TypeScript.
+    """
     if not is_typescript(path):
         document = _read(path)
-        return _File(document, digest(document), {})
+        return SchemaFile(path, document, digest(document))
     from mcpgen.schema import typescript  # most schemas are JSON
 
-    return _typescript_file(typescript.read(path))
+    return _typescript_file(path, typescript.read(path))
 
 
-@lru_cache(maxsize=2)
-def _typescript_file(module: Module) -> _File:
+def _typescript_file(path: Path, module: Module) -> SchemaFile:
     """The schema of a module, in the dialect in which a known revision has the same structure."""
     from mcpgen.schema import typescript
     from mcpgen.schema.typescript import Fidelity
@@ -231,7 +229,7 @@ def _typescript_file(module: Module) -> _File:
         if constant.value is not None
     }
     document = typescript.document(module, container, Fidelity.TYPESCRIPT)
-    return _File(document, published[container], constants)
+    return SchemaFile(path, document, published[container], constants)
 
 
 def _check_document(document: Node, source: str) -> None:
@@ -242,11 +240,9 @@ def _check_document(document: Node, source: str) -> None:
     _check_against_meta_schema(document, container, dialect, source)
 
 
-def _schema(
-    file: _File, revision: str, path: Path, entries: tuple[corrections.Erratum, ...]
-) -> Schema:
+def _schema(file: SchemaFile, revision: str, entries: tuple[corrections.Erratum, ...]) -> Schema:
     document = file.document
-    source = paths.shown_path(path)
+    source = paths.shown_path(file.path)
     container = _container(document, source)
     dialect = _dialect(document, container, source)
     corrected: Node = corrections.apply(document, entries, source)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from mcpgen.errors import SchemaError
 from mcpgen.input_files import read_json
-from mcpgen.jsonvalues import Json, Node, is_object
+from mcpgen.json_types import Json, Node, is_object
 from mcpgen.schema.revisions import RevisionEntry, revisions
 
 
@@ -114,13 +115,17 @@ def _known(row: RevisionEntry) -> Features:
     return features(known_document(row))
 
 
-@cache
 def known_document(row: RevisionEntry) -> Node:
-    """The schema file of a known revision, as it is.
+    """The schema file of a known revision, as it is; not to be changed in place.
 
     Raises:
         SchemaError: The file is damaged.
     """
-    document = read_json(row.folder / "schema.json", SchemaError)
-    assert is_object(document), row.name  # one of mcpgen's own
+    return _document(row.folder / "schema.json")
+
+
+@cache
+def _document(path: Path) -> Node:
+    document = read_json(path, SchemaError)
+    assert is_object(document), path  # one of mcpgen's own
     return document

@@ -10,7 +10,7 @@ from typing import Literal
 
 from mcpgen import paths
 from mcpgen.errors import RevisionsError, UsageError
-from mcpgen.tables import convert, read_toml
+from mcpgen.toml_records import convert, read_toml
 
 Status = Literal["final", "draft"]
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from mcpgen.errors import shown
-from mcpgen.jsonvalues import Json, Node, is_array, is_object
+from mcpgen.json_types import Json, Node, is_array, is_object
 
 ANNOTATIONS = frozenset({"$comment", "description", "examples", "markdownDescription", "title"})
 """Keywords whose value is prose."""

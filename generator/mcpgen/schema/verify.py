@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mcpgen.errors import SchemaError, UsageError, shown
 from mcpgen.input_files import read_json
-from mcpgen.jsonvalues import is_object
+from mcpgen.json_types import is_object
 from mcpgen.schema.revisions import RevisionEntry
 from mcpgen.schema.structure import difference, structure
 

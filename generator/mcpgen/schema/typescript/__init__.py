@@ -8,7 +8,6 @@ tree-sitter-typescript, which are imported when a file is parsed.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from pathlib import Path
 
 from mcpgen import paths
@@ -37,9 +36,4 @@ def read(path: Path) -> Module:
     if len(text) > MAX_BYTES:
         expected = f"TypeScript text of at most {MAX_BYTES} bytes"
         raise TypeScriptError(source, 1, 1, expected, "more")
-    return _parsed(text, source)
-
-
-@lru_cache(maxsize=2)
-def _parsed(text: bytes, source: str) -> Module:
     return parse(text, source)

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from mcpgen.jsonvalues import Json
+from mcpgen.json_types import Json
 from mcpgen.schema.typescript.syntax import Comment
 
 MAX_TAGS = 1_000

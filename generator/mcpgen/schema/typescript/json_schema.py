@@ -21,7 +21,7 @@ import json
 from collections.abc import Iterable
 from enum import Enum
 
-from mcpgen.jsonvalues import Json, Node
+from mcpgen.json_types import Json, Node
 from mcpgen.schema.structure import escape
 from mcpgen.schema.typescript.scope import Scope
 from mcpgen.schema.typescript.syntax import (

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from mcpgen.errors import TypeScriptError, shown
-from mcpgen.jsonvalues import Json
+from mcpgen.json_types import Json
 
 
 class Position(NamedTuple):

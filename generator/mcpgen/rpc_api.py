@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mcpgen import names
-from mcpgen.annotations import GIVEN, annotation, union
-from mcpgen.jsonvalues import Node
+from mcpgen.docstrings import Texts, arguments, docstring
+from mcpgen.json_types import Node
 from mcpgen.methods import Method, Methods
-from mcpgen.nodes import META
-from mcpgen.plain import ANY_MAP, Definition, Normal, reference
-from mcpgen.texts import Texts, arguments, docstring
+from mcpgen.normalized import ANY_MAP, Definition, NormalizedSchema, reference
+from mcpgen.schema_queries import META
+from mcpgen.type_hints import GIVEN, annotation, union
 from mcpgen.unions import holds_object
 
 CURSOR = "cursor"
@@ -146,7 +146,7 @@ def merge(faces: Mapping[str, Faces]) -> Faces:
 
 
 class _Maker:
-    def __init__(self, normal: Normal, texts: Texts) -> None:
+    def __init__(self, normal: NormalizedSchema, texts: Texts) -> None:
         self.normal = normal
         self.texts = texts
 
@@ -219,7 +219,7 @@ class _Maker:
         return self.normal.definitions[name].properties
 
 
-def _with_wire(normal: Normal, node: Node) -> Node:
+def _with_wire(normal: NormalizedSchema, node: Node) -> Node:
     """A schema that allows wire objects in the place of objects."""
     if "anyOf" in node:
         return {"anyOf": [_with_wire(normal, part) for part in node["anyOf"]]}

@@ -9,7 +9,7 @@ import pytest
 
 from generator.schemas import COUNT, TEXT, normal_of, obj
 from mcpgen.docs import Docs, Entry, Text
-from mcpgen.texts import Texts, arguments, docstring
+from mcpgen.docstrings import Texts, arguments, docstring
 
 LONG = "word " * 30
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mcpgen.docs import Docs
-from mcpgen.literals import Code, escaped
-from mcpgen.plain import Definition
+from mcpgen.literals import WIDTH, Code, escaped
+from mcpgen.normalized import Definition
 from mcpgen.schema import Schema
 from mcpgen.schema.structure import escape
 
-WIDTH = 100
 MAX_TEXT = 10_000
 """Characters of one description that a docstring holds; what is longer is cut.
 

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
-from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from mcpgen import paths
 from mcpgen.errors import InputError, shown
 from mcpgen.input_files import check_json, read_text
-from mcpgen.jsonvalues import Json, is_array, is_object
+from mcpgen.json_types import Json, is_array, is_object
 
 T = TypeVar("T")
 
@@ -59,6 +58,8 @@ def read_toml(path: Path, kind: type[InputError]) -> tuple[dict[str, Any], Place
     Raises:
         InputError: The file cannot be read or is not TOML; of the class `kind`.
     """
+    import tomllib  # a manifest, which is JSON, is converted without it
+
     source = paths.shown_path(path)
     text = read_text(path, kind, "TOML text")
     try:
@@ -100,6 +101,8 @@ def _toml_character(character: str) -> str:
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """The known name that a name may have been meant as; `None` if none is near."""
+    from difflib import get_close_matches  # for errors alone
+
     return next(iter(get_close_matches(name, list(known), n=1, cutoff=0.7)), None)
 
 
@@ -145,7 +148,7 @@ _NAMES: dict[Any, str] = {bool: "true or false", int: "an integer", str: "a stri
 
 
 def _record(table: dict[str, Any], kind: Any, place: Place) -> Any:
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     members = {member.name: member for member in fields(kind)}
     for name in table:
         if name not in members:
@@ -160,6 +163,12 @@ def _record(table: dict[str, Any], kind: Any, place: Place) -> Any:
     return kind(
         **{name: _convert(value, hints[name], place.at(name)) for name, value in table.items()}
     )
+
+
+@cache
+def _hints(kind: type) -> Mapping[str, Any]:
+    """The types of the members of a data class; working them out takes longer than a conversion."""
+    return get_type_hints(kind)
 
 
 def _has_default(member: Field[Any]) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from mcpgen.jsonvalues import Node
+from mcpgen.json_types import Node
 from mcpgen.schema import Note, Schema
 from mcpgen.schema.structure import unescape
 
@@ -97,7 +97,7 @@ class Definition:
 
 
 @dataclass(frozen=True)
-class Normal:
+class NormalizedSchema:
     """A schema in plain form.
 
     Attributes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from mcpgen.jsonvalues import Json, Node, is_object
-from mcpgen.plain import Range, target
+from mcpgen.json_types import Json, Node, is_object
+from mcpgen.normalized import Range, target
 
 META = "_meta"
 _UNIONS = ("anyOf", "oneOf")

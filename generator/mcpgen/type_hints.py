@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from mcpgen.jsonvalues import Json, Node
+from mcpgen.json_types import Json, Node
 from mcpgen.literals import Code, literal
-from mcpgen.plain import target
+from mcpgen.normalized import target
 
 _SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 _STRING = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from generator.schemas import COUNT, OPEN, TEXT, any_of, const, facts_of, normal_of, obj, ref
-from mcpgen import faces, imports, methods
+from mcpgen import imports, methods, rpc_api
 from mcpgen.docs import Docs
-from mcpgen.faces import Call, Faces
+from mcpgen.docstrings import Texts
 from mcpgen.facts import Facts
-from mcpgen.texts import Texts
+from mcpgen.rpc_api import Call, Faces
 
 
 def derived(known: Facts | None = None, **definitions: Any) -> Faces:
     """The faces of these definitions."""
     known = known or facts_of()
     found = methods.derive(normal_of(facts=known, **definitions), known)
-    return faces.derive(found, Texts(found.normal.schema, Docs()))
+    return rpc_api.derive(found, Texts(found.normal.schema, Docs()))
 
 
 def asking(params: Any, *results: str, known: Facts | None = None, **more: Any) -> Faces:
@@ -177,7 +177,7 @@ def test_a_client_has_handlers_for_what_is_asked_inside_results() -> None:
 def test_a_face_over_revisions_takes_what_any_of_them_takes() -> None:
     old = asking(obj("a b", a=TEXT, b=TEXT))
     new = asking(obj("a b c", a=COUNT, b=TEXT, c=TEXT))
-    call = only(faces.merge({"1": old, "2": new}))
+    call = only(rpc_api.merge({"1": old, "2": new}))
     assert shown(call) == [
         ("a", "int | str", True),
         ("b", "str", True),
@@ -186,9 +186,9 @@ def test_a_face_over_revisions_takes_what_any_of_them_takes() -> None:
 
 
 def test_a_face_over_revisions_says_which_of_them_have_a_message() -> None:
-    merged = faces.merge({"1": task_face(), "2": derived(), "3": derived()})
+    merged = rpc_api.merge({"1": task_face(), "2": derived(), "3": derived()})
     assert "Only in 1." in only(merged).doc
-    both = faces.merge({"1": task_face(), "2": asking(obj("x", x=TEXT))})
+    both = rpc_api.merge({"1": task_face(), "2": asking(obj("x", x=TEXT))})
     call = only(both)
     assert "Only in" not in call.doc
     assert call.result == "models.AskResult | models.TaskResult"
@@ -196,7 +196,7 @@ def test_a_face_over_revisions_says_which_of_them_have_a_message() -> None:
 
 def test_params_that_are_whole_in_one_revision_are_whole_over_all() -> None:
     whole = asking(any_of("A", "B"), A=obj("a", a=TEXT), B=obj("b", b=TEXT))
-    merged = only(faces.merge({"1": asking(obj("x", x=TEXT)), "2": whole}))
+    merged = only(rpc_api.merge({"1": asking(obj("x", x=TEXT)), "2": whole}))
     assert merged.whole
     assert len(merged.arguments) == 1
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 
 from mcpgen.errors import FactsError, InputError
-from mcpgen.tables import Place, convert, read_toml
+from mcpgen.toml_records import Place, convert, read_toml
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,281 @@
+"""What a package is built from: its name, its revisions with their files, the options.
+
+Making a request reads a file only where a schema file is named; what a package on disk was built
+from is in its manifest. Few modules are imported here: a check of an unchanged package needs no
+more.
+"""
+
+from __future__ import annotations
+
+import keyword
+import os
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from mcpgen import manifest, paths
+from mcpgen.errors import UsageError, safe_text
+from mcpgen.manifest import Manifest, Options, Origin
+from mcpgen.parts import EVERYTHING, Selection
+
+if TYPE_CHECKING:
+    from mcpgen.schema import SchemaFile
+
+RUNTIME = frozenset(
+    {
+        "msgspec",
+        "anyio",
+        "uritemplate",
+        "jsonschema",
+        "re2",
+        "httpx2",
+        "uvicorn",
+        "starlette",
+        "mcpgen",
+    }
+)
+"""What a generated package imports, and mcpgen: a package of such a name would hide it."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """What one revision of a package is made from.
+
+    Attributes:
+        revision: Its name.
+        origin: Whether the schema is one of mcpgen's, or a file that the user named.
+        schema: The schema file.
+        errata: The corrections; those that do not fit a file of the user's are left out.
+        facts: The facts file.
+        facts_of: The revision those facts were written for; `None` for a file that the user named.
+        base: The revision whose facts a schema file starts from.
+        schema_path: Path of a schema file that the user named, from the package's directory.
+        facts_path: Path of a facts file that the user named, likewise.
+        file: The content of a schema file that the user named.
+    """
+
+    revision: str
+    origin: Literal["mcpgen", "file"]
+    schema: Path
+    errata: Path
+    facts: Path
+    facts_of: str | None
+    base: str
+    schema_path: str = ""
+    facts_path: str = ""
+    file: SchemaFile | None = field(default=None, repr=False, compare=False)
+
+    def recorded_in(self, directory: Path) -> Source:
+        """The same, with the paths of the user's files as a package in a directory records them."""
+        if self.origin == "mcpgen":
+            return self
+        facts_path = "" if self.facts_of else _relative(self.facts, directory)
+        return replace(self, schema_path=_relative(self.schema, directory), facts_path=facts_path)
+
+
+@dataclass(frozen=True)
+class BuildRequest:
+    """One package to build.
+
+    Attributes:
+        package: Its import name.
+        sources: Its revisions, oldest first.
+        errata: Whether known defects of published schemas are corrected.
+        strict: Whether a fact that can only be guessed is an error.
+        selection: The parts and the transports to write.
+    """
+
+    package: str
+    sources: tuple[Source, ...]
+    errata: bool = True
+    strict: bool = False
+    selection: Selection = EVERYTHING
+
+    @property
+    def options(self) -> Options:
+        """What the manifest records of it."""
+        return Options(self.errata, self.selection.parts, self.selection.transports)
+
+
+def known_source(name: str) -> Source:
+    """The source of a revision that mcpgen has.
+
+    Raises:
+        UsageError: There is no such revision.
+    """
+    from mcpgen import schema  # a check of an unchanged package needs no schema
+
+    return _known(schema.entry(name).name)
+
+
+def _known(name: str) -> Source:
+    folder = paths.schema_dir() / name
+    return Source(
+        revision=name,
+        origin="mcpgen",
+        schema=folder / "schema.json",
+        errata=folder / "errata.toml",
+        facts=folder / "facts.toml",
+        facts_of=name,
+        base=name,
+    )
+
+
+def file_source(path: Path, facts_path: Path | None = None) -> Source:
+    """The source for a schema file: it starts from the facts of the nearest revision.
+
+    Args:
+        path: The schema file.
+        facts_path: A file with the facts that differ; it may name another revision to start from.
+
+    Raises:
+        SchemaError: The schema file cannot be read as a JSON object or as TypeScript.
+        FactsError: The facts file is malformed.
+    """
+    from mcpgen import facts_files, schema  # as above
+
+    file = schema.read_file(path)
+    near = file.nearest.entry
+    base = facts_files.read(facts_path).based_on if facts_path else None
+    from_row = schema.entry(base or near.name)
+    return Source(
+        revision=file.revision,
+        origin="file",
+        schema=path,
+        errata=near.folder / "errata.toml",
+        facts=facts_path or from_row.folder / "facts.toml",
+        facts_of=None if facts_path else from_row.name,
+        base=from_row.name,
+        file=file,
+    )
+
+
+def named_sources(names: Sequence[str]) -> tuple[Source, ...]:
+    """The sources for revisions by name, oldest first; `latest` and `all` are names too.
+
+    Raises:
+        UsageError: There is no such revision.
+    """
+    if not names:
+        return ()
+    from mcpgen import schema  # as above
+
+    chosen: set[str] = set()
+    for name in names:
+        if name == "all":
+            chosen.update(row.name for row in schema.revisions())
+        else:
+            chosen.add(schema.latest().name if name == "latest" else schema.entry(name).name)
+    return tuple(_known(row.name) for row in schema.revisions() if row.name in chosen)
+
+
+def recorded_sources(
+    directory: Path, record: Manifest, named: Sequence[Source] = ()
+) -> tuple[Source, ...]:
+    """The sources of a package on disk, oldest first.
+
+    Args:
+        directory: The package.
+        record: Its manifest.
+        named: Schema files that the user named; they take the place of those in the manifest.
+
+    Raises:
+        UsageError: A schema file is not where the manifest says, or is of another revision; or the
+            package has no revision of that name, or mcpgen has none.
+        SchemaError: A schema file cannot be read.
+    """
+    by_name = {source.revision: source for source in named}
+    for name in by_name:
+        if name not in record.revisions:
+            has = ", ".join(record.revisions)
+            raise UsageError(f"expected a schema file of {has}, got one of {name}")
+    return tuple(
+        by_name[name] if name in by_name else _recorded(directory, name, origin)
+        for name, origin in record.revisions.items()
+    )
+
+
+def _recorded(directory: Path, name: str, origin: Origin) -> Source:
+    if origin.origin == "mcpgen":
+        known = _known(name)
+        return known if known.schema.is_file() else known_source(name)
+    path = directory / origin.schema
+    facts = directory / origin.facts if origin.facts else None
+    for file in (path, facts):
+        if file is not None and not file.is_file():
+            shown = safe_text(str(file)) if origin.schema else "a schema file"
+            raise UsageError(
+                f"revision {name} was made from {shown}, which is not there: name it with"
+                " --schema FILE"
+            )
+    source = file_source(path, facts)
+    if source.revision != name:
+        raise UsageError(
+            f"{safe_text(str(path))}: expected the schema of revision {name}, got {source.revision}"
+        )
+    return source.recorded_in(directory)
+
+
+def _relative(path: Path, directory: Path) -> str:
+    """The path of a file from a directory; its name alone where there is no such path."""
+    try:
+        return Path(os.path.relpath(path, directory)).as_posix()
+    except ValueError:  # on another drive
+        return path.name
+
+
+def package_name(directory: Path) -> str:
+    """The import name of a package in a directory.
+
+    That is the last part of its path, behind the names of the packages that it lies in.
+
+    Raises:
+        UsageError: Python cannot import a package of that name, or it would hide another module.
+    """
+    place = directory.resolve()
+    name = place.name
+    outer = [folder.name for folder in reversed(packages_around(place))]
+    importable = name.isidentifier() and not keyword.iskeyword(name)
+    if importable and (outer or not _taken(name)):
+        return ".".join([*outer, name])
+    proposal = re.sub(r"\W", "_", name) or "mcp_package"
+    proposal = f"mcp_{proposal}" if proposal[0].isdigit() else proposal
+    proposal = f"{proposal}_" if keyword.iskeyword(proposal) else proposal
+    proposal = f"{proposal}_protocol" if _taken(proposal) else proposal
+    better = directory.parent / proposal
+    expected = "that no other module has" if importable else "that Python can import"
+    raise UsageError(
+        f"{str(directory)!r}: expected a name {expected}, got {name!r}; try -o {better}"
+    )
+
+
+def packages_around(directory: Path) -> list[Path]:
+    """The packages that a directory lies in, from the inside out.
+
+    A folder counts as a package if it has an `__init__.py`, or lies in a folder `src`.
+    """
+    found: list[Path] = []
+    for folder in directory.parents:
+        importable = folder.name.isidentifier() and not keyword.iskeyword(folder.name)
+        is_package = (folder / "__init__.py").is_file() or folder.parent.name == "src"
+        if not (importable and is_package):
+            break
+        found.append(folder)
+    return found
+
+
+def _taken(name: str) -> bool:
+    return name in sys.stdlib_module_names or name in RUNTIME
+
+
+def inputs(source: Source, errata: bool) -> str:
+    """The fingerprint of the files that a revision is made from."""
+    files = {"schema.json": source.schema, "facts.toml": source.facts}
+    if source.facts_of is None:
+        files["base.toml"] = _known(source.base).facts
+    if errata:
+        files["errata.toml"] = source.errata
+    return manifest.combined(files.items())

@@ -1,0 +1,183 @@
+"""datamodel-code-generator: the source of models from plain definitions, here or in a process.
+
+Importing and running it takes longer than everything else that a package of types needs. A process
+of its own, started first, does that while schemas are read and other modules are rendered.
+
+What it is given has no references to anything else, so the result does not depend on where it
+runs.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from threading import Thread
+from typing import Any, TypedDict
+
+from mcpgen import paths
+from mcpgen.json_types import Node
+from mcpgen.literals import WIDTH, ascii_source, docstring, literal
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_WHOLE = "AllDefinitions_"
+"""What the module's own type would be called, which is not written; no definition has this name."""
+_OF_PACKAGE = {
+    "Struct": ".._wire",
+    "Untagged": ".._wire",
+    "Variant": ".._wire",
+    "always_sent": ".._wire",
+}
+_SERVE = "import sys; sys.path[:] = sys.argv[1:]; from mcpgen.datamodel import serve; serve()"
+"""The process has the search path of this one."""
+
+
+class Job(TypedDict):
+    """One module of models.
+
+    Attributes:
+        definitions: The definitions, each under its name.
+        extra: What the templates get to know about each beyond its schema.
+        aliases: Python names of members, by definition and wire name: `Tool.inputSchema`.
+        imports: What only the templates of ours write.
+        title: The module's docstring.
+    """
+
+    definitions: Mapping[str, Node]
+    extra: Mapping[str, Mapping[str, Any]]
+    aliases: Mapping[str, str]
+    imports: Sequence[str]
+    title: str
+
+
+def source_of(job: Job) -> str:
+    """The source of a module, not yet formatted.
+
+    Raises:
+        Exception: Of whatever kind: datamodel-code-generator has no Python for a definition.
+    """
+    # It takes long to import, and a package with a process for it needs it there only.
+    from datamodel_code_generator import generate
+    from datamodel_code_generator.enums import DataModelType, InputFileType
+    from datamodel_code_generator.format import Formatter, PythonVersion
+    from datamodel_code_generator.parser import LiteralType
+
+    templates = paths.templates_dir() / "models"
+    extra: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    for name, values in job["extra"].items():
+        extra[name] = {**values, "literal": literal}
+    with warnings.catch_warnings():
+        # It warns of unions without tags; those are ours to decide.
+        warnings.simplefilter("ignore")
+        source = generate(
+            json.dumps({"$schema": _DIALECT, "$defs": job["definitions"]}),
+            input_file_type=InputFileType.JsonSchema,
+            output_model_type=DataModelType.MsgspecStruct,
+            target_python_version=PythonVersion.PY_311,
+            class_name=_WHOLE,
+            custom_template_dir=templates,
+            extra_template_data=extra,
+            additional_imports=[*job["imports"]],
+            import_overrides=_OF_PACKAGE,
+            custom_file_header=docstring(job["title"]),
+            formatters=[Formatter.BUILTIN],
+            builtin_format_line_length=WIDTH,
+            settings_path=templates,
+            aliases=job["aliases"],
+            apply_default_values_for_required_fields=True,
+            disable_timestamp=True,
+            enum_field_as_literal=LiteralType.All,
+            keep_model_order=True,
+            keyword_only=True,
+            skip_root_model=True,
+            use_annotated=True,
+            use_standard_collections=True,
+            use_type_alias=True,
+            use_union_operator=True,
+        )
+    return ascii_source(str(source))
+
+
+class Worker:
+    """A process that makes sources; a context manager, which ends it.
+
+    A source that it does not give, for whatever reason, is `None`: whoever asked makes it in this
+    process, where an error can be explained.
+    """
+
+    def __init__(self) -> None:
+        """Start the process, which begins with its imports."""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._exchange: Thread | None = None
+        self._answer = b""
+        with suppress(OSError):
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _SERVE, *sys.path],
+                env={**os.environ, "PYDANTIC_DISABLE_PLUGINS": "__all__"},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+
+    def __enter__(self) -> Worker:
+        """The worker itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            if self._exchange is not None:
+                self._exchange.join()
+            self._process.communicate()
+
+    def start(self, jobs: Mapping[str, Job]) -> None:
+        """Begin with all jobs there are, by path."""
+        if self._process is not None:
+            text = pickle.dumps(jobs)
+            self._exchange = Thread(target=self._communicate, args=(self._process, text))
+            self._exchange.start()
+
+    def _communicate(self, process: subprocess.Popen[bytes], jobs: bytes) -> None:
+        """Write the jobs and read the answer, so that no side waits for a pipe that is full."""
+        self._answer, _ = process.communicate(jobs)
+
+    def source(self, path: str) -> str | None:
+        """The source for a job; waits until all are made."""
+        if self._exchange is not None:
+            self._exchange.join()
+        return self._sources.get(path)
+
+    @cached_property
+    def _sources(self) -> dict[str, str]:
+        try:
+            sources: dict[str, str] = json.loads(self._answer)
+        except ValueError:  # it ended before it had an answer
+            return {}
+        return sources
+
+
+def serve() -> None:
+    """Write the sources for the jobs on standard input; what fails is left out."""
+    gc.disable()  # of the many objects made here, next to none is garbage
+    _import_all()
+    sources: dict[str, str] = {}
+    for path, job in pickle.load(sys.stdin.buffer).items():
+        with suppress(Exception):  # of whatever kind: see Worker
+            sources[path] = source_of(job)
+    sys.stdout.buffer.write(json.dumps(sources).encode())
+
+
+def _import_all() -> None:
+    """Import what `generate` imports when it is called, while the jobs are still being made."""
+    for name in ("config", "parser.jsonschema", "model.msgspec"):
+        importlib.import_module(f"datamodel_code_generator.{name}")

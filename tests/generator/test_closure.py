@@ -1,0 +1,34 @@
+"""Which modules are needed, and in which order their texts are made."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcpgen import closure
+
+MODULES = {
+    "start.py": "from . import slow\nfrom .room import one\n",
+    "slow.py": "from ._deep import x\n",
+    "room/__init__.py": "",
+    "room/one.py": "from .. import slow\n",
+    "_deep.py": "",
+    "other.py": "",
+}
+
+
+@pytest.mark.parametrize("late", [(), ("slow.py",)])
+def test_what_is_imported_is_needed(late: tuple[str, ...]) -> None:
+    found = closure.needed(["start.py"], MODULES, MODULES.__getitem__, late)
+    assert found == {path: text for path, text in MODULES.items() if path != "other.py"}
+
+
+def test_a_file_that_takes_time_comes_after_all_that_are_known_to_be_needed() -> None:
+    order: list[str] = []
+
+    def text_of(path: str) -> str:
+        order.append(path)
+        return MODULES[path]
+
+    closure.needed(["slow.py", "start.py", "other.py"], MODULES, text_of, ["slow.py"])
+    assert sorted(order) == sorted(MODULES)
+    assert order[-2:] == ["slow.py", "_deep.py"]

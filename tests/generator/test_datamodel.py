@@ -1,0 +1,69 @@
+"""datamodel-code-generator in a process of its own: the same source, and no error lost."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from generator.schemas import TEXT, any_of, const, normal_of, obj
+from mcpgen import models
+from mcpgen.datamodel import Job, Worker, source_of
+from mcpgen.docstrings import Doc
+from mcpgen.errors import SchemaError
+from mcpgen.literals import docstring
+from mcpgen.normalized import NormalizedSchema
+from mcpgen.unions import untagged
+
+DEFINITIONS: Mapping[str, Any] = {
+    "Near": obj("uri text", uri=TEXT, text=TEXT),
+    "Far": obj("uri blob", uri=TEXT, blob=TEXT),
+    "Either": any_of("Near", "Far"),
+    "Tool": obj("type", type=const("tool"), **{"class": TEXT}),
+}
+
+
+def job_of(**definitions: Any) -> tuple[NormalizedSchema, Job]:
+    """Definitions, and the job to make their models."""
+    normal = normal_of(**definitions)
+    docs = {name: Doc(docstring(f"About {name}."), {}) for name in normal.definitions}
+    return normal, models.job(normal, untagged(normal), docs, "Models.", {"Near": ("far",)})
+
+
+def test_a_process_makes_the_same_source() -> None:
+    normal, job = job_of(**DEFINITIONS)
+    with Worker() as worker:
+        worker.start({"a.py": job, "b.py": job})
+        assert worker.source("a.py") == worker.source("b.py") == source_of(job)
+        assert models.render(normal, job, worker, "a.py") == source_of(job)
+
+
+def test_what_fails_in_a_process_is_explained_here() -> None:
+    normal, job = job_of(**DEFINITIONS)
+    definitions = {**job["definitions"], "Near": {"type": 5}}
+    broken: Job = {**job, "definitions": definitions}
+    with Worker() as worker:
+        worker.start({"a.py": broken, "b.py": job})
+        assert worker.source("a.py") is None
+        assert worker.source("b.py") == source_of(job)
+        with pytest.raises(SchemaError, match="/Near: expected what can become Python"):
+            models.render(normal, broken, worker, "a.py")
+
+
+@pytest.mark.parametrize("program", ["/nowhere/python", "/bin/false"])
+def test_without_a_process_the_source_is_made_here(
+    program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    normal, job = job_of(**DEFINITIONS)
+    monkeypatch.setattr(sys, "executable", program)
+    with Worker() as worker:
+        worker.start({"a.py": job})
+        assert worker.source("a.py") is None
+        assert models.render(normal, job, worker, "a.py") == source_of(job)
+
+
+def test_a_process_without_jobs_is_ended() -> None:
+    with Worker():
+        pass
