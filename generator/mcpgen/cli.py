@@ -114,7 +114,9 @@ def _common(command: Any) -> Any:
 )
 @_file_options
 @click.option(
-    "--strict", is_flag=True, help="Refuse a schema for which a fact can only be guessed."
+    "--strict",
+    is_flag=True,
+    help="Refuse a schema file of unknown structure unless --facts states what it does not.",
 )
 @click.option(
     "--no-errata", is_flag=True, help="Take published schemas as they are, defects included."

@@ -232,11 +232,9 @@ def facts_text(console: Console, schema_file: Path, facts_file: Path | None) -> 
     Raises:
         McpgenError: One of the files is wrong.
     """
-    from mcpgen import pipeline, schema_facts
+    from mcpgen import pipeline
 
-    source = build_request.file_source(schema_file, facts_file)
-    loaded = pipeline.load(source, errata=True)
-    console.text(schema_facts.text_for(loaded, source.base, facts_file))
+    console.text(pipeline.facts_text(build_request.file_source(schema_file, facts_file)))
 
 
 def verify(console: Console, checkout: Path) -> bool:

@@ -9,7 +9,7 @@ lifecycle.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -79,6 +79,12 @@ _CODES = {
     "URL_ELICITATION_REQUIRED": "url_elicitation_required",
 }
 """Conditions by the name of the constant that states their code in TypeScript."""
+
+
+def conditions(names: Iterable[str]) -> tuple[str, ...]:
+    """The conditions whose codes are stated by constants or errors of some names."""
+    return tuple(_CODES[name] for name in names if name in _CODES)
+
 
 _RESERVED = range(-32099, -32019)
 

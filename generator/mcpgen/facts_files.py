@@ -9,17 +9,19 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from mcpgen import schema
-from mcpgen.errors import FactsError
-from mcpgen.facts import Facts
-from mcpgen.fitting import Guess
+from mcpgen.errors import FactsError, safe_text
+from mcpgen.facts import Facts, Results
+from mcpgen.fitting import FittedFacts, Guess
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.revision_facts import UNSTATED, MethodFacts
+from mcpgen.schema.structure import escape, unescape
 from mcpgen.toml_records import Place, convert, nearest_name, read_toml, toml_key, toml_value
 
 _BASED_ON = "based_on"
@@ -48,7 +50,7 @@ class StatedFacts:
         """Whether the file states what stands at a pointer."""
         value: Json = self.table
         for token in pointer.split("/")[1:]:
-            key = token.replace("~1", "/").replace("~0", "~")
+            key = unescape(token)
             if not is_object(value) or key not in value:
                 return False
             value = value[key]
@@ -93,7 +95,7 @@ def _without_rows(table: Node, pointer: str) -> Node:
     return {
         key: _without_rows(value, f"{pointer}/{key}") if is_object(value) else value
         for key, value in table.items()
-        if not (by_name and value is False)
+        if not (by_name and (value is False or value == {}))
     }
 
 
@@ -152,16 +154,35 @@ def _plain(value: Json) -> Json:
     return False if value is None else value
 
 
-def text(facts: Facts, carried: Facts, guesses: Iterable[Guess], methods: Collection[str]) -> str:
-    """Facts as the text of a facts file that states all of them.
+def carried_over(
+    facts: Facts, base: Facts, settled: Collection[str], methods: Collection[str]
+) -> Iterator[Guess]:
+    """The facts that are as the prose of a revision has them, and that nothing else settles.
 
     Args:
-        facts: The facts.
-        carried: Those of the revision that they started from.
-        guesses: Which of them are guesses.
+        facts: The facts for a schema.
+        base: Those of the revision that they started from.
+        settled: Where a facts file would have what the schema states, or what is a guess.
         methods: The methods of the schema.
     """
-    why = {guess.pointer: guess.why for guess in guesses}
+    before = dict(_leaves(as_table(base)))
+    for pointer, value in _leaves(_whole(facts, Results(), methods)):
+        if pointer not in settled and before.get(pointer, False) == value:
+            yield Guess(pointer, value, base.revision, "")
+
+
+def _leaves(table: Node, pointer: str = "") -> Iterator[tuple[str, Json]]:
+    """Every value of a table that is no table itself, by its pointer."""
+    for key, value in table.items():
+        at = f"{pointer}/{escape(key)}"
+        if is_object(value):
+            yield from _leaves(value, at)
+        else:
+            yield at, value
+
+
+def _whole(facts: Facts, by_rule: Results, methods: Collection[str]) -> Node:
+    """Facts as a facts file that leaves nothing about some methods to defaults and rules."""
     table = as_table(facts)
     without = {method: False for method in sorted(methods) if method not in facts.capabilities}
     table["capabilities"] = {**table["capabilities"], **without}
@@ -170,18 +191,84 @@ def text(facts: Facts, carried: Facts, guesses: Iterable[Guess], methods: Collec
         for method, row in table["methods"].items()
         if method in methods or row.get("extension")
     }
+    ruled: Node = _without_null(asdict(by_rule))
+    table["results"] = {side: {**ruled[side], **rows} for side, rows in table["results"].items()}
+    return table
+
+
+@dataclass(frozen=True)
+class Origins:
+    """Where each of the facts for a schema comes from.
+
+    Attributes:
+        found: The facts.
+        base: Those of the revision that they started from.
+        file: The facts file that was laid over them, if any.
+        own: Whether the schema is that of the revision, whose facts are then its own.
+    """
+
+    found: FittedFacts
+    base: Facts
+    file: StatedFacts | None
+    own: bool
+
+    @cached_property
+    def guesses(self) -> Mapping[str, Guess]:
+        """The guesses by pointer."""
+        return {guess.pointer: guess for guess in self.found.guesses}
+
+    @cached_property
+    def _carried(self) -> frozenset[str]:
+        return frozenset(fact.pointer for fact in self.found.carried)
+
+    @cached_property
+    def _before(self) -> Mapping[str, Json]:
+        return dict(_leaves(as_table(self.base)))
+
+    def of(self, pointer: str, value: Json) -> str:
+        """Where a fact comes from, in words; empty for a guess."""
+        if pointer in self.guesses:
+            return ""
+        if self.file is not None and self.file.has(pointer):
+            return f"from {safe_text(self.file.place.source)}"
+        if pointer in self._carried:
+            return f"carried over from {self.base.revision}"
+        before = self._before.get(pointer, False)
+        if self.own and before == value:
+            return f"from {self.base.revision}"
+        if before == value or pointer.startswith("/results/"):
+            return "from the schema"
+        return f"from the schema; {toml_value(before)} in {self.base.revision}"
+
+
+def text(facts: Facts, by_rule: Results, origins: Origins, methods: Collection[str]) -> str:
+    """Facts as the text of a facts file that states all of them.
+
+    Args:
+        facts: The facts.
+        by_rule: Results that they leave to the rules.
+        origins: Where they come from.
+        methods: The methods of the schema.
+    """
+    base = origins.base.revision
     lines = [
         "# All facts that are used for the schema, as a file for --facts. A key that is left out",
-        f"# keeps the value of {carried.revision}. `false` says that there is no such thing.",
-        f"{_BASED_ON} = {toml_value(carried.revision)}",
+        "# keeps its value. `false` says that there is no such thing. What is carried over from",
+        f"# {base} stands only in the prose of that revision: the schema does not state it.",
+        f"{_BASED_ON} = {toml_value(base)}",
     ]
-    lines += _section(table, as_table(carried), Facts, "", why)
+    guessed: Node = {
+        guess.pointer.removeprefix("/methods/"): {}
+        for guess in origins.found.guesses
+        if guess.pointer.startswith("/methods/")
+    }
+    table = _whole(facts, by_rule, methods)
+    table["methods"] |= {unescape(method): row for method, row in guessed.items()}
+    lines += _section(table, Facts, "", origins)
     return "\n".join(lines)
 
 
-def _section(
-    table: Node, carried: Node, kind: Any, pointer: str, why: Mapping[str, str]
-) -> Iterator[str]:
+def _section(table: Node, kind: Any, pointer: str, origins: Origins) -> Iterator[str]:
     """The tables of a table, each with its keys, and what each key means."""
     hints, meanings = get_type_hints(kind), _meanings(kind)
     for one in fields(kind):
@@ -193,30 +280,36 @@ def _section(
         if one.name == "methods":
             for name, meaning in _meanings(MethodFacts).items():
                 yield from _comment(f"{name}: {meaning}")
-        yield f"[{'.'.join(map(toml_key, at.split('/')[1:]))}]"
-        yield from _rows(table[one.name], carried.get(one.name, {}), inner, at, why)
+        yield f"[{_header(at)}]"
+        yield from _rows(table[one.name], inner, at, origins)
 
 
-def _rows(
-    table: Node, carried: Node, kind: Any, pointer: str, why: Mapping[str, str]
-) -> Iterator[str]:
+def _rows(table: Node, kind: Any, pointer: str, origins: Origins) -> Iterator[str]:
     meanings = _meanings(kind) if is_dataclass(kind) else {}
     tables: Node = {key: value for key, value in table.items() if is_object(value)}
     for key, value in table.items():
         if key in tables:
             continue
-        at = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
+        at = f"{pointer}/{escape(key)}"
         yield from _comment(meanings.get(key, ""))
-        if at in why:
-            yield from _comment(f"A guess: {why[at]}.")
-        elif carried.get(key, False) != value:
-            yield from _comment(f"From the schema; {toml_value(carried.get(key, False))} before.")
-        yield f"{toml_key(key)} = {toml_value(value)}"
+        yield from _guess(origins, at)
+        origin = origins.of(at, value)
+        yield f"{toml_key(key)} = {toml_value(value)}{f'  # {origin}' if origin else ''}"
     for key, value in tables.items():
+        at = f"{pointer}/{escape(key)}"
         yield ""
-        yield f"[{'.'.join(map(toml_key, pointer.split('/')[1:]))}.{toml_key(key)}]"
-        at = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
-        yield from _rows(value, carried.get(key, {}), None, at, why)
+        yield from _guess(origins, at)
+        yield f"[{_header(at)}]"
+        yield from _rows(value, None, at, origins)
+
+
+def _header(pointer: str) -> str:
+    return ".".join(toml_key(unescape(token)) for token in pointer.split("/")[1:])
+
+
+def _guess(origins: Origins, pointer: str) -> Iterator[str]:
+    if pointer in origins.guesses:
+        yield from _comment(f"A guess: {safe_text(origins.guesses[pointer].why)}.")
 
 
 def _comment(sentence: str) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 What the schema says wins. A fact about a method, type or key that the schema lacks falls away; what
 definitions show is read from them; for a method that the revision does not know, a rule chooses.
-Where no rule has the last word, the value is a guess, which the user gets to see.
+Where no rule has the last word, the value is a guess, which the user gets to see. What neither the
+schema nor a rule says is carried over from the revision.
 """
 
 from __future__ import annotations
@@ -28,18 +29,20 @@ _RESULTS: Mapping[Side, str] = {"client": "ServerResult", "server": "ClientResul
 """The union of what answers the requests of a side."""
 _CAPABILITIES: Mapping[Side, str] = {"client": "ClientCapabilities", "server": "ServerCapabilities"}
 _UNITS = frozenset({"ms", "millis", "milliseconds", "sec", "secs", "seconds", "minutes"})
-_META_KEY = re.compile(r"[\w.-]+/\w+")
+_META_KEY = re.compile(r"[\w.-]+/[\w-]+")
+_META_RULES = frozenset({"key_rules", "reserved_prefix", "trace_keys"})
+"""Facts about all keys of `_meta`, which no definition shows."""
 
 
 @dataclass(frozen=True)
 class Guess:
-    """A fact that neither the schema nor the revision settles.
+    """A fact that neither the schema nor a facts file states.
 
     Attributes:
         pointer: Where a facts file would state it.
         value: What is assumed.
         revision: The revision that the facts around it came from.
-        why: What it rests on.
+        why: What it rests on; empty for the prose of that revision.
     """
 
     pointer: str
@@ -48,17 +51,40 @@ class Guess:
     why: str
 
     def __str__(self) -> str:
-        return (
-            f"{self.pointer} = {shown(self.value)}, beside the facts of {self.revision}: {self.why}"
-        )
+        what = f"{self.pointer} = {shown(self.value)}"
+        if not self.why:
+            return f"{what}, carried over from {self.revision}"
+        return f"{what}, beside the facts of {self.revision}: {self.why}"
 
 
 @dataclass(frozen=True)
 class FittedFacts:
-    """Facts for a schema, and those among them that are guesses."""
+    """Facts for a schema, and which of them the schema does not state.
+
+    Attributes:
+        facts: The facts.
+        guesses: Those that the revision does not state either.
+        carried: Those that the prose of the revision states.
+    """
+
+    facts: Facts
+    guesses: tuple[Guess, ...] = ()
+    carried: tuple[Guess, ...] = ()
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What fitting the facts of a revision to a schema gives.
+
+    Attributes:
+        facts: The facts.
+        guesses: Those that are guesses.
+        stated: Where a facts file would have those that the schema states.
+    """
 
     facts: Facts
     guesses: tuple[Guess, ...]
+    stated: frozenset[str]
 
 
 def methods_of(schema: Schema) -> frozenset[str]:
@@ -66,7 +92,7 @@ def methods_of(schema: Schema) -> frozenset[str]:
     return _Messages(schema.definitions).methods
 
 
-def fit(carried: Facts, schema: Schema, base: Schema) -> FittedFacts:
+def fit(carried: Facts, schema: Schema, base: Schema) -> Fit:
     """The facts for a schema.
 
     Args:
@@ -180,8 +206,9 @@ class _Fit:
     own: _Messages
     base: _Messages
     guesses: list[Guess] = field(default_factory=list[Guess])
+    stated: set[str] = field(default_factory=set[str])
 
-    def run(self) -> FittedFacts:
+    def run(self) -> Fit:
         carried = self.carried
         facts = replace(
             carried,
@@ -197,17 +224,22 @@ class _Fit:
                 if name in self.own.definitions
             },
         )
-        facts = facts_module.with_codes(facts, self.codes())
+        codes = self.codes()
+        facts = facts_module.with_codes(facts, codes)
+        self.states("errors", *facts_module.conditions(codes))
         if self.own.has_handshake != self.base.has_handshake:
             why = "the lifecycle is another one than that of the revision"
             self.guess(("transports", "streamable_http"), carried.transports.streamable_http, why)
             self.guess(("http", "cancellation"), carried.http.cancellation, why)
-        return FittedFacts(facts, tuple(self.guesses))
+        return Fit(facts, tuple(self.guesses), frozenset(self.stated))
 
     def guess(self, path: Sequence[str], value: Json, why: str) -> None:
         """Note a value that is assumed."""
-        pointer = "".join(f"/{escape(part)}" for part in path)
-        self.guesses.append(Guess(pointer, value, self.carried.revision, why))
+        self.guesses.append(Guess(_pointer(*path), value, self.carried.revision, why))
+
+    def states(self, table: str, *keys: str) -> None:
+        """Note facts that the schema states."""
+        self.stated.update(_pointer(*table.split("."), key) for key in keys)
 
     def capabilities(self) -> dict[str, str]:
         """Capability by method: as carried where it still is one, else from the method's name."""
@@ -330,6 +362,7 @@ class _Fit:
         carried = self.carried.behaviour
         methods = self.own.methods
         listen = [name for name in sorted(methods) if name.rpartition("/")[2] == "listen"]
+        self.states("behaviour", "structured_content", "listen")
         return replace(
             carried,
             structured_content=self.structured_content(),
@@ -357,15 +390,16 @@ class _Fit:
         node = next((node for node in found if node and "properties" in node), None)
         if node is None:
             return self.carried.behaviour.unreadable_id
+        self.states("behaviour", "unreadable_id")
         return "null" if "id" in node.get("required", ()) else "omit"
 
     def log_level(self) -> Literal["session", "request"]:
         """How a client asks for log messages."""
-        if "SetLevelRequest" in self.own.requests("client").values():
-            return "session"
-        if any(key.endswith("/logLevel") for key in self.own.meta_keys()):
-            return "request"
-        return self.carried.behaviour.log_level
+        once = "SetLevelRequest" in self.own.requests("client").values()
+        if not (once or any(key.endswith("/logLevel") for key in self.own.meta_keys())):
+            return self.carried.behaviour.log_level
+        self.states("behaviour", "log_level")
+        return "session" if once else "request"
 
     def methods(self) -> dict[str, MethodFacts]:
         """What is stated about the methods that there are, and about those of extensions."""
@@ -385,6 +419,9 @@ class _Fit:
             )
             if row != UNSTATED:
                 found[name] = row
+            if name not in self.base.methods and name not in self.carried.methods:
+                self.guess(("methods", name), {}, "nothing is stated of the method")
+            self.stated.add(_pointer("methods", name, "input_required"))
         return found
 
     def input_required(self) -> frozenset[str]:
@@ -411,14 +448,20 @@ class _Fit:
             for one in fields(carried)
             if one.name in keys or _META_KEY.fullmatch(f"{getattr(carried, one.name)}")
         }
+        self.states("meta", *({one.name for one in fields(carried)} - _META_RULES))
         if "RelatedTaskMetadata" in self.own.definitions and "related_task" in found:
             found["related_task"] = carried.related_task
+            self.stated.discard(_pointer("meta", "related_task"))
         return replace(carried, **found)
 
     def codes(self) -> dict[str, int]:
         """Codes by condition, of the errors that are definitions."""
         found = self.own.error_codes()
         return {"_".join(names.words(name)).upper(): code for name, code in found.items()}
+
+
+def _pointer(*path: str) -> str:
+    return "".join(f"/{escape(part)}" for part in path)
 
 
 def _without_unit(wire: str) -> list[str]:

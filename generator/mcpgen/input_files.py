@@ -20,6 +20,10 @@ from mcpgen.json_types import Json, Node, is_array, is_object
 MAX_BYTES = 64 * 1024 * 1024
 """Size of the largest file that is read, in bytes. Official schemas have some 200 kB."""
 
+MAX_SIGNS = 1_000_000
+"""Brackets, braces and commas in JSON text: what is made of each takes more memory than the sign.
+Official schemas have some 5,000."""
+
 MAX_LEVELS = 64
 """How deep objects and arrays may stand in each other. Official schemas have 12 levels."""
 
@@ -45,26 +49,27 @@ def is_typescript(path: Path) -> bool:
     return path.suffix.lower() in _TYPESCRIPT
 
 
-def read_text(path: Path, kind: type[InputError], form: str) -> str:
+def read_text(path: Path, kind: type[InputError], form: str, limit: int = MAX_BYTES) -> str:
     """The text of a file in UTF-8.
 
     Args:
         path: The file.
         kind: The class of the error.
         form: What the text should be, for the error of one that is not UTF-8.
+        limit: Size of the largest file that is read, in bytes.
 
     Raises:
-        InputError: The file cannot be read, is larger than `MAX_BYTES`, or is not UTF-8; of the
+        InputError: The file cannot be read, is larger than the limit, or is not UTF-8; of the
             class `kind`.
     """
     source = paths.shown_path(path)
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            data = file.read(limit + 1)
     except OSError as error:
         raise kind(source, "", "a readable file", error.strerror or str(error)) from error
-    if len(data) > MAX_BYTES:
-        raise kind(source, "", f"a file of {MAX_BYTES} bytes at most", "a larger one")
+    if len(data) > limit:
+        raise kind(source, "", f"a file of {limit} bytes at most", "a larger one")
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -75,13 +80,18 @@ def read_json(path: Path, kind: type[InputError]) -> Json:
     """The JSON value in a file.
 
     Raises:
-        InputError: As for `read_text`; or the text is no JSON, repeats a member of an object, is
-            nested deeper than `MAX_LEVELS`, has an object or array with more than `MAX_ENTRIES`
-            entries, a name with more than `MAX_NAME` characters, text with half a surrogate pair,
-            or a number that does not fit 64 bits.
+        InputError: As for `read_text`; or the text is no JSON, has more than `MAX_SIGNS` brackets,
+            braces and commas, repeats a member of an object, is nested deeper than `MAX_LEVELS`,
+            has an object or array with more than `MAX_ENTRIES` entries, a name with more than
+            `MAX_NAME` characters, text with half a surrogate pair, or a number that does not fit
+            64 bits.
     """
     source = paths.shown_path(path)
     text = read_text(path, kind, "JSON text")
+    signs = sum(text.count(sign) for sign in "[{,")
+    if signs > MAX_SIGNS:
+        expected = f"at most {MAX_SIGNS} brackets, braces and commas"
+        raise kind(source, "", expected, str(signs))
     try:
         document: Json = json.loads(text, object_pairs_hook=_object, parse_int=_integer)
     except RecursionError:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from mcpgen import names
 from mcpgen.errors import shown
-from mcpgen.facts import Facts
+from mcpgen.facts import Facts, Results
 from mcpgen.json_types import Json, Node
 from mcpgen.normalized import Definition, NormalizedSchema, reference, target
 from mcpgen.unions import member_names
@@ -103,7 +103,8 @@ def derive(normal: NormalizedSchema, facts: Facts) -> Methods:
     """The methods of a schema.
 
     Raises:
-        SchemaError: A message has no method name, or no rule finds its result.
+        SchemaError: A message has no method name, params that are no object, or a result that no
+            rule finds.
     """
     table = _Table(normal, facts)
     found = [
@@ -123,6 +124,24 @@ def derive(normal: NormalizedSchema, facts: Facts) -> Methods:
         handshake=_HANDSHAKE in client,
         batching=_BATCH in normal.definitions,
     )
+
+
+def results_by_rule(normal: NormalizedSchema, facts: Facts) -> Results:
+    """The results that facts leave to the rules, as far as the schema has them."""
+    table = _Table(normal, facts)
+    found: dict[Role, dict[str, tuple[str, ...]]] = {"client": {}, "server": {}}
+    unions: Sequence[tuple[str, Role]] = (
+        ("ClientRequest", "client"),
+        ("ServerRequest", "server"),
+        (_INPUTS, "server"),
+    )
+    for union, sender in unions:
+        for message in _messages(normal, union):
+            method: Json = message.properties.get("method", {}).get("const")
+            named = table.results(message, method, sender) if isinstance(method, str) else ()
+            if method not in table.stated(sender) and set(named) <= normal.definitions.keys():
+                found[sender][method] = named
+    return Results(found["client"], found["server"])
 
 
 def _check_unique(normal: NormalizedSchema, methods: Sequence[Method]) -> None:
@@ -166,6 +185,10 @@ class _Table:
                 f"{message.pointer}/properties/method/const", _NAME_RULE, shown(name)
             )
         node = properties.get("params")
+        if node is not None and self._is_no_object(node):
+            raise self.normal.schema.error(
+                f"{message.pointer}/properties/params", "params that are an object", shown(node)
+            )
         params = target(node) if node and "$ref" in node else None
         result = self._result(message, name, sender) if kind == "request" else None
         results = self._members(result)
@@ -186,6 +209,13 @@ class _Table:
             item=item,
         )
 
+    def _is_no_object(self, node: Node) -> bool:
+        """Whether a schema is that of a scalar or an array."""
+        while "$ref" in node:
+            node = self.normal.definitions[target(node)].node
+        fixed = "const" in node or "enum" in node
+        return fixed or node.get("type", "object") != "object"
+
     def _members(self, result: str | None) -> tuple[str, ...]:
         definition = self._definition(result)
         if definition is None:
@@ -197,14 +227,22 @@ class _Table:
 
     def _result(self, message: Definition, method: str, sender: Role) -> str:
         stem = message.name.removesuffix("Request")
-        known = self.facts.results.client if sender == "client" else self.facts.results.server
-        named = known.get(method) or self._response(stem) or (f"{stem}Result",)
+        named = self.results(message, method, sender)
         for name in named:
             if name not in self.normal.definitions:
                 raise self.normal.schema.error(
                     message.pointer, f"a result type for {method}, such as {stem}Result", "none"
                 )
         return named[0] if len(named) == 1 else self._union(stem, named, message)
+
+    def stated(self, sender: Role) -> Mapping[str, tuple[str, ...]]:
+        """The results that the facts have, by method."""
+        return self.facts.results.client if sender == "client" else self.facts.results.server
+
+    def results(self, message: Definition, method: str, sender: Role) -> tuple[str, ...]:
+        """The names of the results of a request; the schema may lack them."""
+        stem = message.name.removesuffix("Request")
+        return self.stated(sender).get(method) or self._response(stem) or (f"{stem}Result",)
 
     def _response(self, stem: str) -> tuple[str, ...] | None:
         response = self.normal.definitions.get(f"{stem}ResultResponse")

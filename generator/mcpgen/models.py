@@ -134,7 +134,7 @@ def _input(definition: Definition, normal: NormalizedSchema) -> Node:
     tag = definition.tag[0] if definition.tag else None
     always, optional = _always_sent(definition), _optional(definition, normal)
     properties = {
-        wire: {key: value for key, value in node.items() if key != "default"}
+        wire: _hidden({key: value for key, value in node.items() if key != "default"})
         for wire, node in sorted(
             definition.properties.items(),
             key=lambda item: item[0] not in definition.required or item[0] in always,
@@ -147,6 +147,11 @@ def _input(definition: Definition, normal: NormalizedSchema) -> Node:
         if wire in definition.required or wire in always or wire in optional
     ]
     return {**definition.node, "properties": properties, "required": required}
+
+
+def _hidden(node: Node) -> Node:
+    """A constant in a form that datamodel-code-generator makes no tag of: the tag is ours."""
+    return {"anyOf": [node]} if "const" in node else node
 
 
 def _always_sent(definition: Definition) -> Mapping[str, Json]:

@@ -45,6 +45,7 @@ _UNCHECKED = frozenset(
         *("not", "if", "then", "else", "contains", "propertyNames", "patternProperties"),
         *("prefixItems", "additionalItems", "unevaluatedItems", "unevaluatedProperties"),
         *("dependencies", "dependentRequired", "dependentSchemas"),
+        *("$dynamicRef", "$recursiveRef"),
     }
 )
 """Keywords that no type says."""

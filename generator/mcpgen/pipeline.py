@@ -7,6 +7,7 @@ docstrings, faces -> spec.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from mcpgen import (
     docs,
@@ -42,7 +43,7 @@ def build(
     Args:
         request: The package.
         report: Is called with what a user should know of a schema file: what was read as something
-            else than it says, and which facts are guesses.
+            else than it says, which facts are guesses, and how many are carried over.
         worker: The process that makes the models; this one without it.
 
     Raises:
@@ -79,7 +80,7 @@ def _spec_of(
     stated = source.facts if source.facts_of is None else None
     found = schema_facts.facts_for(loaded, source.base, stated)
     if strict:
-        schema_facts.expect_no_guess(found, loaded.source)
+        schema_facts.expect_all_stated(found, loaded.source)
     built = revision_spec(loaded, found.facts, texts, newer_than(source.base, loaded))
     if stated is not None:
         schema_facts.expect_methods(loaded, source.base, stated)
@@ -87,6 +88,8 @@ def _spec_of(
         report(f"note: {loaded.source}#{safe_text(loaded.pointer(note.pointer))}: {note.text}")
     for guess in found.guesses:
         report(f"guess: {safe_text(str(guess), _GUESS)}")
+    if carried := schema_facts.summary(found):
+        report(f"carried over: {carried}; mcpgen facts {loaded.source} lists them")
     return built
 
 
@@ -113,17 +116,23 @@ def revision_spec(
     plain = normalize.normalize(loaded, stated, newer)
     complete, held_by_role = roles.find(plain)
     found = methods.derive(complete, stated)
-    tests = unions.untagged(found.normal)
+    decided = unions.decided(found.normal, _params_and_results(found))
+    found = replace(found, normal=decided.normal)
     prose = Texts(loaded, texts)
     return spec.of_revision(
         loaded.revision,
         stated,
         found,
         held_by_role,
-        tests,
+        decided.tests,
         prose,
         rpc_api.derive(found, prose),
     )
+
+
+def _params_and_results(found: methods.Methods) -> frozenset[str]:
+    every = [*found.all, *found.inputs]
+    return frozenset(name for m in every for name in (m.params, m.result) if name is not None)
 
 
 def newer_than(base: str, loaded: schema.Schema) -> list[Mapping[str, Node]]:
@@ -142,6 +151,23 @@ def _definitions(row: schema.RevisionEntry) -> Mapping[str, Node]:
     document = schema.known_document(row)
     definitions: Mapping[str, Node] = document.get("$defs") or document["definitions"]
     return definitions
+
+
+def facts_text(source: Source) -> str:
+    """All facts that are used for a schema file, as a facts file.
+
+    Raises:
+        SchemaError: The schema is malformed.
+        FactsError: The facts file is malformed, or names a method that the schema does not have.
+    """
+    loaded = load(source, errata=True)
+    stated = source.facts if source.facts_of is None else None
+    found = schema_facts.facts_for(loaded, source.base, stated)
+    if stated is not None:
+        schema_facts.expect_methods(loaded, source.base, stated)
+    plain = normalize.normalize(loaded, found.facts, newer_than(source.base, loaded))
+    by_rule = methods.results_by_rule(plain, found.facts)
+    return schema_facts.text_of(found, loaded, source.base, stated, by_rule)
 
 
 def load(source: Source, errata: bool) -> schema.Schema:

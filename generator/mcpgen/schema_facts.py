@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 from mcpgen import facts, facts_files, fitting, schema
 from mcpgen.errors import FactsError, shown
+from mcpgen.facts import Results
 from mcpgen.fitting import FittedFacts
 
 
 def facts_for(loaded: schema.Schema, base: str, stated: Path | None) -> FittedFacts:
-    """The facts for a schema, and which of them are guesses.
+    """The facts for a schema, and which of them are guesses or carried over.
 
     Args:
         loaded: The schema.
@@ -22,16 +24,28 @@ def facts_for(loaded: schema.Schema, base: str, stated: Path | None) -> FittedFa
         SchemaError: A constant of the schema is no error code.
     """
     carried = facts.load(base)
-    if loaded.digest == schema.entry(base).digest:
-        fitted = FittedFacts(carried, ())
+    if _is_known(loaded, base):
+        found = FittedFacts(facts.with_constants(carried, loaded))
     else:
-        fitted = fitting.fit(carried, loaded, schema.load(base))
-    known = facts.with_constants(fitted.facts, loaded)
+        fit = fitting.fit(carried, loaded, schema.load(base))
+        known = facts.with_constants(fit.facts, loaded)
+        codes = (f"/errors/{name}" for name in facts.conditions(loaded.constants))
+        settled = {*fit.stated, *codes, *(guess.pointer for guess in fit.guesses)}
+        left = facts_files.carried_over(known, carried, settled, fitting.methods_of(loaded))
+        found = FittedFacts(known, fit.guesses, tuple(left))
     if stated is None:
-        return FittedFacts(known, fitted.guesses)
+        return found
     file = facts_files.read(stated)
-    guesses = tuple(guess for guess in fitted.guesses if not file.has(guess.pointer))
-    return FittedFacts(facts_files.laid_over(known, file), guesses)
+    return FittedFacts(
+        facts_files.laid_over(found.facts, file),
+        tuple(guess for guess in found.guesses if not file.has(guess.pointer)),
+        tuple(fact for fact in found.carried if not file.has(fact.pointer)),
+    )
+
+
+def _is_known(loaded: schema.Schema, base: str) -> bool:
+    """Whether a schema has the structure of the revision, whose facts are then its own."""
+    return loaded.digest == schema.entry(base).digest
 
 
 def expect_methods(loaded: schema.Schema, base: str, stated: Path) -> None:
@@ -45,28 +59,49 @@ def expect_methods(loaded: schema.Schema, base: str, stated: Path) -> None:
     facts_files.check_methods(facts_files.read(stated), methods)
 
 
-def text_for(loaded: schema.Schema, base: str, stated: Path | None) -> str:
+def text_of(
+    found: FittedFacts, loaded: schema.Schema, base: str, stated: Path | None, by_rule: Results
+) -> str:
     """The facts for a schema as a file that states all of them.
 
-    Raises:
-        FactsError: As for `facts_for`.
-        SchemaError: As for `facts_for`.
-    """
-    found = facts_for(loaded, base, stated)
-    if stated is not None:
-        expect_methods(loaded, base, stated)
-    methods = fitting.methods_of(loaded)
-    return facts_files.text(found.facts, facts.load(base), found.guesses, methods)
-
-
-def expect_no_guess(found: FittedFacts, source: str) -> None:
-    """Refuse facts that are guessed.
+    Args:
+        found: The facts, as `facts_for` gives them.
+        loaded: The schema.
+        base: The revision whose facts it starts from.
+        stated: The file with the facts that differ.
+        by_rule: Results that the facts leave to the rules.
 
     Raises:
-        FactsError: There is a guess; names the first.
+        FactsError: The file is malformed.
     """
-    if found.guesses:
-        first, *others = found.guesses
-        more = f" (and {len(others)} more)" if others else ""
-        came = f"the guess {shown(first.value)}, {first.why}{more}"
-        raise FactsError(source, first.pointer, "a fact that --facts states", came)
+    file = facts_files.read(stated) if stated is not None else None
+    own = _is_known(loaded, base)
+    origins = facts_files.Origins(found, facts.load(base), file, own)
+    return facts_files.text(found.facts, by_rule, origins, fitting.methods_of(loaded))
+
+
+def expect_all_stated(found: FittedFacts, source: str) -> None:
+    """Refuse facts that are guessed or carried over.
+
+    Raises:
+        FactsError: There is one; names the first.
+    """
+    left = [*found.guesses, *found.carried]
+    if left:
+        first, *others = left
+        more = f" (and {len(others)} more, which mcpgen facts lists)" if others else ""
+        if first.why:
+            came = f"the guess {shown(first.value)}, {first.why}"
+        else:
+            came = f"{shown(first.value)}, carried over from {first.revision}"
+        raise FactsError(source, first.pointer, "a fact that --facts states", f"{came}{more}")
+
+
+def summary(found: FittedFacts) -> str:
+    """How many facts are carried over, by table; empty for none."""
+    tables = Counter(fact.pointer.split("/")[1] for fact in found.carried)
+    if not tables:
+        return ""
+    listed = ", ".join(f"{name} {count}" for name, count in tables.items())
+    revision = found.carried[0].revision
+    return f"{tables.total()} facts that the schema does not state, from {revision}: {listed}"

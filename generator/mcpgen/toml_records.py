@@ -21,6 +21,9 @@ from mcpgen.json_types import Json, is_array, is_object
 
 T = TypeVar("T")
 
+MAX_BYTES = 1024 * 1024
+"""Size of the largest TOML file that is read, in bytes. mcpgen's own have up to 90 kB."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -61,7 +64,7 @@ def read_toml(path: Path, kind: type[InputError]) -> tuple[dict[str, Any], Place
     import tomllib  # a manifest, which is JSON, is converted without it
 
     source = paths.shown_path(path)
-    text = read_text(path, kind, "TOML text")
+    text = read_text(path, kind, "TOML text", MAX_BYTES)
     try:
         table = tomllib.loads(text)
     except RecursionError:

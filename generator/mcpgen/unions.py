@@ -1,21 +1,24 @@
 """How a value of a union is told apart: natively by a tag, or by what its members require.
 
 msgspec picks a member itself when at most one of them is an object, or when all objects carry
-different tags under one name. Any other union gets tests, in an order in which the first member
-whose tests hold is the right one. Two members that no test can tell apart are refused.
+different tags under one name. Any other union of objects gets tests, in an order in which the first
+member whose tests hold is the right one. A union that neither can decide becomes any JSON value,
+with a note; as the params or the result of a message it is refused.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from graphlib import TopologicalSorter
 from typing import Any, TypeAlias
 
-from mcpgen.errors import SchemaError, shown
+from mcpgen.errors import SchemaError, safe_text, shown
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.normalized import OWN_DEFAULT, Definition, NormalizedSchema, reference, target
+from mcpgen.schema import Note
+from mcpgen.schema_queries import canonical
 
 MAX_LEVELS = 64
 """How many unions may hold each other in a row. Official schemas have three."""
@@ -41,35 +44,79 @@ class Variant:
     inner: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-def untagged(normal: NormalizedSchema) -> Mapping[str, tuple[Variant, ...]]:
-    """The unions that need tests, by name, each with its members in the order to try.
+@dataclass(frozen=True)
+class Decided:
+    """A schema whose unions can all be decided.
+
+    Attributes:
+        normal: The schema, with any JSON value in place of unions that nothing can decide.
+        tests: The unions that need tests, by name, each with its members in the order to try.
+    """
+
+    normal: NormalizedSchema
+    tests: Mapping[str, tuple[Variant, ...]]
+
+
+def decided(normal: NormalizedSchema, messages: Collection[str] = ()) -> Decided:
+    """The unions of a schema, decided.
 
     A union that nothing refers to is decoded by nobody, so it may stay undecided: the unions of
     all results of one side, whose member the request decides, are of that kind.
 
+    Args:
+        normal: The schema.
+        messages: The definitions of params and results, which may not become any JSON value.
+
     Raises:
-        SchemaError: Two members of a union in use cannot be told apart, or unions hold each other
-            in too many ways.
+        SchemaError: Two members of a union of params or results cannot be told apart, or unions
+            hold each other in too many ways.
     """
-    _check_ways(normal)
-    used = _referred(normal)
-    found: dict[str, tuple[Variant, ...]] = {}
-    for name, definition in normal.definitions.items():
+    order = _inner_first(normal)
+    used = _referred(normal) | set(messages)
+    required = {name for message in messages for name in _aliased(normal, message)}
+    tests: dict[str, tuple[Variant, ...]] = {}
+    for name in order:
+        definition = normal.definitions[name]
         if not definition.members:
             continue
         try:
             variants = _decide(normal, definition)
-        except SchemaError:
-            if name in used:
+        except SchemaError as error:
+            if name in required:
                 raise
+            if name in used:
+                normal = _with_any_value(normal, definition, error)
             continue
         if variants:
-            found[name] = variants
-    return found
+            tests[name] = variants
+    return Decided(normal, {name: tests[name] for name in normal.definitions if name in tests})
 
 
-def _check_ways(normal: NormalizedSchema) -> None:
-    """Refuse unions of unions of unions: what is written from them grows with the ways down."""
+def _aliased(normal: NormalizedSchema, name: str) -> Iterator[str]:
+    """A name, and those that it is another name for."""
+    while "$ref" in normal.definitions[name].node:
+        yield name
+        name = target(normal.definitions[name].node)
+    yield name
+
+
+def _with_any_value(
+    normal: NormalizedSchema, definition: Definition, error: SchemaError
+) -> NormalizedSchema:
+    """A schema with any JSON value in place of a union, and the note that says why."""
+    text = f"a union that nothing decides ({safe_text(error.came)}), taken as any JSON value"
+    definitions = {**normal.definitions, definition.name: replace(definition, node={})}
+    notes = (*normal.notes, Note(definition.pointer, text))
+    return replace(normal, definitions=definitions, notes=notes)
+
+
+def _inner_first(normal: NormalizedSchema) -> Sequence[str]:
+    """The names of all definitions, each union after those that it holds.
+
+    Raises:
+        SchemaError: Unions hold each other in too many ways: what is written from them grows with
+            the ways down.
+    """
     inner = {
         name: [
             target(node)
@@ -80,13 +127,15 @@ def _check_ways(normal: NormalizedSchema) -> None:
     }
     levels: dict[str, int] = {}
     ways: dict[str, int] = {}
-    for name in TopologicalSorter(inner).static_order():
+    order = list(TopologicalSorter(inner).static_order())
+    for name in order:
         levels[name] = 1 + max((levels[other] for other in inner[name]), default=0)
         ways[name] = sum(ways[other] for other in inner[name]) or 1
         if levels[name] > MAX_LEVELS or ways[name] > MAX_WAYS:
             expected = f"unions in at most {MAX_LEVELS} levels, with at most {MAX_WAYS} ways down"
             pointer = normal.definitions[name].pointer
             raise normal.schema.error(pointer, expected, "more")
+    return order
 
 
 def decide(normal: NormalizedSchema, names: Sequence[str], pointer: str) -> tuple[Variant, ...]:
@@ -117,15 +166,47 @@ def member_names(normal: NormalizedSchema, definition: Definition) -> tuple[str,
 
 
 def _decide(normal: NormalizedSchema, definition: Definition) -> tuple[Variant, ...]:
+    """The tests for a union, empty if msgspec needs none.
+
+    Raises:
+        SchemaError: Nothing decides it.
+    """
     named = [target(member) for member in definition.members if "$ref" in member]
     variants = decide(normal, named, definition.pointer)
-    if variants and not all(
-        "$ref" in m and _objects(normal, target(m)) for m in definition.members
-    ):
-        raise normal.schema.error(
-            definition.pointer, "objects only, in a union without tags", shown(named)
-        )
+    others = list(_others(normal, definition.node))
+    if {} in others:  # any value at all
+        return ()
+    arrays = [node for node in others if node.get("type") == "array"]
+    maps = [node for node in others if node.get("type") == "object"]
+    objects = [found for name in named for found in _objects(normal, name)]
+    expected = came = ""
+    if variants and others:
+        expected, came = "objects only, in a union without tags", shown(named)
+    elif len(arrays) > 1:
+        expected, came = "one kind of array in a union", f"{len(arrays)} kinds of array"
+    elif len(maps) > 1 or (maps and objects):
+        expected = "one kind of object in a union without tags"
+        came = "objects with members and maps" if objects else f"{len(maps)} kinds of map"
+    if expected:
+        raise normal.schema.error(definition.pointer, expected, came)
     return variants
+
+
+def _others(normal: NormalizedSchema, union: Node) -> Iterator[Node]:
+    """What a union holds beside objects with members, through names and unions, each once."""
+    pending, seen = [union], set[str]()
+    while pending:
+        node = pending.pop()
+        text = canonical(node)
+        if text in seen:
+            continue
+        seen.add(text)
+        if "$ref" in node:
+            pending.append(normal.definitions[target(node)].node)
+        elif "anyOf" in node:
+            pending += node["anyOf"]
+        elif "properties" not in node:
+            yield node
 
 
 def _objects(normal: NormalizedSchema, name: str) -> list[Definition]:

@@ -304,6 +304,16 @@ def test_guesses_and_odd_references_are_listed_with_their_place(root: Path, tmp_
     assert f"note: draft.json#/$defs/PaintRequest/properties/id: {note}" in lines
     assert f'guess: /capabilities/tools~1paint = "tools", {beside}: named like the method' in lines
     assert f'guess: /results/client/tools~1paint = ["EmptyResult"], {beside}: {empty}' in lines
+    assert (
+        f"guess: /methods/tools~1paint = {{}}, {beside}: nothing is stated of the method" in lines
+    )
+    (carried,) = [line for line in lines if line.startswith("carried over: ")]
+    assert re.fullmatch(
+        r"carried over: \d+ facts that the schema does not state, from 2025-11-25: "
+        r"transports 3, headers 6, http 14, draft 4, (\w+ \d+, )+results 10; "
+        r"mcpgen facts draft\.json lists them",
+        carried,
+    )
 
 
 def test_strict_makes_a_guess_an_error_until_it_is_stated(root: Path, tmp_path: Path) -> None:
@@ -311,14 +321,42 @@ def test_strict_makes_a_guess_an_error_until_it_is_stated(root: Path, tmp_path: 
     words = ["--strict", "--schema", "draft.json", "-q", "-o", "pkg"]
     ended = run(root, *words, cwd=tmp_path)
     expected = 'expected a fact that --facts states, got the guess "tools", named like the method'
-    assert ended.err == (
-        f"mcpgen: error: draft.json#/capabilities/tools~1paint: {expected} (and 1 more)\n"
+    assert ended.err.startswith(
+        f"mcpgen: error: draft.json#/capabilities/tools~1paint: {expected} (and "
     )
+    assert ended.err.endswith(" more, which mcpgen facts lists)\n")
     assert not (tmp_path / "pkg").exists()
     stated = run(root, "facts", "draft.json", cwd=tmp_path)
     assert stated.out.startswith("# All facts that are used for the schema")
     (tmp_path / "own.toml").write_text(stated.out)
     assert run(root, *words, "--facts", "own.toml", cwd=tmp_path) == Ended(0, "", "")
+
+
+def test_strict_refuses_facts_that_are_carried_over_until_a_file_states_them(
+    root: Path, tmp_path: Path
+) -> None:
+    document = json.loads((schema.entry("2025-11-25").folder / "schema.json").read_text())
+    document["$defs"]["Tool"]["properties"]["colour"] = {"type": "string"}
+    (tmp_path / "draft.json").write_text(json.dumps(document))
+    words = ["--strict", "--parts", "types", "--schema", "draft.json", "-q", "-o", "pkg"]
+    first = run(root, *words, cwd=tmp_path)
+    assert first.err.startswith(
+        "mcpgen: error: draft.json#/transports/stdio: expected a fact that --facts states, "
+        "got true, carried over from 2025-11-25 (and "
+    )
+    text = run(root, "facts", "draft.json", cwd=tmp_path).out
+    line = "polling = true  # carried over from 2025-11-25\n"
+    own = tmp_path / "own.toml"
+    own.write_text(text.replace(line, ""))
+    second = run(root, *words, "--facts", "own.toml", cwd=tmp_path)
+    assert second.err == (
+        "mcpgen: error: draft.json#/http/polling: expected a fact that --facts states, "
+        "got true, carried over from 2025-11-25\n"
+    )
+    assert not (tmp_path / "pkg").exists()
+    own.write_text(text.replace(line, "polling = false\n"))
+    assert run(root, *words, "--facts", "own.toml", cwd=tmp_path) == Ended(0, "", "")
+    assert "polling" not in (tmp_path / "pkg" / "rdraft" / "methods.py").read_text()
 
 
 def test_a_transport_that_no_revision_has_is_refused_and_nothing_written(

@@ -15,7 +15,7 @@ from mcpgen.docstrings import Doc
 from mcpgen.errors import SchemaError
 from mcpgen.literals import docstring
 from mcpgen.normalized import NormalizedSchema
-from mcpgen.unions import untagged
+from mcpgen.unions import decided
 
 DEFINITIONS: Mapping[str, Any] = {
     "Near": obj("uri text", uri=TEXT, text=TEXT),
@@ -29,7 +29,7 @@ def job_of(**definitions: Any) -> tuple[NormalizedSchema, Job]:
     """Definitions, and the job to make their models."""
     normal = normal_of(**definitions)
     docs = {name: Doc(docstring(f"About {name}."), {}) for name in normal.definitions}
-    return normal, models.job(normal, untagged(normal), docs, "Models.", {"Near": ("far",)})
+    return normal, models.job(normal, decided(normal).tests, docs, "Models.", {"Near": ("far",)})
 
 
 def test_a_process_makes_the_same_source() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from generator.schemas import COUNT, TEXT, any_of, const, obj, ref
-from mcpgen import facts, schema, schema_facts
+from mcpgen import build_request, facts, pipeline, schema, schema_facts
 from mcpgen.errors import FactsError
 from mcpgen.fitting import FittedFacts
 
@@ -62,7 +63,7 @@ def with_request(base: str, name: str, method: str, **more: Any) -> dict[str, An
 def test_a_known_structure_has_its_facts_and_no_guess(tmp_path: Path, name: str) -> None:
     path = schema.entry(name).folder / "schema.json"
     found = schema_facts.facts_for(schema.load_file(path), name, None)
-    assert found == FittedFacts(facts.load(name), ())
+    assert found == FittedFacts(facts.load(name), guesses=(), carried=())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -70,7 +71,7 @@ def test_a_new_member_of_a_type_changes_no_fact(tmp_path: Path, name: str) -> No
     definitions = definitions_of(name)
     definitions["Tool"]["properties"]["colour"] = TEXT
     found = fitted(tmp_path, definitions)
-    assert found == FittedFacts(facts.load(name), ())
+    assert (found.facts, found.guesses) == (facts.load(name), ())
 
 
 def test_what_the_schema_lacks_falls_away(tmp_path: Path) -> None:
@@ -152,10 +153,11 @@ def test_a_capability_is_that_after_which_a_new_method_is_named(
     definitions = with_request(WITH_EMPTY, "Paint", method, PaintResult=obj(colour=TEXT))
     found = fitted(tmp_path, definitions)
     assert found.facts.capability(method) == capability
-    (guess,) = found.guesses
+    guess, other = found.guesses
     assert guess.pointer == f"/capabilities/{method.replace('/', '~1')}"
     assert guess.value == (".".join(capability) or False)
     assert guess.revision == WITH_EMPTY
+    assert (other.pointer, other.value) == (f"/methods/{method.replace('/', '~1')}", {})
 
 
 def test_error_codes_are_those_of_the_definitions(tmp_path: Path) -> None:
@@ -171,6 +173,13 @@ def test_keys_of_meta_are_those_of_the_definitions(tmp_path: Path) -> None:
     text = json.dumps(definitions_of(NAMES[-1]))
     renamed = text.replace("io.modelcontextprotocol/logLevel", "org.example/logLevel")
     assert fitted(tmp_path, json.loads(renamed)).facts.meta.log_level == "org.example/logLevel"
+
+
+def test_a_key_of_meta_goes_with_the_type_of_its_value(tmp_path: Path) -> None:
+    definitions = definitions_of(WITH_EMPTY)
+    assert facts.load(WITH_EMPTY).meta.related_task is not None
+    del definitions["RelatedTaskMetadata"]
+    assert fitted(tmp_path, definitions).facts.meta.related_task is None
 
 
 def test_structured_content_is_what_its_schema_allows(tmp_path: Path) -> None:
@@ -193,6 +202,7 @@ def test_a_file_states_what_differs_and_a_stated_fact_is_no_guess(tmp_path: Path
         "tools/list" = false
         [results.client]
         "tools/paint" = ["ListToolsResult"]
+        [methods."tools/paint"]
     """
     found = fitted(tmp_path, definitions, stated)
     carried = facts.load(WITH_EMPTY)
@@ -204,18 +214,142 @@ def test_a_file_states_what_differs_and_a_stated_fact_is_no_guess(tmp_path: Path
     assert found.facts.results.client["tools/paint"] == ("ListToolsResult",)
 
 
+def carried_in(found: FittedFacts) -> dict[str, Any]:
+    """The facts that are carried over, by pointer."""
+    return {fact.pointer: fact.value for fact in found.carried}
+
+
+def test_what_only_the_prose_of_the_nearest_revision_states_is_carried_over(
+    tmp_path: Path,
+) -> None:
+    found = fitted(tmp_path, with_request(WITH_EMPTY, "Paint", "tools/paint"))
+    carried = carried_in(found)
+    assert {fact.revision for fact in found.carried} == {WITH_EMPTY}
+    expected = {
+        "/transports/streamable_http": "session",
+        "/headers/session": "MCP-Session-Id",
+        "/headers/method": False,
+        "/http/accepted": 202,
+        "/errors/resource_not_found": -32002,
+        "/behaviour/bad_tool_arguments": "result",
+        "/meta/key_rules": True,
+        "/meta/related_task": "io.modelcontextprotocol/related-task",
+        "/methods/tools~1list/idempotent": True,
+        "/capabilities/tools~1call": "tools",
+        "/capabilities/ping": False,
+        "/results/client/tools~1call": ["CallToolResult", "CreateTaskResult"],
+    }
+    assert {pointer: carried[pointer] for pointer in expected} == expected
+
+
+def test_what_the_schema_states_is_not_carried_over(tmp_path: Path) -> None:
+    definitions = definitions_of(NAMES[-1])
+    definitions["Tool"]["properties"]["colour"] = TEXT
+    carried = carried_in(fitted(tmp_path, definitions))
+    stated = {
+        "/behaviour/unreadable_id",
+        "/behaviour/structured_content",
+        "/behaviour/log_level",
+        "/behaviour/listen",
+        "/errors/header_mismatch",
+        "/meta/log_level",
+        "/meta/client_info",
+        "/methods/tools~1call/input_required",
+    }
+    assert not stated & carried.keys()
+    assert {"/methods/tools~1call/named_by", "/meta/trace_keys"} <= carried.keys()
+
+
+def test_guesses_are_not_carried_over_and_what_a_file_states_is_neither(tmp_path: Path) -> None:
+    definitions = with_request(WITH_EMPTY, "Paint", "tools/paint")
+    before = fitted(tmp_path, definitions)
+    guessed = {guess.pointer for guess in before.guesses}
+    assert guessed == {
+        "/capabilities/tools~1paint",
+        "/results/client/tools~1paint",
+        "/methods/tools~1paint",
+    }
+    assert not guessed & carried_in(before).keys()
+    stated = """
+        [http]
+        accepted = 202
+        [methods."tools/list"]
+        idempotent = true
+    """
+    after = fitted(tmp_path, definitions, stated)
+    gone = carried_in(before).keys() - carried_in(after).keys()
+    assert gone == {"/http/accepted", "/methods/tools~1list/idempotent"}
+    assert after.guesses == before.guesses
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_the_facts_of_a_schema_as_text_give_the_same_facts(tmp_path: Path, name: str) -> None:
+def test_the_facts_of_a_schema_as_text_give_the_same_facts_and_leave_none_to_guess(
+    tmp_path: Path, name: str
+) -> None:
     more = {"PaintResult": obj(colour=TEXT)}
-    definitions = with_request(name, "Paint", 'paint/"x"'.replace('"', ""), **more)
-    path = saved(tmp_path, definitions)
+    path = saved(tmp_path, with_request(name, "Paint", "paint/x", **more))
     loaded = schema.load_file(path)
-    file = tmp_path / "all.toml"
-    file.write_text(schema_facts.text_for(loaded, name, None))
-    again = schema_facts.facts_for(loaded, name, file)
     first = schema_facts.facts_for(loaded, name, None)
-    assert again.guesses == ()
-    assert {**vars(again.facts), "source": ""} == {**vars(first.facts), "source": ""}
+    file = tmp_path / "all.toml"
+    file.write_text(pipeline.facts_text(build_request.file_source(path)))
+    again = schema_facts.facts_for(loaded, name, file)
+    assert (again.guesses, again.carried) == ((), ())
+    for one in vars(first.facts).keys() - {"source", "results"}:
+        assert getattr(again.facts, one) == getattr(first.facts, one), one
+    for side in ("client", "server"):
+        before, after = (getattr(one.facts.results, side) for one in (first, again))
+        assert before.items() <= after.items()
+
+
+def text_of(folder: Path, definitions: Mapping[str, Any], stated: str = "") -> list[str]:
+    """The lines that `mcpgen facts` prints for a schema of these definitions."""
+    file = folder / "own.toml"
+    file.write_text(stated)
+    source = build_request.file_source(saved(folder, definitions), file if stated else None)
+    return pipeline.facts_text(source).splitlines()
+
+
+def test_the_text_says_of_each_fact_where_it_comes_from(tmp_path: Path) -> None:
+    definitions = with_request(WITH_EMPTY, "Paint", "tools/paint")
+    del definitions["CallToolResult"]["properties"]["structuredContent"]
+    lines = text_of(tmp_path, definitions, "[http]\naccepted = 204\n")
+    own = tmp_path / "own.toml"
+    assert f"accepted = 204  # from {own}" in lines
+    assert f"rejected = 400  # carried over from {WITH_EMPTY}" in lines
+    assert 'unreadable_id = "omit"  # from the schema' in lines
+    changed = f'# from the schema; "object" in {WITH_EMPTY}'
+    assert f'structured_content = "none"  {changed}' in lines
+    at = lines.index('"tools/paint" = "tools"')
+    assert lines[at - 1] == "# A guess: named like the method."
+    at = lines.index('[methods."tools/paint"]')
+    assert lines[at - 1] == "# A guess: nothing is stated of the method."
+
+
+def test_the_text_of_a_known_structure_names_its_revision(tmp_path: Path) -> None:
+    source = build_request.file_source(schema.entry(WITH_EMPTY).folder / "schema.json")
+    lines = pipeline.facts_text(source).splitlines()
+    assert f"rejected = 400  # from {WITH_EMPTY}" in lines
+    assert not [line for line in lines if "  # carried over" in line]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_text_has_the_result_of_every_request(tmp_path: Path, name: str) -> None:
+    more = {"PaintResult": obj(colour=TEXT), "DrawRequest": obj("method", method=const("draw"))}
+    definitions = with_request(name, "Paint", "tools/paint", **more)
+    lines = text_of(tmp_path, definitions)
+    assert '"tools/paint" = ["PaintResult"]  # from the schema' in lines
+    results = tomllib.loads("\n".join(lines))["results"]
+    messages = [definitions[one["$ref"][8:]] for one in definitions["ClientRequest"]["anyOf"]]
+    requests = {message["properties"]["method"]["const"] for message in messages}
+    assert requests == results["client"].keys()
+
+
+def test_facts_are_printed_though_a_request_lacks_its_result(tmp_path: Path) -> None:
+    definitions = with_request(WITH_EMPTY, "Paint", "tools/paint")
+    definitions["ServerResult"] = any_of("ListToolsResult")
+    results = tomllib.loads("\n".join(text_of(tmp_path, definitions)))["results"]["client"]
+    assert "tools/paint" not in results
+    assert "tools/list" in results
 
 
 TYPOS = {
@@ -239,11 +373,8 @@ TYPOS = {
 @pytest.mark.parametrize("case", TYPOS)
 def test_a_typo_is_refused_with_the_nearest_name(tmp_path: Path, case: str) -> None:
     text, place, nearest = TYPOS[case]
-    loaded = schema.load_file(saved(tmp_path, definitions_of(WITH_EMPTY)))
-    own = tmp_path / "own.toml"
-    own.write_text(text)
     with pytest.raises(FactsError) as raised:
-        schema_facts.text_for(loaded, WITH_EMPTY, own)
+        text_of(tmp_path, definitions_of(WITH_EMPTY), text)
     assert str(raised.value).startswith(f"{tmp_path / 'own.toml'}{place}")
     assert nearest in str(raised.value)
 

@@ -44,7 +44,8 @@ class Draft:
 
     Attributes:
         definitions: The definitions.
-        methods: Wire names of messages that must be there, with the type of the result, if any.
+        methods: Wire names of messages that must be there, with the type of the result or `None`
+            for any.
         gone: Wire names that must not be there.
         members: Members that must be there, by definition.
     """
@@ -145,7 +146,68 @@ def add_unspellable(draft: Draft, at: int, awkward: str) -> None:
     draft.definitions[f"{awkward} x {at}"] = obj(other=ref(f"{awkward}<x-{at}>"))
 
 
+def remove_notification(draft: Draft, at: int, awkward: str) -> None:
+    node = draft.definitions["ServerNotification"]
+    kept = [one for one in node["anyOf"] if one != ref("LoggingMessageNotification")]
+    draft.definitions["ServerNotification"] = {"anyOf": kept}
+    draft.gone.add("notifications/message")
+
+
+def rename_method(draft: Draft, at: int, awkward: str) -> None:
+    request = draft.definitions["GetPromptRequest"]
+    request["properties"]["method"]["const"] = f"prompts/{at}/read"
+    draft.methods[f"prompts/{at}/read"] = None
+    draft.gone.add("prompts/get")
+
+
+def retype_params(draft: Draft, at: int, awkward: str) -> None:
+    params = draft.definitions["CompleteRequest"]["properties"]["params"]
+    while "$ref" in params:
+        params = draft.definitions[params["$ref"].rpartition("/")[2]]
+    params["properties"][awkward] = {"anyOf": [TEXT, {"type": "array", "items": COUNT}]}
+    params["required"] = [awkward]
+
+
+def remove_content(draft: Draft, at: int, awkward: str) -> None:
+    blocks = draft.definitions["CallToolResult"]["properties"]["content"]["items"]
+    if "$ref" in blocks:
+        blocks = draft.definitions[blocks["$ref"].rpartition("/")[2]]
+    blocks["anyOf"].remove(ref("ImageContent"))
+
+
+def remove_value(draft: Draft, at: int, awkward: str) -> None:
+    draft.definitions["LoggingLevel"]["enum"].remove("emergency")
+
+
+def require_member(draft: Draft, at: int, awkward: str) -> None:
+    draft.definitions["Resource"]["required"].append("mimeType")
+
+
+def add_undecided_union(draft: Draft, at: int, awkward: str) -> None:
+    lists = [{"type": "array", "items": each} for each in (TEXT, COUNT)]
+    maps = [{"type": "object", "additionalProperties": each} for each in (TEXT, COUNT)]
+    loose = [obj("", **{awkward: TEXT}), obj(other=COUNT), TEXT]
+    either = {"anyOf": (lists, maps, loose)[at % 3]}
+    draft.definitions["Tool"]["properties"][f"odd{at}"] = either
+    draft.members.setdefault("Tool", set()).add(f"odd{at}")
+
+
+def add_loose_content(draft: Draft, at: int, awkward: str) -> None:
+    result = draft.definitions["CallToolResult"]["properties"]["content"]["items"]
+    if "$ref" in result:
+        result = draft.definitions[result["$ref"].rpartition("/")[2]]
+    result["anyOf"] += [obj("", **{awkward: TEXT}), obj("", **{f"{awkward}2": COUNT})]
+
+
 CHANGES: tuple[Change, ...] = (
+    remove_notification,
+    rename_method,
+    retype_params,
+    remove_content,
+    remove_value,
+    require_member,
+    add_undecided_union,
+    add_loose_content,
     add_request,
     add_request_without_result,
     add_notification,
@@ -215,7 +277,9 @@ def test_what_a_draft_changes_is_in_its_package(
         found = spec_of(saved(draft, folder))
     rows = results_in(found)
     definitions = found.models.normal.definitions
-    assert {method: rows[method] for method in draft.methods} == draft.methods
+    assert draft.methods.keys() <= rows.keys()
+    stated = {method: result for method, result in draft.methods.items() if result is not None}
+    assert {method: rows[method] for method in stated} == stated
     assert draft.gone.isdisjoint(rows)
     for definition, members in draft.members.items():
         assert members <= definitions[definition].properties.keys()

@@ -5,6 +5,9 @@ from __future__ import annotations
 import copy
 import json
 import re
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -40,9 +43,9 @@ def chain(length: int) -> Definitions:
     return {**links, f"C{length}": obj(a=TEXT)}
 
 
-def message(method: str) -> Definitions:
+def message(method: str, **properties: Any) -> Definitions:
     """A request under another name, its method, and the union that has it."""
-    request = obj(method={"type": "string", "const": method})
+    request = obj(method={"type": "string", "const": method}, **properties)
     return {
         "EvilRequest": {**request, "required": ["method"]},
         "EvilResult": obj(),
@@ -166,6 +169,40 @@ DEFINITIONS: dict[str, tuple[Definitions, str]] = {
         {"ClientRequest": {"anyOf": [ref("ClientRequest")]}},
         f"{DEFS}/ClientRequest/properties: expected a method with a const",
     ),
+    "a request whose result no rule finds": (
+        {name: node for name, node in message("evil").items() if name != "EvilResult"},
+        f"{DEFS}/EvilRequest: expected a result type for evil, such as EvilResult, got none",
+    ),
+    "a result that nothing tells apart": (
+        {**message("evil"), "EvilResult": {"anyOf": [obj(a=TEXT), obj(b=TEXT)]}},
+        f"{DEFS}/EvilResult: expected members that a const or a required property tells apart",
+    ),
+    "params that nothing tells apart": (
+        message("evil", params={"anyOf": [obj(a=TEXT), obj(b=TEXT)]}),
+        f"{DEFS}/EvilRequest/properties/params: expected members that a const or a required",
+    ),
+    "params that are a text": (
+        message("evil", params=TEXT),
+        f'{DEFS}/EvilRequest/properties/params: expected params that are an object, got {{"type"',
+    ),
+    "params that are an array by name": (
+        {**message("evil", params=ref("A")), "A": {"type": "array", "items": TEXT}},
+        f"{DEFS}/EvilRequest/properties/params: expected params that are an object",
+    ),
+    **{
+        f"a reference out of the file, {kind}": (
+            {"A": obj(a={"$ref": place})},
+            f"{DEFS}/A/properties/a/$ref: expected a reference to a definition, #/$defs/<name>",
+        )
+        for kind, place in {
+            "to a server": "http://127.0.0.1:9/schema.json#/$defs/TextNote",
+            "to a file beside it": "draft.json#/$defs/TextNote",
+            "to a file anywhere": "file:///etc/passwd",
+            "to the whole": "#",
+            "to an anchor": "#TextNote",
+            "to a member": "#/$defs/TextNote/properties/text",
+        }.items()
+    },
     "unions in a row": (
         {
             **{f"U{i}": {"anyOf": [ref(f"U{i + 1}"), TEXT]} for i in range(300)},
@@ -176,6 +213,7 @@ DEFINITIONS: dict[str, tuple[Definitions, str]] = {
 }
 
 NAMED = '{"$defs": {"A": %s}}'
+COMMAS = b'{"$defs": [' + b"{}," * 1_000_000 + b"0]}"
 
 TEXTS: dict[str, tuple[bytes, str]] = {
     "nothing": (b"", "#: expected JSON text"),
@@ -209,6 +247,12 @@ TEXTS: dict[str, tuple[bytes, str]] = {
     "Latin-1": (b'{"$defs": {"\xe9": {}}}', "#: expected JSON text in UTF-8"),
     "UTF-16": ('{"$defs": {}}'.encode("utf-16"), "#: expected JSON text in UTF-8"),
     "a byte order mark": (b"\xef\xbb\xbf{}", "#: expected JSON text"),
+    "a million commas": (COMMAS, "#: expected at most 1000000 brackets, braces and commas, got 2"),
+    "no definitions": (b'{"name": "x"}', "#: expected definitions under $defs or definitions, got"),
+    "no message": (
+        b'{"$defs": {"A": {"type": "string"}}}',
+        "#/$defs: expected ClientRequest, a union that every schema of the protocol defines",
+    ),
     "a list": (b"[]", "#: expected a schema that is an object, got []"),
     "a text": (b'"$defs"', "#: expected a schema that is an object"),
     "a draft-07 schema with $defs": (
@@ -238,6 +282,24 @@ def refused(folder: Path, content: bytes, capsys: pytest.CaptureFixture[str]) ->
     assert len(shown.err) < 900
     assert sorted(folder.iterdir()) == [path]
     return shown.err.removeprefix(f"mcpgen: error: {path}")
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The addresses that something tried to connect to."""
+    tried: list[object] = []
+    monkeypatch.setattr(socket.socket, "connect", lambda _, address: tried.append(address))
+    return tried
+
+
+@pytest.mark.parametrize("place", ["http://127.0.0.1:9/a.json", "https://127.0.0.1:9/a.json#/A"])
+def test_a_reference_to_a_server_is_never_fetched(
+    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], offline: list[object]
+) -> None:
+    document = json.loads((TINY / "schema.json").read_text())
+    document["$defs"]["A"] = {"$ref": place}
+    assert refused(tmp_path, json.dumps(document).encode(), capsys).startswith("#/$defs/A/$ref: ")
+    assert offline == []
 
 
 @pytest.mark.parametrize("case", DEFINITIONS)
@@ -306,6 +368,31 @@ def test_a_file_of_fifty_megabytes_is_refused_in_seconds(
     assert not (tmp_path / "pkg").exists()
 
 
+PEAK = """
+import resource, sys
+from mcpgen import cli
+try:
+    cli.main(sys.argv[1:])
+finally:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss has other units elsewhere")
+@pytest.mark.parametrize("item", ["{},", "[[[[]]]],", '"ab",', "\\u0101"])
+def test_a_file_of_fifty_megabytes_takes_bounded_memory(item: str, tmp_path: Path) -> None:
+    path = tmp_path / "big.json"
+    body = item * (50_000_000 // len(item))
+    path.write_text(f'{{"$defs": ["{body}"]}}' if item[0] == "\\" else f'{{"$defs": [{body}0]}}')
+    words = ["-q", "--schema", f"{path}", "-o", f"{tmp_path / 'pkg'}"]
+    command = [sys.executable, "-c", PEAK, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr.startswith(f"mcpgen: error: {path}#")
+    assert done.stderr.count("\n") == 1
+    assert int(done.stdout) < 600  # megabytes; the text alone is there twice while it is decoded
+    assert not (tmp_path / "pkg").exists()
+
+
 @pytest.mark.parametrize("text", ["word " * 2_000_000, "x" * 10_000_000, '\u202e"' * 5_000_000])
 def test_a_description_of_ten_megabytes_is_cut_and_takes_seconds(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -330,6 +417,7 @@ def test_many_long_descriptions_are_cut_to_the_same_length(
 
 FACTS: dict[str, tuple[str, str]] = {
     "deep": ("x = " + "[" * 5000, "#: expected "),
+    "large": ("# " + "x" * 1024 * 1024, "#: expected a file of 1048576 bytes at most, got a large"),
     "infinite": ("[defaults.A]\na = inf", "#/defaults/A/a: expected a number that fits 64 bits"),
     "no JSON": ("[defaults.A]\na = 2020-01-01", "#/defaults/A/a: expected a value that JSON has"),
     "a huge integer": ("x = " + "9" * 5000, "#: expected TOML text"),

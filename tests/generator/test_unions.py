@@ -1,4 +1,4 @@
-"""Unions without a tag: tests that tell their members apart, or a refusal."""
+"""Unions without a tag: tests that tell their members apart, any JSON value, or a refusal."""
 
 from __future__ import annotations
 
@@ -6,30 +6,31 @@ from typing import Any
 
 import pytest
 
-from generator.schemas import TEXT, any_of, const, facts_of, normal_of, obj, ref
+from generator.schemas import COUNT, TEXT, any_of, const, facts_of, normal_of, obj, ref
 from mcpgen.errors import SchemaError
 from mcpgen.normalized import NormalizedSchema
-from mcpgen.unions import Variant, decide, member_names, untagged
+from mcpgen.unions import Decided, Variant, decide, decided, member_names
 
 
-def decided(**definitions: Any) -> tuple[Variant, ...]:
+def chosen_tests(**definitions: Any) -> tuple[Variant, ...]:
     """The tests for the union `U`, which a message holds."""
-    normal = normal_of(**definitions, Message=obj(content=ref("U")))
-    return untagged(normal).get("U", ())
+    found = decided(normal_of(**definitions, Message=obj(content=ref("U"))))
+    assert found.normal.notes == ()
+    return found.tests.get("U", ())
 
 
 def test_tags_need_no_tests() -> None:
     a, b = obj("kind", kind=const("a")), obj("kind", kind=const("b"))
-    assert decided(A=a, B=b, U=any_of("A", "B")) == ()
+    assert chosen_tests(A=a, B=b, U=any_of("A", "B")) == ()
 
 
 def test_one_object_among_other_values_needs_no_tests() -> None:
-    assert decided(A=obj("x", x=TEXT), U={"anyOf": [ref("A"), TEXT]}) == ()
+    assert chosen_tests(A=obj("x", x=TEXT), U={"anyOf": [ref("A"), TEXT]}) == ()
 
 
 def test_members_are_told_by_what_only_they_require() -> None:
     text, blob = obj("uri text", uri=TEXT, text=TEXT), obj("uri blob", uri=TEXT, blob=TEXT)
-    assert decided(A=text, B=blob, U=any_of("A", "B")) == (
+    assert chosen_tests(A=text, B=blob, U=any_of("A", "B")) == (
         Variant("A", required=("text",)),
         Variant("B", required=("blob",)),
     )
@@ -37,7 +38,7 @@ def test_members_are_told_by_what_only_they_require() -> None:
 
 def test_the_member_that_requires_more_comes_first() -> None:
     less, more = obj("a", a=TEXT), obj("a b", a=TEXT, b=TEXT)
-    assert decided(Less=less, More=more, U=any_of("Less", "More")) == (
+    assert chosen_tests(Less=less, More=more, U=any_of("Less", "More")) == (
         Variant("More", required=("b",)),
         Variant("Less"),
     )
@@ -46,7 +47,7 @@ def test_the_member_that_requires_more_comes_first() -> None:
 def test_members_are_told_by_the_values_of_a_member() -> None:
     number = obj("type", type={"enum": ["integer", "number"]}, least=TEXT)
     text = obj("type", type=const("string"), longest=TEXT)
-    assert decided(Number=number, Text=text, U=any_of("Number", "Text")) == (
+    assert chosen_tests(Number=number, Text=text, U=any_of("Number", "Text")) == (
         Variant("Number", consts=(("type", ("integer", "number")),)),
         Variant("Text", consts=(("type", ("string",)),)),
     )
@@ -54,7 +55,7 @@ def test_members_are_told_by_the_values_of_a_member() -> None:
 
 def test_a_const_that_may_be_missing_tells_nothing_of_its_own_member() -> None:
     form, link = obj("ask", ask=TEXT, mode=const("form")), obj("mode", mode=const("url"))
-    assert decided(Form=form, Link=link, U=any_of("Form", "Link")) == (
+    assert chosen_tests(Form=form, Link=link, U=any_of("Form", "Link")) == (
         Variant("Form", required=("ask",)),
         Variant("Link"),
     )
@@ -63,7 +64,7 @@ def test_a_const_that_may_be_missing_tells_nothing_of_its_own_member() -> None:
 def test_members_are_told_by_what_an_object_in_them_holds() -> None:
     plain = obj("items", items=obj("enum", enum=TEXT))
     titled = obj("items", items=obj("anyOf", anyOf=TEXT))
-    assert decided(Plain=plain, Titled=titled, U=any_of("Plain", "Titled")) == (
+    assert chosen_tests(Plain=plain, Titled=titled, U=any_of("Plain", "Titled")) == (
         Variant("Plain", inner=(("items", ("enum",)),)),
         Variant("Titled", inner=(("items", ("anyOf",)),)),
     )
@@ -71,7 +72,7 @@ def test_members_are_told_by_what_an_object_in_them_holds() -> None:
 
 def test_a_member_with_one_option_more_is_told_by_that_option() -> None:
     old, new = obj("enum", enum=TEXT, names=TEXT), obj("enum", enum=TEXT)
-    assert decided(Old=old, New=new, U=any_of("New", "Old")) == (
+    assert chosen_tests(Old=old, New=new, U=any_of("New", "Old")) == (
         Variant("Old", required=("names",)),
         Variant("New"),
     )
@@ -92,7 +93,7 @@ def test_a_default_of_its_own_tells_a_result_from_others() -> None:
 
 def test_members_of_the_very_same_shape_are_one() -> None:
     same = obj("a", a=TEXT)
-    assert decided(A=same, B=same, C=obj("c", c=TEXT), U=any_of("A", "B", "C")) == (
+    assert chosen_tests(A=same, B=same, C=obj("c", c=TEXT), U=any_of("A", "B", "C")) == (
         Variant("A", required=("a",)),
         Variant("C", required=("c",)),
     )
@@ -107,35 +108,99 @@ def test_unions_in_unions_are_laid_out() -> None:
         U=any_of("Inner", "C"),
         Message=obj(content=ref("U")),
     )
-    assert [variant.type for variant in untagged(normal)["U"]] == ["A", "B", "C"]
+    assert [variant.type for variant in decided(normal).tests["U"]] == ["A", "B", "C"]
     assert member_names(normal, normal.definitions["U"]) == ("A", "B", "C")
 
 
-UNDECIDED = {"A": obj(a=TEXT), "B": obj(b=TEXT), "U": any_of("A", "B")}
+A, B = obj("a", a=TEXT), obj("b", b=TEXT)
+TAGGED = {"A": obj("k", k=const("a")), "B": obj("k", k=const("b"))}
+TEXTS, COUNTS = ({"type": "array", "items": item} for item in (TEXT, COUNT))
+TEXT_MAP, COUNT_MAP = ({"type": "object", "additionalProperties": item} for item in (TEXT, COUNT))
+
+UNDECIDED: dict[str, tuple[dict[str, Any], list[Any], str]] = {
+    "objects that require nothing": (
+        {"A": obj(a=TEXT), "B": obj(b=TEXT)},
+        [ref("A"), ref("B")],
+        "A and B",
+    ),
+    "each hides the next": (  # A goes before B, B before C, and C before A
+        {
+            "A": obj("x", x=TEXT, z=TEXT),
+            "B": obj("y", y=TEXT, x=TEXT),
+            "C": obj("z", z=TEXT, y=TEXT),
+        },
+        [ref("A"), ref("B"), ref("C")],
+        "A and B",
+    ),
+    "objects and a scalar": ({"A": A, "B": B}, [ref("A"), ref("B"), TEXT], '["A", "B"]'),
+    "objects and null": (
+        {"A": A, "B": B},
+        [ref("A"), ref("B"), {"type": "null"}],
+        '["A", "B"]',
+    ),
+    "objects and an array": ({"A": A, "B": B}, [ref("A"), ref("B"), TEXTS], '["A", "B"]'),
+    "an object and a map": ({"A": A}, [ref("A"), TEXT_MAP], "objects with members and maps"),
+    "tags and a map": (TAGGED, [ref("A"), ref("B"), TEXT_MAP], "objects with members and maps"),
+    "two maps": ({}, [TEXT_MAP, COUNT_MAP], "2 kinds of map"),
+    "two arrays": ({}, [TEXTS, COUNTS], "2 kinds of array"),
+    "two arrays by name": (
+        {"A": TEXTS, "B": COUNTS, "C": ref("B")},
+        [ref("A"), ref("C")],
+        "2 kinds of array",
+    ),
+}
 
 
-def test_a_union_in_use_whose_members_nothing_tells_apart_is_refused() -> None:
-    with pytest.raises(SchemaError, match="tells apart, got A and B") as caught:
-        decided(**UNDECIDED)
-    assert caught.value.pointer == "/$defs/U"
+@pytest.mark.parametrize("case", UNDECIDED)
+def test_a_member_that_nothing_decides_is_any_json_value_and_the_place_is_noted(case: str) -> None:
+    definitions, members, why = UNDECIDED[case]
+    normal = normal_of(**definitions, U={"anyOf": members}, Message=obj(content=ref("U")))
+    found = decided(normal)
+    assert found.normal.definitions["U"].node == {}
+    assert found.tests == {}
+    (note,) = found.normal.notes
+    assert note.pointer == "/$defs/U"
+    assert note.text == f"a union that nothing decides ({why}), taken as any JSON value"
 
 
-def test_a_union_that_nothing_refers_to_may_stay_undecided() -> None:
-    normal: NormalizedSchema = normal_of(**UNDECIDED)
-    assert untagged(normal) == {}
+@pytest.mark.parametrize("case", UNDECIDED)
+def test_a_result_that_nothing_decides_is_refused_with_its_place(case: str) -> None:
+    definitions, members, why = UNDECIDED[case]
+    normal = normal_of(**definitions, U={"anyOf": members}, PaintResult=ref("U"))
+    with pytest.raises(SchemaError) as caught:
+        decided(normal, ["PaintResult"])
+    assert (caught.value.pointer, caught.value.came) == ("/$defs/U", why)
 
 
-def test_an_untagged_union_of_objects_and_other_values_is_refused() -> None:
-    with pytest.raises(SchemaError, match="objects only"):
-        decided(A=obj("a", a=TEXT), B=obj("b", b=TEXT), U={"anyOf": [ref("A"), ref("B"), TEXT]})
+@pytest.mark.parametrize("case", UNDECIDED)
+def test_a_union_that_nothing_refers_to_may_stay_undecided(case: str) -> None:
+    definitions, members, _ = UNDECIDED[case]
+    normal: NormalizedSchema = normal_of(**definitions, U={"anyOf": members})
+    assert decided(normal) == Decided(normal, {})
 
 
-def test_members_that_each_hide_the_other_are_refused() -> None:
-    """A goes before B, B before C, and C before A: there is no order."""
-    definitions = {
-        "A": obj("x", x=TEXT, z=TEXT),
-        "B": obj("y", y=TEXT, x=TEXT),
-        "C": obj("z", z=TEXT, y=TEXT),
-    }
-    with pytest.raises(SchemaError, match="tells apart"):
-        decided(**definitions, U=any_of("A", "B", "C"))
+def test_a_union_around_one_that_nothing_decides_takes_any_json_value_as_well() -> None:
+    normal = normal_of(
+        Inner={"anyOf": [TEXTS, COUNTS]},
+        A=A,
+        B=B,
+        U={"anyOf": [ref("A"), ref("B"), ref("Inner")]},
+        Message=obj(content=ref("U")),
+    )
+    found = decided(normal)
+    assert [note.pointer for note in found.normal.notes] == ["/$defs/Inner"]
+    assert found.tests == {}
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [TEXT, COUNT, {"type": "boolean"}, TEXTS, TEXT_MAP],
+        [TEXTS, TEXTS, ref("Texts")],
+        [ref("A"), TEXTS, {"type": "null"}],
+        [{}, ref("A"), TEXT_MAP],
+    ],
+    ids=["one of each kind", "the same array", "one object", "anything"],
+)
+def test_what_differs_in_kind_needs_no_tests(members: list[Any]) -> None:
+    assert chosen_tests(A=A, Texts=TEXTS, U={"anyOf": members}) == ()

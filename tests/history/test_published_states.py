@@ -35,9 +35,10 @@ CALL = """
 import anyio
 import importlib
 import pkgutil
+import typing
 
 import pkg
-from pkg import Server
+from pkg import REVISIONS, Server
 from pkg.testing import connected
 
 LEFT_OUT = {"pkg.__main__", "pkg.transports.windows_job"}
@@ -53,14 +54,30 @@ def add(a: int, b: int) -> str:
     return str(a + b)
 
 
+@server.tool()
+def join(a: str, b: str) -> str:
+    return a + b
+
+
+(revision,) = REVISIONS
+methods = importlib.import_module(f"pkg.r{revision.replace('-', '_')}.methods")
+params = methods.REVISION.client_requests["tools/call"].params
+arguments = typing.get_type_hints(params)["arguments"]
+# two states have maps of texts as arguments
+only_texts = dict[str, str] in (arguments, *typing.get_args(arguments))
+calls = {"join": ({"a": "1", "b": "2"}, "12"), "add": ({"a": 1, "b": 2}, "3")}
+
+
 async def main() -> None:
     async with connected(server) as pair:
         names = [tool.name for tool in await pair.client.list_tools()]
-        assert names == ["add"], names
-        result = await pair.client.call_tool("add", {"a": 1, "b": 2})
-        # the oldest states have one value as the result, not content
-        text = result.content[0].text if hasattr(result, "content") else result.tool_result
-        assert text == "3", result
+        assert sorted(names) == sorted(calls), names
+        for name in ["join"] if only_texts else calls:
+            given, expected = calls[name]
+            result = await pair.client.call_tool(name, given)
+            # the oldest states have one value as the result, not content
+            text = result.content[0].text if hasattr(result, "content") else result.tool_result
+            assert text == expected, result
 
 
 anyio.run(main)

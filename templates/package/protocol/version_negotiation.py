@@ -98,16 +98,16 @@ class VersionNegotiation:
             self._negotiate(offered)
             return None
         self.step = Step.DONE
-        meta: Mapping[str, Any] = _optional_member(result, "meta") or {}
+        meta: Mapping[str, Any] = optional_member(result, "meta") or {}
         info = meta.get(common.facts.meta.server_info or "")
         if info is None:  # some revisions have it as a member of the result
-            info = to_builtins(_optional_member(result, "server_info"))
+            info = to_builtins(optional_member(result, "server_info"))
         return Session(
             revision=common,
             own_capabilities=self._describe(common).capabilities,
             peer_capabilities=to_builtins(result.capabilities),
             peer_info=info if is_object(info) else None,
-            instructions=_optional_member(result, "instructions"),
+            instructions=optional_member(result, "instructions"),
             supported=offered,
         )
 
@@ -157,7 +157,7 @@ class VersionNegotiation:
             own_capabilities=self._describe(revision).capabilities,
             peer_capabilities=to_builtins(result.capabilities),
             peer_info=to_builtins(result.server_info),
-            instructions=_optional_member(result, "instructions"),
+            instructions=optional_member(result, "instructions"),
             state=State.READY,
         )
 
@@ -214,7 +214,7 @@ def _named(error: RemoteError, member: str) -> tuple[str, ...]:
         return ()
 
 
-def _optional_member(value: Any, name: str) -> Any:
+def optional_member(value: Any, name: str) -> Any:
     """A member by its Python name; `None` if it is absent, or the type has none of that name."""
     member = getattr(value, name, None)
     return None if member is UNSET else member

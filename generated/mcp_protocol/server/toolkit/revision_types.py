@@ -95,7 +95,7 @@ def _lost(given: Any, kept: Any, path: str) -> str | None:
 
 
 def blocks_in(annotation: Any) -> dict[str, type[msgspec.Struct]]:
-    """Kinds of content that a type admits, by their `type` on the wire."""
+    """Kinds of content that a type admits, by their `type` on the wire; empty for any value."""
     return {str(struct.__struct_config__.tag): struct for struct in structs_in(annotation)}
 
 
@@ -150,7 +150,7 @@ def _check_base64(data: Any) -> None:
 
 def fitted(block: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
     """The block itself where its kind is known, otherwise a line of text that says what it was."""
-    if block["type"] in known:
+    if not known or block["type"] in known:
         return block
     made: dict[str, Any] = {"type": "text", "text": _in_words(block)}
     if "annotations" in block:
@@ -180,7 +180,7 @@ class ToolShape:
         self._kind = kind
         self._structured_kind: Any = next(filter(_requires_structure, kinds), kind)
         self._known = blocks_in(field_type(kind, "content"))
-        self._text: Any = self._known["text"]
+        self._text: Any = self._known.get("text", _text_object)
         self._structured = structured
         fields = msgspec.structs.fields(kind)
         required = any(field.required and field.encode_name == _FAILED for field in fields)
@@ -217,6 +217,11 @@ class ToolShape:
             made["_meta"] = dict(meta)
         has_structure = "structuredContent" in made
         return convert(made, self._structured_kind if has_structure else self._kind)
+
+
+def _text_object(*, text: str) -> dict[str, Any]:
+    """A block of text where the type admits any value as content."""
+    return {"type": "text", "text": text}
 
 
 def _requires_structure(kind: type[msgspec.Struct]) -> bool:

@@ -1,0 +1,154 @@
+"""Results of tools in revisions whose types are unlike those of the dated ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import UNSET, UnsetType
+
+from mcp_protocol._wire import ValidationError, to_builtins
+from mcp_protocol.errors import InternalError
+from mcp_protocol.protocol.version_negotiation import optional_member
+from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.server.toolkit.revision_types import ToolShape, ValueShape, tool_shape
+from package.wire import ALL
+
+
+class ValueResult(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+    """A result that is one JSON value, as the oldest states of the schema have it."""
+
+    tool_result: Any
+    meta: dict[str, Any] | None = msgspec.field(default=None, name="_meta")
+
+
+class ObjectResult(msgspec.Struct, rename="camel"):
+    """The same with an object as the only value."""
+
+    tool_result: dict[str, Any]
+
+
+class OpenResult(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+    """A result whose content may be any value."""
+
+    content: list[Any]
+    is_error: bool | None = None
+    structured_content: dict[str, Any] | None = None
+    meta: dict[str, Any] | None = msgspec.field(default=None, name="_meta")
+
+
+TEXT = {"type": "text", "text": "a"}
+IMAGE = {"type": "image", "data": "+w==", "mimeType": "image/png"}
+
+
+def test_a_text_is_the_value_itself() -> None:
+    assert to_builtins(ValueShape(ValueResult).text("a")) == {"toolResult": "a"}
+
+
+@pytest.mark.parametrize(
+    ("content", "structured", "value"),
+    [
+        ([TEXT], {"b": 1}, {"b": 1}),
+        ([TEXT], None, None),
+        ([], [1, 2], [1, 2]),
+        ([TEXT], UNSET, "a"),
+        ([TEXT, TEXT], UNSET, [TEXT, TEXT]),
+        ([IMAGE], UNSET, [IMAGE]),
+        ([], UNSET, []),
+    ],
+    ids=[
+        "an object before its text",
+        "null before its text",
+        "an array",
+        "one text",
+        "two texts",
+        "an image",
+        "nothing",
+    ],
+)
+def test_the_value_is_the_structured_one_else_the_text_of_one_block_else_the_blocks(
+    content: list[dict[str, Any]], structured: Any, value: Any
+) -> None:
+    made = ValueShape(ValueResult).full(content, structured, None)
+    assert made.tool_result == value
+
+
+def test_metadata_goes_with_the_value() -> None:
+    made = ValueShape(ValueResult).full([TEXT], UNSET, {"x/y": 1})
+    assert to_builtins(made) == {"toolResult": "a", "_meta": {"x/y": 1}}
+
+
+@pytest.mark.parametrize("value", [None, 1, "a", [1], {"a": 1}])
+def test_any_value_may_be_the_result(value: Any) -> None:
+    assert ValueShape(ValueResult).carries(value)
+
+
+def test_a_failure_can_only_be_an_error() -> None:
+    with pytest.raises(InternalError, match="the disk is full"):
+        ValueShape(ValueResult).failure("the disk is full")
+
+
+def test_a_value_that_the_type_does_not_take_is_refused() -> None:
+    shape = ValueShape(ObjectResult)
+    assert shape.full([], {"a": 1}, None).tool_result == {"a": 1}
+    with pytest.raises(ValidationError, match="Expected `object`, got `str`"):
+        shape.text("a")
+
+
+def test_the_type_with_the_value_is_found_in_a_union() -> None:
+    assert to_builtins(ValueShape(OpenResult | ValueResult).text("a")) == {"toolResult": "a"}
+
+
+def test_a_type_without_the_value_is_refused() -> None:
+    with pytest.raises(LookupError, match="has the field 'toolResult'"):
+        ValueShape(OpenResult)
+
+
+def test_the_shape_is_that_of_content_where_a_type_has_it_and_of_a_value_elsewhere() -> None:
+    assert isinstance(tool_shape(ValueResult, "none"), ValueShape)
+    assert isinstance(tool_shape(OpenResult, "none"), ToolShape)
+    assert isinstance(tool_shape(ValueResult | OpenResult, "none"), ToolShape)
+    for revision in ALL:
+        result = REVISIONS[revision].client_requests["tools/call"].result
+        assert isinstance(tool_shape(result, "none"), ToolShape)
+
+
+def test_content_that_may_be_any_value_holds_blocks_as_they_are_on_the_wire() -> None:
+    shape = ToolShape(OpenResult, "object")
+    assert to_builtins(shape.text("a")) == {"content": [TEXT]}
+    assert to_builtins(shape.failure("a")) == {"content": [TEXT], "isError": True}
+    made = shape.full([TEXT, IMAGE, {"type": "hologram"}], {"b": 1}, {"x/y": 1})
+    assert to_builtins(made) == {
+        "content": [TEXT, IMAGE, {"type": "hologram"}],
+        "structuredContent": {"b": 1},
+        "_meta": {"x/y": 1},
+    }
+
+
+class Members(msgspec.Struct):
+    """A value with members of each kind."""
+
+    name: str
+    title: str | None = None
+    value: int | UnsetType | None = UNSET
+
+
+@pytest.mark.parametrize(
+    ("value", "member", "expected"),
+    [
+        (Members("a"), "name", "a"),
+        (Members("a"), "title", None),
+        (Members("a", title="b"), "title", "b"),
+        (Members("a", title=""), "title", ""),
+        (Members("a"), "value", None),
+        (Members("a", value=None), "value", None),
+        (Members("a", value=0), "value", 0),
+        (Members("a"), "instructions", None),
+        (None, "instructions", None),
+    ],
+)
+def test_an_optional_member_is_none_if_it_is_absent_or_the_type_lacks_it(
+    value: Any, member: str, expected: Any
+) -> None:
+    assert optional_member(value, member) == expected
