@@ -19,8 +19,7 @@ ROW = "MethodFacts"
 
 MAY_NAME_METHODS: Mapping[str, str] = {
     "client/handler_validation.py": "what handlers of a client are called with, and their checks",
-    "client/retries.py": "a tool says itself whether its calls may be retried",
-    "client/pipeline.py": "the list of tools gives output schemas and parameter headers",
+    "client/pipeline.py": "lists of tools give output schemas, parameter headers and retries",
     "client/session_restore.py": "restores log level and subscriptions in a new session",
     "protocol/lifecycle.py": "initialization, whose messages move the states",
     "protocol/required_capabilities.py": "capabilities that depend on params",

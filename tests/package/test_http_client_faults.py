@@ -268,7 +268,7 @@ OPENINGS.update(dict.fromkeys(SSE_ONLY, SseScript))
 async def test_garbage_fails_calls_readably_and_never_hangs(
     revision: str, seed: int, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcp_protocol.client.retries.PAUSES", (0.0,))
+    monkeypatch.setattr("mcp_protocol.client.pipeline.RETRY_PAUSES", (0.0,))
     noise = random.Random(f"{revision} {seed}")
     script = Script(revision)
     async with scripted(script) as (client, _):

@@ -40,7 +40,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_stream, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.01)
     monkeypatch.setattr(event_stream, "LONGEST_POLL", 0.01)
-    monkeypatch.setattr("mcp_protocol.client.retries.PAUSES", (0.0,))
+    monkeypatch.setattr("mcp_protocol.client.pipeline.RETRY_PAUSES", (0.0,))
 
 
 async def breaking(asked: Asked, reply: Reply) -> None:

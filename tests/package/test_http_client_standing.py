@@ -111,7 +111,7 @@ async def test_what_cannot_be_had_again_is_told_in_the_log(
 async def test_silence_about_what_was_kept_does_not_hold_up_a_call(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcp_protocol.client.pipeline.RESTORING_SECONDS", 0.1)
+    monkeypatch.setattr("mcp_protocol.client.pipeline.RESTORE_SECONDS", 0.1)
 
     async def silent(asked: Asked, reply: Reply) -> None:
         await reply.gone()

@@ -157,7 +157,7 @@ async def test_a_tool_that_is_harmless_by_its_own_account_is_called_again(
 
 
 async def test_asking_again_comes_to_an_end(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_protocol.client.retries.PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr("mcp_protocol.client.pipeline.RETRY_PAUSES", (0.0, 0.0, 0.0))
     script = Script(revision)
     script.on["tools/list"] = cut
     async with scripted(script) as (client, server):

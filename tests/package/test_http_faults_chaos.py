@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import retries
+from mcp_protocol.client import pipeline
 from mcp_protocol.client.change_events import ToolsChanged
 from mcp_protocol.errors import ConnectFailedError, RequestTimeoutError, ResponseLostError
 from mcp_protocol.transports.http import event_stream
@@ -38,7 +38,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_stream, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.01)
     monkeypatch.setattr(event_stream, "LONGEST_POLL", 0.01)
-    monkeypatch.setattr(retries, "PAUSES", (0.0, 0.01, 0.02, 0.04))
+    monkeypatch.setattr(pipeline, "RETRY_PAUSES", (0.0, 0.01, 0.02, 0.04))
 
 
 @pytest.fixture(autouse=True)

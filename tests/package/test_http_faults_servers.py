@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import retries
+from mcp_protocol.client import pipeline
 from mcp_protocol.client.change_events import ListeningAgain, ResourceUpdated, ToolsChanged
 from mcp_protocol.errors import (
     ConnectFailedError,
@@ -59,7 +59,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.02)
     monkeypatch.setattr(event_stream, "LONGEST_POLL", 0.02)
     monkeypatch.setattr(event_stream, "LONGEST_PAUSE", 0.05)
-    monkeypatch.setattr(retries, "PAUSES", (0.05,) * 1000)
+    monkeypatch.setattr(pipeline, "RETRY_PAUSES", (0.05,) * 1000)
 
 
 @pytest.fixture(autouse=True)

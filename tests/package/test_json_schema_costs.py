@@ -404,7 +404,7 @@ async def test_a_result_that_cannot_be_judged_in_time_fails_its_call(
 ) -> None:
     result = {**TEXT, "structuredContent": {"rows": ROWS[:40_000]}}
     async with scripted(revision, listing(ROWS_OF), result, TEXT) as (client, _):
-        client._application.known.outputs.seconds = 0.3
+        client._application.server_state.output_schemas.seconds = 0.3
         await client.list_tools()
         with pytest.raises(RemoteProtocolError, match=f"within 0.*s \\({setting}\\)"):
             await client.call_tool("t", timeout=timeout)
@@ -412,7 +412,7 @@ async def test_a_result_that_cannot_be_judged_in_time_fails_its_call(
 
 async def test_the_time_for_results_without_a_timeout_is_set_with_the_other_timeouts() -> None:
     async with connect(Server("s"), timeouts=Timeouts(validation=7.5)) as client:
-        assert client._application.known.outputs.seconds == 7.5
+        assert client._application.server_state.output_schemas.seconds == 7.5
 
 
 @pytest.mark.parametrize("revision", VALIDATING)
@@ -424,7 +424,7 @@ async def test_a_schema_that_is_never_used_costs_nothing(revision: str) -> None:
     async with scripted(revision, *[listing(schema)] * 2, TEXT) as (client, _):
         await client.list_tools()
         await client.list_tools()
-        assert client._application.known.outputs._complaints == {}
+        assert client._application.server_state.output_schemas._complaints == {}
 
 
 async def test_arguments_that_cannot_be_judged_in_time_are_refused() -> None:

@@ -144,7 +144,7 @@ class Mirroring:
 
     def headers(self, arguments: Mapping[str, Any], tool: str = "t") -> dict[str, str]:
         """What a call of a tool would have."""
-        return self.application.marks.headers_for(tool, arguments)
+        return self.application.server_state.param_headers.headers_for(tool, arguments)
 
     def methods(self) -> list[str]:
         """What the server was asked."""
@@ -157,7 +157,7 @@ async def mirroring(revision: str, *answers: Mapping[str, Any]) -> AsyncIterator
     server = ScriptedServer(revision, answers)
     identity = Identity({"name": "tester", "version": "1"}, {})
     application = ClientApplication(None, identity, Caching())
-    application.marks.mirrored = True
+    application.server_state.param_headers.mirrored = True
     async with open_client(Client, server, REVISIONS.only(revision), application) as client:
         yield Mirroring(client, server, application)
 

@@ -47,7 +47,7 @@ from ..protocol.subscriptions import ACKNOWLEDGED, SUBSCRIBE, UNSUBSCRIBE, honou
 from ..runtime.one_shot_event import wakeup_type
 from ..runtime.pending_requests import NEWS, PARTING_SECONDS, PendingRequests, Waiter
 from .change_events import Change, ListeningAgain, NotificationFilter, change_of
-from .pipeline import Requests
+from .pipeline import RequestPipeline
 
 RETRY_SECONDS: Sequence[float] = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Pauses before a lost stream is asked for again, one after another."""
@@ -117,7 +117,7 @@ class _Inbox:
         """Wait for whatever comes next."""
         await self._news.wait()
 
-    async def agreement(self) -> NotificationFilter:
+    async def accepted(self) -> NotificationFilter:
         """Wait for what the server agrees to; nothing if it ends the stream instead.
 
         Raises:
@@ -146,7 +146,7 @@ class Listeners:
     """
 
     callers: PendingRequests
-    requests: Requests
+    requests: RequestPipeline
     session: Session
     uris: Counter[str] = field(default_factory=Counter[str])
 
@@ -213,7 +213,7 @@ class Subscription:
         while not self._over:
             change = self._inbox.take()
             if isinstance(change, ListeningAgain):
-                await self._shared.requests.restore()
+                await self._shared.requests.restore_session()
             if change is not None:
                 return change
             if not self._inbox.settled:
@@ -273,23 +273,23 @@ class Subscription:
         inbox = _Inbox(None)
         params = {"notifications": self._wanted.wire()}
         self._id = await self._shared.callers.start(inbox, listen, params, meta=self._meta)
-        self.agreed = await inbox.agreement()
+        self.agreed = await inbox.accepted()
         self._inbox = inbox
 
     async def _open_in_session(self) -> None:
         shared = self._shared
         shared.callers.check_open()
-        standing = shared.requests.known.standing
-        if standing.stream_failure is not None:
-            raise standing.stream_failure
+        session = shared.requests.state.session
+        if session.stream_failure is not None:
+            raise session.stream_failure
         wire = honoured(
             self._wanted.wire(), shared.session.peer_capabilities, shared.session.revision
         )
         self.agreed = NotificationFilter.of(wire)
         self._inbox = _Inbox(self.agreed)
         shared.callers.listeners.add(self._inbox)
-        standing.on_loss.add(self._session_lost)
-        standing.on_stream_failure.add(self._stream_lost)
+        session.on_loss.add(self._session_lost)
+        session.on_stream_failure.add(self._stream_lost)
         for uri in self.agreed.uris:
             self._subscribed.append(uri)
             shared.uris[uri] += 1
@@ -299,8 +299,8 @@ class Subscription:
         """Tell the server that its changes are not wanted any more."""
         shared = self._shared
         shared.callers.listeners.discard(self._inbox)
-        shared.requests.known.standing.on_loss.discard(self._session_lost)
-        shared.requests.known.standing.on_stream_failure.discard(self._stream_lost)
+        shared.requests.state.session.on_loss.discard(self._session_lost)
+        shared.requests.state.session.on_stream_failure.discard(self._stream_lost)
         identifier, self._id = self._id, None
         if identifier is not None:
             await shared.callers.stop(identifier)
@@ -333,7 +333,7 @@ class Subscription:
             raise failure
         await self._let_go()
         self._inbox.settle(failure=failure)
-        shared.requests.known.missed()
+        shared.requests.state.notifications_missed()
         lived = 0.0 if self._since is None else anyio.current_time() - self._since
         if lived > max(self._retry_seconds, default=0.0):
             self._left = list(self._retry_seconds)

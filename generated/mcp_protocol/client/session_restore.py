@@ -49,7 +49,7 @@ class SessionRestore:
         self.on_stream_failure: set[Callable[[McpError], None]] = set()
         self._asked: dict[tuple[str, str], Any] = {}
 
-    def noted(self, name: str, params: Any) -> None:
+    def sent(self, name: str, params: Any) -> None:
         """Take note of such a request that succeeded, its params typed, a wire object or raw."""
         wire = _decode(params) if isinstance(params, Raw) else to_builtins(params)
         if name == SET_LEVEL:

@@ -46,7 +46,7 @@ async def open_client(
         ValueError: `max_concurrent_requests` is below one.
     """
     check_concurrent_requests(max_concurrent_requests)
-    application.known.outputs.seconds = timeouts.validation
+    application.server_state.output_schemas.seconds = timeouts.validation
     place: AbstractAsyncContextManager[Channel]
     if isinstance(target, str | bytes):
         url = _url(target)

@@ -19,7 +19,7 @@ from ..runtime.peer import Peer
 from ..runtime.pending_requests import OnProgress
 from ..runtime.request_context import RequestContext
 from . import handler_validation
-from .pipeline import Known, Requests
+from .pipeline import RequestPipeline, ServerState
 from .response_cache import Caching, ResponseCache
 
 if TYPE_CHECKING:  # most clients do not listen
@@ -63,12 +63,14 @@ class ClientBase:
         self._peer = peer
         self._application = application
         self._limits = limit, list_limit
-        self._requests = Requests(
-            peer, self.session, limit, list_limit, application.handle, application.known
+        self._requests = RequestPipeline(
+            peer, self.session, limit, list_limit, application.handle, application.server_state
         )
         self._call, self._pages = self._requests.call, self._requests.pages  # for the faces
         self._listeners: Listeners | None = None
-        application.marks.prefix = self.session.revision.facts.headers.param_prefix
+        application.server_state.param_headers.prefix = (
+            self.session.revision.facts.headers.param_prefix
+        )
 
     def __repr__(self) -> str:
         named = [safe_text(str(self.server_info.get(key, ""))) for key in ("name", "version")]
@@ -85,7 +87,7 @@ class ClientBase:
 
         To see a list as it is now, as a whole, clear it first.
         """
-        return self._application.known.cache
+        return self._application.server_state.cache
 
     @property
     def input_rounds(self) -> int:
@@ -279,9 +281,8 @@ class ClientApplication:
 
     Attributes:
         extra: The same.
-        known: What is known of the server; what its notifications say has changed is forgotten.
-        marks: Which arguments of its tools headers repeat. A transport that has headers says so by
-            `marks.mirrored`, and asks `marks.headers_for`.
+        server_state: The state of the server. Transports with headers set `param_headers.mirrored`
+            there, and call `param_headers.headers_for`.
     """
 
     def __init__(
@@ -292,8 +293,7 @@ class ClientApplication:
         extra: bool = False,
     ) -> None:
         self.extra = extra
-        self.known = Known(ResponseCache(caching))
-        self.marks = self.known.marks
+        self.server_state = ServerState(ResponseCache(caching))
         self._handlers = handlers
         self._identity = identity
         self._descriptions: dict[str, Description] = {}
@@ -319,29 +319,31 @@ class ClientApplication:
             self._descriptions[revision.name] = known
         return known
 
-    async def handle(self, exchange: RequestContext) -> Any:
+    async def handle(self, context: RequestContext) -> Any:
         """Answer one of the server's requests.
 
         Raises:
             MethodNotFoundError: The user has no handler for it.
             ProtocolError: The server must not ask it, or the handler's answer breaks a rule.
         """
-        handler = self._handler(exchange.method)
+        handler = self._handler(context.method)
         if handler is None:
-            raise MethodNotFoundError(exchange.method.name)
-        own = self.describe(exchange.revision).capabilities
+            raise MethodNotFoundError(context.method.name)
+        own = self.describe(context.revision).capabilities
         schemes = WEB_SCHEMES if self._handlers is None else self._handlers.url_schemes
         return await handler_validation.answer(
-            handler, exchange, own, self.known.elicitations, schemes
+            handler, context, own, self.server_state.elicitations, schemes
         )
 
-    async def notified(self, exchange: RequestContext) -> None:
+    async def notified(self, context: RequestContext) -> None:
         """Pass one of the server's notifications on."""
-        if not self.known.noticed(exchange.method.name, exchange.params, exchange.revision.facts):
+        if not self.server_state.invalidate(
+            context.method.name, context.params, context.revision.facts
+        ):
             return
-        handler = self._handler(exchange.method)
+        handler = self._handler(context.method)
         if handler is not None:
-            await handler(exchange.params, exchange)
+            await handler(context.params, context)
 
     def _handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
         return None if self._handlers is None else self._handlers.mcp_handler(method)

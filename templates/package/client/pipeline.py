@@ -1,34 +1,42 @@
-"""What the requests of a client go through: results that are known, input that is wanted first.
+"""The client's request pipeline: cache lookup, sending, retries, input rounds, validation.
 
-A call is answered from memory while its result is fresh. Otherwise it is sent, and sent again for
-as long as the server wants input, or with better headers if it was refused for those. What passes
-is noted: output schemas, marks, results that may be used again.
+`call` answers a request from the cache while the cached result is fresh. Otherwise `_send` sends
+the request, and sends the request again if its response was lost and a repetition is safe, or once
+with new parameter headers if the server refused the old ones. While the server answers with
+requests for input, `_call` sends the input. Results update the `ServerState`.
 
-Source: basic/patterns/mrtr, basic/transports/streamable-http#client-behavior, server/utilities.
+A response that was lost leaves open whether the server acted on the request. Methods that are
+idempotent by the specification are retried, and so are tools that the server lists as read-only or
+idempotent. Any other loss is an error for the caller.
+
+Source: basic/patterns/mrtr, basic/transports/streamable-http#client-behavior, server/utilities,
+server/tools; changelog (2026-07-28: a broken response stream loses the request).
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 from typing import Any
 
+import anyio
 import anyio.lowlevel
 import msgspec
 from msgspec import Raw
 
-from .._wire import UNREADABLE, to_builtins
+from .._wire import UNREADABLE, is_object, to_builtins
 from ..errors import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     RESOURCE_NOT_FOUND,
+    ConnectFailedError,
     McpError,
     MethodNotFoundError,
     RemoteError,
     RemoteProtocolError,
     RequestTimeoutError,
+    ResponseLostError,
 )
 from ..facts import Method
 from ..foreign_text import safe_repr
@@ -44,11 +52,10 @@ from .call_headers import ToolParamHeaders
 from .handler_validation import COMPLETE, Elicitations
 from .output_schemas import OutputSchemas
 from .response_cache import Key, ResponseCache
-from .retries import TOOLS_CALL, Retries
 from .session_restore import LASTING, SessionRestore
 
 INPUT_ROUNDS = 16
-"""How often in a row a server may ask for input before it answers."""
+"""Times in a row that a server may ask for input before it answers."""
 
 LIST_PAGES = 10_000
 """Pages of one list that are followed."""
@@ -56,93 +63,129 @@ LIST_PAGES = 10_000
 LIST_ITEMS = 100_000
 """Items of one list that are kept, over all its pages."""
 
-RESTORING_SECONDS = 10.0
-"""How long a server may take for each request that is made again in a new session."""
+RESTORE_SECONDS = 10.0
+"""Seconds for each request that is repeated in a new session."""
+
+RETRY_PAUSES = (0.0, 0.5, 1.0, 2.0)
+"""Seconds before each retry of a request whose response was lost."""
 
 TOOLS_LIST = "tools/list"
+TOOLS_CALL = "tools/call"
+
 _REFUSED = (METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND)
 
 
-@dataclass(frozen=True)
-class Known:
-    """What a client knows of a server from what it said.
+class ServerState:
+    """What a client remembers of a server: from its lists, its results and its notifications.
 
     Attributes:
         cache: Results that may be used again.
-        outputs: What the tools promise.
-        marks: Which arguments of the tools headers repeat.
-        reissuing: Which requests may be asked again if their answer is lost.
-        elicitations: What its user is to do on web pages.
-        standing: What it keeps for the session.
+        output_schemas: The output schemas of the tools.
+        param_headers: The arguments of tools that HTTP headers repeat.
+        elicitations: The URL elicitations that are pending.
+        session: The requests that a new session needs again.
     """
 
-    cache: ResponseCache
-    outputs: OutputSchemas = field(default_factory=OutputSchemas)
-    marks: ToolParamHeaders = field(default_factory=ToolParamHeaders)
-    reissuing: Retries = field(default_factory=Retries)
-    elicitations: Elicitations = field(default_factory=Elicitations)
-    standing: SessionRestore = field(default_factory=SessionRestore)
+    def __init__(self, cache: ResponseCache) -> None:
+        self.cache = cache
+        self.output_schemas = OutputSchemas()
+        self.param_headers = ToolParamHeaders()
+        self.elicitations = Elicitations()
+        self.session = SessionRestore()
+        self._retryable_tools: set[str] = set()
 
-    def listed(self, tools: Sequence[Any]) -> list[Any]:
-        """Take note of typed tools; those that can be called are returned."""
-        self.reissuing.listed(tools)
-        return self.marks.listed(tools)
+    def tools_listed(self, tools: Sequence[Any]) -> list[Any]:
+        """Store the annotations and parameter headers of typed tools.
 
-    def noticed(self, notification: str, params: Any, facts: Facts) -> bool:
-        """Forget what a notification says has changed; gives whether it is news at all."""
+        Returns:
+            The tools that can be called.
+        """
+        for tool in tools:
+            hints = getattr(tool, "annotations", None)
+            flags = (
+                getattr(hints, "read_only_hint", None),
+                getattr(hints, "idempotent_hint", None),
+            )
+            if True in flags:
+                self._retryable_tools.add(tool.name)
+            else:
+                self._retryable_tools.discard(tool.name)
+        return self.param_headers.listed(tools)
+
+    def retry_is_safe(self, method: str, params: Any, facts: Facts) -> bool:
+        """Whether a request may be sent again if its response was lost.
+
+        Args:
+            method: The method.
+            params: Its params: a Struct, a wire object or raw JSON, whose tool is unknown.
+            facts: The facts of the session's revision.
+        """
+        if facts.method(method).idempotent:
+            return True
+        if method != TOOLS_CALL:
+            return False
+        tool = params.get("name") if is_object(params) else getattr(params, "name", None)
+        return isinstance(tool, str) and tool in self._retryable_tools
+
+    def invalidate(self, notification: str, params: Any, facts: Facts) -> bool:
+        """Drop what a notification declares stale.
+
+        Returns:
+            Whether the notification tells something new, so that handlers should see it.
+        """
         if notification == COMPLETE:
             return self.elicitations.completed(params.elicitation_id)
         stale = facts.method(notification).invalidates
         if TOOLS_LIST in stale:
-            self.outputs.forget()
+            self.output_schemas.forget()
         for method in stale:
             self.cache.forget(method)
         if notification == RESOURCE_UPDATED:
             self.cache.forget_resource(params.uri)
         return True
 
-    def missed(self) -> None:
-        """Forget what may have changed while nothing could be heard of it."""
-        self.outputs.forget()
+    def notifications_missed(self) -> None:
+        """Drop everything that may have changed while no notifications were received."""
+        self.output_schemas.forget()
         self.cache.clear()
 
     def session_lost(self) -> None:
-        """Take note that the transport lost the session, and has opened another one."""
-        self.missed()
-        self.standing.lose()
+        """Drop what belongs to a session that the transport has replaced by a new one."""
+        self.notifications_missed()
+        self.session.lose()
 
 
-class _Ask(msgspec.Struct, gc=False):
-    """One request as its caller wants it sent, once or more often.
+class _Options(msgspec.Struct, gc=False):
+    """How the caller wants a request sent, each time that it is sent.
 
     Attributes:
-        name: The method.
-        meta: What to add to `_meta`.
-        timeout: Seconds without answer or progress, each time it is sent.
-        on_progress: Called with each report.
-        recalled: Whether a result was known already.
+        method: The method.
+        meta: Members to add to `_meta`.
+        timeout: Seconds without response or progress.
+        on_progress: Called with each progress notification.
+        from_cache: Whether a cached result was used.
     """
 
-    name: str
+    method: str
     meta: Mapping[str, Any] | None
     timeout: float | None
     on_progress: OnProgress | None
-    recalled: bool = False
+    from_cache: bool = False
 
 
-class Requests:
-    """The requests of an open session.
+class RequestPipeline:
+    """Sends the requests of an open session.
 
     Args:
         peer: An open peer.
-        session: What was agreed.
-        limit: Seconds until a call with a timeout counts as lost, whatever progress comes.
+        session: The negotiated session.
+        limit: Seconds until a call with a timeout fails, whatever its progress.
         list_limit: Seconds for all pages of a list together.
-        answer: Answers what a server wants to know.
-        known: What is known of the server.
+        handle_input: Answers a request for input of the server.
+        state: The state of the server, which results update.
 
     Attributes:
-        rounds: How often in a row a server may ask for input.
+        rounds: Times in a row that a server may ask for input.
     """
 
     def __init__(
@@ -151,251 +194,277 @@ class Requests:
         session: Session,
         limit: float,
         list_limit: float,
-        answer: Callable[[RequestContext], Awaitable[Any]],
-        known: Known,
+        handle_input: Callable[[RequestContext], Awaitable[Any]],
+        state: ServerState,
     ) -> None:
         self._peer = peer
         self._session = session
         self._limit = limit
         self._list_limit = list_limit
-        self._answer = answer
-        self.known = known
+        self._handle_input = handle_input
+        self.state = state
         self.rounds = INPUT_ROUNDS
 
     async def send(
         self,
-        name: str,
+        method: str,
         params: Any,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
     ) -> Any:
-        """Send a request as it is, and give its result as it comes."""
-        result = await self._send(_Ask(name, meta, timeout, on_progress), params)
-        if name == TOOLS_LIST:
-            self.known.listed(result.tools)
+        """Send a request without cache and input rounds, and return its typed result."""
+        result = await self._send(_Options(method, meta, timeout, on_progress), params)
+        if method == TOOLS_LIST:
+            self.state.tools_listed(result.tools)
         return result
 
-    async def send_raw(self, name: str, params: Any, timeout: float | None) -> Raw:
-        """The same, with the result as JSON."""
-        send = partial(self._peer.request_raw, name, params, timeout=timeout)
-        raw: Raw = await self._answered(name, params, timeout, send)
-        if name == TOOLS_LIST and self.known.marks.in_use:
-            method = self._session.revision.client_requests[name]
-            self.known.marks.listed(result_decoder(method)(raw).tools)
+    async def send_raw(self, method: str, params: Any, timeout: float | None) -> Raw:
+        """Send a request without cache and input rounds, and return its result as JSON."""
+        request = partial(self._peer.request_raw, method, params, timeout=timeout)
+        raw: Raw = await self._send(_Options(method, None, timeout, None), params, request)
+        if method == TOOLS_LIST and self.state.param_headers.in_use:
+            row = self._session.revision.client_requests[method]
+            self.state.tools_listed(result_decoder(row)(raw).tools)
         return raw
 
-    async def restore(self) -> None:
-        """Have the server keep for a new session what it kept for the one that was lost."""
-        ask = partial(self._peer.request, timeout=RESTORING_SECONDS)
-        await self.known.standing.restore(ask)
+    async def restore_session(self) -> None:
+        """Repeat in a new session the requests whose effect ended with the lost one."""
+        request = partial(self._peer.request, timeout=RESTORE_SECONDS)
+        await self.state.session.restore(request)
 
     def call(
         self,
-        name: str,
+        method: str,
         fields: Mapping[str, Any],
         meta: Mapping[str, Any] | None,
         timeout: float | None,
         on_progress: OnProgress | None,
     ) -> Awaitable[Any]:
-        """Get the result of a request whose params are given by Python names, `None` for none.
+        """Call a method with params by Python names; `None` leaves a param out.
 
-        Where a server may ask for input first, it gets what it asks, until it gives its result. A
-        tool's structured result is held against the schema that the server listed for it.
+        The result may come from the cache. Requests of the server for input are answered, and
+        structured results of tools are validated by the output schema that the server listed.
         """
-        return self._get(_Ask(name, meta, timeout, on_progress), self._params(name, fields))
+        options = _Options(method, meta, timeout, on_progress)
+        return self._call(options, self._params(method, fields))
 
     async def pages(
         self,
-        name: str,
+        method: str,
         fields: Mapping[str, Any],
         meta: Mapping[str, Any] | None,
         timeout: float | None,
     ) -> list[Any]:
-        """Follow the cursors of a list to its end; one deadline holds for all pages together.
+        """The items of all pages of a list, within one deadline.
 
-        A cursor of a page that was kept may have gone out of date; then the list is asked for anew.
+        The cursor of a cached page may have expired; the list is then requested anew.
 
         Source: server/utilities/pagination, server/utilities/caching#interaction-with-pagination.
         """
-        method = self._session.revision.client_requests.get(name)
-        if method is None or method.items is None:
-            raise MethodNotFoundError(name)
-        ask = _Ask(name, meta, timeout, None)
+        row = self._session.revision.client_requests.get(method)
+        if row is None or row.items is None:
+            raise MethodNotFoundError(method)
+        options = _Options(method, meta, timeout, None)
         with anyio.move_on_after(self._list_limit):
             try:
-                return await self._follow(ask, method.items, fields)
+                return await self._all_pages(options, row.items, fields)
             except RemoteError:
-                if not ask.recalled:
+                if not options.from_cache:
                     raise
-            self.known.cache.forget(name)
-            return await self._follow(ask, method.items, fields)
-        raise RequestTimeoutError(f"{name}, all pages", self._list_limit)
+            self.state.cache.forget(method)
+            return await self._all_pages(options, row.items, fields)
+        raise RequestTimeoutError(f"{method}, all pages", self._list_limit)
 
-    async def _follow(self, ask: _Ask, items: str, fields: Mapping[str, Any]) -> list[Any]:
-        """The items of all pages, within bounds: a server may name a next page for ever."""
-        listed: list[Any] = []
-        cursors: set[int] = set()  # their hashes: a cursor may be long
+    async def _all_pages(
+        self, options: _Options, items: str, fields: Mapping[str, Any]
+    ) -> list[Any]:
+        """The items of all pages, within bounds, since a server may name a next page forever."""
+        method = options.method
+        collected: list[Any] = []
+        cursors: set[int] = set()  # hashes, since a cursor may be long
         cursor: str | None = None
         while True:
-            result = await self._get(ask, self._params(ask.name, {**fields, "cursor": cursor}))
-            listed += getattr(result, items)
+            result = await self._call(options, self._params(method, {**fields, "cursor": cursor}))
+            collected += getattr(result, items)
             cursor = getattr(result, "next_cursor", None)  # a revision may have no pagination
             if cursor is None:
-                return listed
+                return collected
             if hash(cursor) in cursors:
                 raise RemoteProtocolError(
-                    f"{ask.name}: nextCursor: expected a new cursor, got {safe_repr(cursor)} again"
+                    f"{method}: nextCursor: expected a new cursor, got {safe_repr(cursor)} again"
                 )
             cursors.add(hash(cursor))
-            if len(cursors) >= LIST_PAGES or len(listed) > LIST_ITEMS:
+            if len(cursors) >= LIST_PAGES or len(collected) > LIST_ITEMS:
                 raise RemoteProtocolError(
-                    f"{ask.name}: expected a list of at most {LIST_PAGES} pages and {LIST_ITEMS} "
+                    f"{method}: expected a list of at most {LIST_PAGES} pages and {LIST_ITEMS} "
                     f"items, got more; read it page by page"
                 )
 
-    def _params(self, name: str, fields: Mapping[str, Any]) -> Any:
+    def _params(self, method: str, fields: Mapping[str, Any]) -> Any:
         revision = self._session.revision
-        return typed_params(revision.client_requests, name, fields, revision.name)
+        return typed_params(revision.client_requests, method, fields, revision.name)
 
-    async def _get(self, ask: _Ask, params: Any) -> Any:
-        """The result of a request, from memory or from the server."""
-        facts = self._session.revision.facts
-        method = self._session.revision.client_requests[ask.name]
-        cache = self.known.cache
+    async def _call(self, options: _Options, params: Any) -> Any:
+        """The result of a request, from the cache or from the server."""
+        method, facts, cache = options.method, self._session.revision.facts, self.state.cache
+        row = self._session.revision.client_requests[method]
         key: Key | None = None
-        if method.cacheable:
-            key = cache.key(ask.name, params, ask.meta, facts.meta.trace_keys)
-            found = None if key is None else await self._recall(method, key)
-            if found is not None:
-                ask.recalled = True
-                return self._noted(ask.name, found)
-        drops = cache.drops
-        sent = monotonic()
+        if row.cacheable:
+            key = cache.key(method, params, options.meta, facts.meta.trace_keys)
+            cached = None if key is None else await self._cached(row, key)
+            if cached is not None:
+                options.from_cache = True
+                return self._checked_tools(cached) if method == TOOLS_LIST else cached
+        drops, started = cache.drops, monotonic()
         try:
-            result = await self._send(ask, params)
+            result = await self._send(options, params)
+            asks_for_input = facts.method(method).input_required
+            if asks_for_input and hasattr(result, "input_requests"):
+                result, key = await self._after_input(options, params, result), None
         except RemoteError as error:
-            listed_by = facts.method(ask.name).listed_by
+            listed_by = facts.method(method).listed_by
             if error.code in _REFUSED and listed_by is not None:
                 cache.forget(listed_by)
             raise
-        if facts.method(ask.name).input_required and hasattr(result, "input_requests"):
-            result = await self._with_input(ask, params, result)
-        elif key is not None:
+        if key is not None:
             cache.keep(key, getattr(params, "uri", None), result, drops)
-        if ask.name == TOOLS_CALL and self.known.outputs.promised(params.name):
-            await self._check(params.name, result, ask.timeout, monotonic() - sent)
-        return self._noted(ask.name, result)
+        if method == TOOLS_CALL and self.state.output_schemas.promised(params.name):
+            await self._validate(params.name, result, options.timeout, monotonic() - started)
+        return self._checked_tools(result) if method == TOOLS_LIST else result
 
-    async def _check(self, tool: str, result: Any, timeout: float | None, elapsed: float) -> None:
-        """Hold a tool's result against its schema, in what is left of the call's timeout.
+    async def _send(
+        self,
+        options: _Options,
+        params: Any,
+        request: Callable[[], Awaitable[Any]] | None = None,
+    ) -> Any:
+        """Send a request; send it again where its response was lost or its headers were stale.
 
-        If progress kept the call alive for longer than that, it is the whole timeout again.
+        Args:
+            options: How to send the request.
+            params: Its params.
+            request: Sends the request, as a new one each time; the peer's `request` by default.
         """
-        left = timeout if timeout is None or elapsed >= timeout else timeout - elapsed
-        await self.known.outputs.check(tool, result, left)
-
-    async def _recall(self, method: Method, key: Key) -> Any:
-        """A result that is known and fresh; `None` if there is none. A closed client has none."""
-        self._peer.callers.check_open()
-        found = await self.known.cache.recall(key)
-        if found is None:
-            return None
-        await anyio.lowlevel.checkpoint()
-        try:
-            return self._peer.connection.result_decoder(method)(found)
-        except UNREADABLE:  # nested too deep to be read again just here
-            return None
-
-    def _noted(self, name: str, result: Any) -> Any:
-        """A result, after a look at what it tells of the server's tools."""
-        if name == TOOLS_LIST:
-            usable = self.known.listed(result.tools)
-            if len(usable) < len(result.tools):
-                result = msgspec.structs.replace(result, tools=usable)
-            self.known.outputs.listed(result.tools)
-        return result
-
-    def _send(self, ask: _Ask, params: Any) -> Awaitable[Any]:
-        timeout = ask.timeout
-        send = partial(
+        method, timeout = options.method, options.timeout
+        request = request or partial(
             self._peer.request,
-            ask.name,
+            method,
             params,
-            meta=ask.meta,
+            meta=options.meta,
             timeout=timeout,
             limit=None if timeout is None else max(timeout, self._limit),
-            on_progress=ask.on_progress,
+            on_progress=options.on_progress,
         )
-        return self._answered(ask.name, params, timeout, send)
-
-    async def _answered(
-        self, name: str, params: Any, timeout: float | None, send: Callable[[], Awaitable[Any]]
-    ) -> Any:
-        """Send a request, and once more if it was refused for headers that can be put right."""
-        if self.known.standing.lost:
-            await self.restore()
-        reissuing, facts = self.known.reissuing, self._session.revision.facts
-        try:
-            result = await reissuing.ask(name, params, send, facts)
-        except RemoteError as error:
-            if error.code == facts.errors.url_elicitation_required:
-                self.known.elicitations.required(error.data)
-            if not await self._listed_anew(name, error, timeout):
-                raise
-            return await reissuing.ask(name, params, send, facts)
-        if name in LASTING:
-            self.known.standing.noted(name, params)
-        elif self.known.standing.lost:
-            await self.restore()
+        session = self.state.session
+        if session.lost:
+            await self.restore_session()
+        pauses = iter(RETRY_PAUSES)
+        refreshed = retrying = False
+        while True:
+            try:
+                result = await request()
+                break
+            except RemoteError as error:
+                if error.code == self._session.revision.facts.errors.url_elicitation_required:
+                    self.state.elicitations.required(error.data)
+                if refreshed or not await self._refresh_param_headers(method, error, timeout):
+                    raise
+                refreshed = True
+            except (ResponseLostError, ConnectFailedError) as error:
+                if not retrying:
+                    facts = self._session.revision.facts
+                    lost = isinstance(error, ResponseLostError)
+                    retrying = lost and self.state.retry_is_safe(method, params, facts)
+                pause = next(pauses, None)
+                if not retrying or pause is None:
+                    raise
+                await anyio.sleep(pause)
+        if method in LASTING:
+            session.sent(method, params)
+        elif session.lost:
+            await self.restore_session()
         return result
 
-    async def _listed_anew(self, name: str, error: RemoteError, timeout: float | None) -> bool:
-        """List the tools again if a call was refused for its headers; whether that was done.
+    async def _refresh_param_headers(
+        self, method: str, error: RemoteError, timeout: float | None
+    ) -> bool:
+        """List the tools again if a call was refused for its parameter headers.
+
+        Returns:
+            Whether the tools were listed again.
 
         Source: basic/transports/streamable-http#client-behavior (2026-07-28).
         """
         expected = self._session.revision.facts.errors.header_mismatch
-        if name != TOOLS_CALL or error.code != expected or not self.known.marks.in_use:
+        if method != TOOLS_CALL or error.code != expected or not self.state.param_headers.in_use:
             return False
-        self.known.cache.forget(TOOLS_LIST)
+        self.state.cache.forget(TOOLS_LIST)
         try:
             await self.pages(TOOLS_LIST, {}, None, timeout)
         except McpError:
             return False
         return True
 
-    async def _with_input(self, ask: _Ask, params: Any, result: Any) -> Any:
-        """Give a server the input it asks for, until it gives its result."""
+    async def _cached(self, row: Method, key: Key) -> Any:
+        """A fresh cached result, or `None`. A closed client raises, as if it sent the request."""
+        self._peer.callers.check_open()
+        encoded = await self.state.cache.recall(key)
+        if encoded is None:
+            return None
+        await anyio.lowlevel.checkpoint()
+        try:
+            return self._peer.connection.result_decoder(row)(encoded)
+        except UNREADABLE:  # nested too deeply to be decoded at this depth of the stack
+            return None
+
+    def _checked_tools(self, result: Any) -> Any:
+        """A page of tools without those that cannot be called; their schemas are stored."""
+        usable = self.state.tools_listed(result.tools)
+        if len(usable) < len(result.tools):
+            result = msgspec.structs.replace(result, tools=usable)
+        self.state.output_schemas.listed(result.tools)
+        return result
+
+    async def _validate(
+        self, tool: str, result: Any, timeout: float | None, elapsed: float
+    ) -> None:
+        """Validate a tool's structured result within the rest of the call's timeout.
+
+        If progress kept the call alive for longer than its timeout, the whole timeout applies.
+        """
+        left = timeout if timeout is None or elapsed >= timeout else timeout - elapsed
+        await self.state.output_schemas.check(tool, result, left)
+
+    async def _after_input(self, options: _Options, params: Any, result: Any) -> Any:
+        """The result after the server has got the input that it asks for."""
+        method = options.method
         for _ in range(self.rounds):
-            result = await self._send(ask, await self._retry(ask.name, params, result))
+            again: dict[str, Any] = to_builtins(params)
+            if result.input_requests is None and result.request_state is None:
+                raise RemoteProtocolError(f"{method}: the server asked for input, but not for what")
+            if result.input_requests is not None:
+                again["inputResponses"] = {
+                    key: await self._input(method, asked)
+                    for key, asked in result.input_requests.items()
+                }
+            if result.request_state is not None:
+                again["requestState"] = result.request_state
+            result = await self._send(options, again)
             if not hasattr(result, "input_requests"):
                 return result
-        raise RemoteProtocolError(f"{ask.name}: the server asked for input {self.rounds} times")
+        raise RemoteProtocolError(f"{method}: the server asked for input {self.rounds} times")
 
-    async def _retry(self, name: str, params: Any, result: Any) -> dict[str, Any]:
-        """The params of a request once more, with what its result asked for."""
-        again: dict[str, Any] = to_builtins(params)
-        if result.input_requests is None and result.request_state is None:
-            raise RemoteProtocolError(f"{name}: the server asked for input, but not for what")
-        if result.input_requests is not None:
-            again["inputResponses"] = {
-                key: await self._input(name, asked) for key, asked in result.input_requests.items()
-            }
-        if result.request_state is not None:
-            again["requestState"] = result.request_state
-        return again
-
-    async def _input(self, name: str, asked: Any) -> Any:
-        """Answer one thing that a server wants to know before it goes on."""
+    async def _input(self, caller: str, asked: Any) -> Any:
+        """The response to one request for input, made by the client's handler."""
         session = self._session
         method = session.revision.input_requests[to_builtins(asked)["method"]]
         if not declared(session.own_capabilities, method.capability):
             path = ".".join(method.capability)
             raise RemoteProtocolError(
-                f"{name}: the server asked for {method.name}, but this client has no {path}"
+                f"{caller}: the server asked for {method.name}, but this client has no {path}"
             )
-        exchange = RequestContext(
+        context = RequestContext(
             self._peer,
             method,
             getattr(asked, "params", None),
@@ -406,4 +475,4 @@ class Requests:
             session.peer_info,
             session.peer_capabilities,
         )
-        return to_builtins(await self._answer(exchange))
+        return to_builtins(await self._handle_input(context))

@@ -81,14 +81,14 @@ async def at_url(
     headers: WatchedFields | None = None
     given = http.headers
     if given is not None:
-        cache = application.known.cache
+        cache = application.server_state.cache
         make = given if callable(given) else lambda: given
         headers = cache.before_private = WatchedFields(make, cache.forget_private)
     settings = HttpSettings(headers, http.auth, http.client, timeouts.connect, timeouts.silence)
-    application.marks.mirrored = True
-    marked = application.marks.headers_for
-    renewed = application.known.session_lost
-    heard = application.known.standing.stream_changed
+    application.server_state.param_headers.mirrored = True
+    marked = application.server_state.param_headers.headers_for
+    renewed = application.server_state.session_lost
+    heard = application.server_state.session.stream_changed
     channel = HttpChannel(url, revisions, settings, http.transport, marked, renewed, heard)
     async with beside(channel.run, channel.close):
         yield channel
