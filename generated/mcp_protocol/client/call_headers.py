@@ -4,7 +4,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""The headers of a call that repeat arguments of a tool, which not all revisions have."""
+"""Parameter headers, or their stand-in where no revision of this package has them."""
 
 from __future__ import annotations
 

@@ -4,10 +4,10 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""What a server keeps for a session of ours, asked for anew when the session is another one.
+"""Restoring what a server stored for a session that was lost: the log level and subscriptions.
 
-A transport may lose a session and open another in its place without a word to those who use it.
-The log level and the subscriptions of the old one are then asked for again, before anything else.
+A transport may replace a lost session by a new one without notice to its user. The client then
+repeats the requests whose effect lasts for a session, before any other request.
 
 Source: server/utilities/logging, server/resources#subscriptions; basic/transports (session
 management, to 2025-11-25).
@@ -32,14 +32,14 @@ _logger = logging.getLogger(__name__)
 
 
 class SessionRestore:
-    """The requests whose effect lasts for as long as a session.
+    """The requests whose effect lasts for a session, and the state of that session.
 
     Attributes:
-        lost: Whether the session is another one, and the requests are not made again yet.
-        on_loss: Called when the session is another one.
-        stream_failure: Why the stream with the server's own messages can't be had at present;
-            `None` while it can, or where there was never one.
-        on_stream_failure: Called with the failure when there is one.
+        lost: Whether the session was replaced and the requests are not repeated yet.
+        on_loss: Called when the session is replaced.
+        stream_failure: Why the stream for messages of the server is unavailable; `None` while it
+            is available, or if there is none.
+        on_stream_failure: Called with such a failure.
     """
 
     def __init__(self) -> None:
@@ -47,38 +47,38 @@ class SessionRestore:
         self.on_loss: set[Callable[[], None]] = set()
         self.stream_failure: McpError | None = None
         self.on_stream_failure: set[Callable[[McpError], None]] = set()
-        self._asked: dict[tuple[str, str], Any] = {}
+        self._lasting: dict[tuple[str, str], Any] = {}
 
     def sent(self, name: str, params: Any) -> None:
-        """Take note of such a request that succeeded, its params typed, a wire object or raw."""
+        """Store the params of a successful request: a Struct, a wire object or raw JSON."""
         wire = _decode(params) if isinstance(params, Raw) else to_builtins(params)
         if name == SET_LEVEL:
-            self._asked[name, ""] = wire
+            self._lasting[name, ""] = wire
         elif name == SUBSCRIBE:
-            self._asked[SUBSCRIBE, wire["uri"]] = wire
+            self._lasting[SUBSCRIBE, wire["uri"]] = wire
         else:
-            self._asked.pop((SUBSCRIBE, wire["uri"]), None)
+            self._lasting.pop((SUBSCRIBE, wire["uri"]), None)
 
     def lose(self) -> None:
-        """The session is another one."""
+        """Mark the session as replaced."""
         self.lost = True
         for call in tuple(self.on_loss):
             call()
 
     def stream_changed(self, failure: McpError | None) -> None:
-        """The stream with the server's own messages can't be had, or by `None` is there again."""
+        """Store why the stream for messages of the server is unavailable; `None` if it is back."""
         self.stream_failure = failure
         if failure is not None:
             for call in tuple(self.on_stream_failure):
                 call(failure)
 
-    async def restore(self, ask: Callable[[str, Any], Awaitable[Any]]) -> None:
-        """Make the requests again, if that has to be done; failures are logged."""
+    async def restore(self, request: Callable[[str, Any], Awaitable[Any]]) -> None:
+        """Repeat the requests if the session was replaced. Failures are logged."""
         if not self.lost:
             return
         self.lost = False
-        for (name, about), params in tuple(self._asked.items()):
+        for (name, uri), params in tuple(self._lasting.items()):
             try:
-                await ask(name, params)
+                await request(name, params)
             except McpError as error:
-                _logger.warning("%s %s: not restored in the new session: %s", name, about, error)
+                _logger.warning("%s %s: not restored in the new session: %s", name, uri, error)

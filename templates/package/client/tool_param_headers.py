@@ -1,4 +1,4 @@
-"""The marks of a server's tools, by which a client repeats arguments in HTTP headers.
+"""The parameter headers of a server's tools: HTTP headers that repeat arguments of a call.
 
 Source: basic/transports/streamable-http#custom-headers-from-tool-parameters (2026-07-28).
 """
@@ -18,55 +18,56 @@ _logger = logging.getLogger(__name__)
 
 
 class ToolParamHeaders:
-    """The marks of a server's tools, as it listed them last.
+    """The parameter headers of a server's tools, from the latest list of each tool.
 
-    Those of a tool are kept until it is listed anew, even if the server says that its tools
-    changed: should they be wrong by then, the server refuses the call, and the client lists again.
+    The headers of a tool are kept until the tool is listed again, even after a notification that
+    tools have changed. If they are stale by then, the server refuses the call, and the client
+    lists the tools again.
 
     Attributes:
-        mirrored: Whether the transport has headers; it says so itself.
-        prefix: What the names of the headers begin with; `None` in revisions without marks.
+        mirrored: Whether the transport has headers; the transport sets this.
+        prefix: The prefix of the header names; `None` in revisions without parameter headers.
     """
 
     def __init__(self) -> None:
         self.mirrored = False
         self.prefix: str | None = None
-        self._marks: dict[str, Mapping[Path, str]] = {}
-        self._told: dict[str, str] = {}
+        self._headers: dict[str, Mapping[Path, str]] = {}
+        self._warned: dict[str, str] = {}
 
     @property
     def in_use(self) -> bool:
-        """Whether arguments are repeated in headers at all."""
+        """Whether the transport and the revision have parameter headers."""
         return self.mirrored and self.prefix is not None
 
     def listed(self, tools: Iterable[Any]) -> list[Any]:
-        """Take note of typed tools.
+        """Store the parameter headers of typed tools.
 
         Returns:
-            Those that can be called; a warning tells of each other one, once.
+            The tools that can be called. Each other tool is logged once, as a warning.
         """
         return [tool for tool in tools if not self.in_use or self._keep(tool)]
 
     def headers_for(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, str]:
-        """The headers of a call, by name, their values as they are sent.
+        """The headers of a call: encoded values by header name.
 
         Raises:
-            InvalidParamsError: An argument has no form in which a header could carry it.
+            InvalidParamsError: An argument cannot be encoded as a header value.
         """
         headers: dict[str, str] = {}
-        marks = self._marks.get(tool)
-        if not marks or not self.in_use:
+        names = self._headers.get(tool)
+        if not names or not self.in_use:
             return headers
         from ..framing.http_headers import (  # loaded by the transport already
             encode_value,
             value_text,
         )
 
-        for path, mark in marks.items():
+        for path, name in names.items():
             value = value_at(arguments, path)
             if value is not None:
                 try:
-                    headers[f"{self.prefix}{mark}"] = encode_value(value_text(value))
+                    headers[f"{self.prefix}{name}"] = encode_value(value_text(value))
                 except ProtocolError as error:
                     raise InvalidParamsError(
                         f"tool {safe_repr(tool)}: {shown_path(path)}: {error}"
@@ -75,13 +76,13 @@ class ToolParamHeaders:
 
     def _keep(self, tool: Any) -> bool:
         try:
-            self._marks[tool.name] = marks_of(tool.input_schema)
-            drop_oldest(self._marks, KEPT_TOOLS)
+            self._headers[tool.name] = marks_of(tool.input_schema)
+            drop_oldest(self._headers, KEPT_TOOLS)
         except ValueError as error:
-            self._marks.pop(tool.name, None)
-            if self._told.get(tool.name) != str(error):
-                self._told[tool.name] = str(error)
-                drop_oldest(self._told, KEPT_TOOLS)
+            self._headers.pop(tool.name, None)
+            if self._warned.get(tool.name) != str(error):
+                self._warned[tool.name] = str(error)
+                drop_oldest(self._warned, KEPT_TOOLS)
                 _logger.warning("tool %s is left out: %s", safe_repr(tool.name), error)
             return False
         return True
