@@ -25,6 +25,7 @@ RUNTIME = frozenset(
         "uritemplate",
         "jsonschema",
         "re2",
+        "aiohttp",
         "httpx2",
         "uvicorn",
         "starlette",
