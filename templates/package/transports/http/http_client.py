@@ -128,7 +128,8 @@ class HttpRequests:
                     raise
                 hides = isinstance(translated, LocalProtocolError)
                 raise translated from (None if hides else error)
-            await self._check_coding(response)
+            if coding := response.header("content-encoding"):
+                await self._check_coding(response, coding)
             if response.status in _SUCCESS:
                 return response
             url = await self._redirected(method, url, response)
@@ -165,10 +166,7 @@ class HttpRequests:
             raise LocalProtocolError("headers: a header field can't be sent") from None
         return {**fields, **own}
 
-    async def _check_coding(self, response: Response) -> None:
-        coding = response.header("content-encoding")
-        if not coding:
-            return
+    async def _check_coding(self, response: Response, coding: str) -> None:
         codings = self._library.codings
         expected = "a body as it is" if codings == "identity" else codings
         if coding.strip().lower() not in ("", "identity", *codings.split(", ")):

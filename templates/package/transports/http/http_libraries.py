@@ -16,6 +16,7 @@ import ssl
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache, partial
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
@@ -569,7 +570,11 @@ class Httpx2Library:
                     verify=verify, limits=limits, socket_options=watched
                 )
             self._client = library.AsyncClient(
-                timeout=self._timeout, limits=limits, transport=transport, verify=verify
+                timeout=self._timeout,
+                limits=limits,
+                transport=transport,
+                verify=verify,
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
             )
         except (ImportError, OSError, ValueError, library.InvalidURL) as error:
             reason = f"proxies and certificates of the environment: {reason_of(error)}"
