@@ -97,7 +97,8 @@ async def test_a_channel_that_is_cancelled_leaves_nothing_open() -> None:
                     connect(server.url, revision=NEWEST) as client,
                     anyio.create_task_group() as tasks,
                 ):
-                    tasks.start_soon(client.call_tool, "echo", {})
+                    arguments: dict[str, object] = {}
+                    tasks.start_soon(client.call_tool, "echo", arguments)
                     await server.until("tools/call")
                     scope.cancel()
             await server.until_left()

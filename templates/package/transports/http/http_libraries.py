@@ -170,6 +170,9 @@ class AiohttpLibrary:
         connect_timeout: Seconds to make a connection.
         silence: Seconds for which sending a request body may pause.
 
+    Attributes:
+        failures: Exceptions of a connection that breaks.
+
     Raises:
         MissingExtraError: aiohttp is not installed.
     """
@@ -179,9 +182,11 @@ class AiohttpLibrary:
     def __init__(self, connect_timeout: float, silence: float) -> None:
         try:
             import aiohttp
+            from aiohttp.http_exceptions import HttpProcessingError
         except ImportError:
             raise MissingExtraError("a client over HTTP", "aiohttp") from None
         self._aiohttp = aiohttp
+        self.failures = (aiohttp.ClientError, HttpProcessingError, OSError)
         self._connect_timeout = connect_timeout
         self._silence = silence
         self._proxies = getproxies()
@@ -236,10 +241,8 @@ class AiohttpLibrary:
             ):
                 proxy = " (the environment names a proxy)" if self._proxy(url) else ""
                 return ConnectFailedError(shown(url), f"{reason_of(error)}{proxy}")
-            case library.ClientError() | OSError() | library.http_exceptions.HttpProcessingError():
-                return lost(url, error)
             case _:
-                return None
+                return lost(url, error) if isinstance(error, self.failures) else None
 
     async def close(self) -> None:
         """See `Library.close`."""
@@ -248,14 +251,18 @@ class AiohttpLibrary:
             await self._session.close()
 
     def _open_session(self) -> aiohttp.ClientSession:
+        import asyncio
+
         library = self._aiohttp
         if self._closed:
             raise library.ClientConnectionError("the HTTP client is closed")
         connector = library.TCPConnector(
             limit=0, keepalive_timeout=KEEP_ALIVE, socket_factory=_probed_socket
         )
-        # aiohttp has no limit for informational responses, blank lines and chunk extensions.
-        connector._factory = partial(_bounded_handler(), loop=connector._loop)
+        # aiohttp has no limit for informational responses, blank lines and chunk extensions, and no
+        # public way to set the protocol of its connections.
+        factory = partial(_bounded_handler(), loop=asyncio.get_running_loop())
+        connector._factory = factory  # pyright: ignore[reportPrivateUsage] - see above
         self._session = library.ClientSession(
             connector=connector,
             cookie_jar=library.DummyCookieJar(),
@@ -389,9 +396,10 @@ class _AiohttpResponse:
             while True:
                 try:
                     part = await content.readany()
-                except (self._library._aiohttp.ClientError, OSError) as error:
+                except self._library.failures as error:
                     # aiohttp raises before what came ahead of the failure has been read.
-                    if rest := content._read_nowait(-1):
+                    rest = content._read_nowait(-1)  # pyright: ignore[reportPrivateUsage] - as said
+                    if rest:
                         await take(rest)
                     raise lost(self.url, error) from error
                 if not part:
