@@ -93,7 +93,7 @@ def go_without_extras(mcpgen: str, folder: Path, revision: str) -> None:
     told = complaint([*SERVE, "booking:server", "--http", "127.0.0.1:0"], folder)
     expect("serving without uvicorn", "pip install uvicorn", told)
     told = complaint([sys.executable, "remote.py", NOWHERE], folder)
-    expect("connecting without httpx2", "pip install httpx2", told)
+    expect("connecting without aiohttp", "pip install aiohttp", told)
     print(f"{revision}: {printed.strip()}")
 
 
@@ -115,7 +115,7 @@ def go_over_http(folder: Path, revision: str) -> None:
 
 def main(mcpgen: str, target: str, revisions: list[str]) -> None:
     """Go through the README once per revision, each in a package of its own."""
-    for module in ("mcpgen", "uvicorn", "httpx2"):
+    for module in ("mcpgen", "uvicorn", "aiohttp", "httpx2"):
         if importlib.util.find_spec(module):
             sys.exit(f"expected an environment without {module}")
     scripts = Path(sys.executable).parent

@@ -31,6 +31,7 @@ RUNTIME = frozenset(
         "uritemplate",
         "jsonschema",
         "re2",
+        "aiohttp",
         "httpx2",
         "uvicorn",
         "starlette",

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 _INIT = "__init__.py"
 
 _FOREIGN = re.compile(r"^( *)(?:import (\w+)$|from (\w+)[\w.]* import )", re.MULTILINE)
-_OVER_HTTP = ("uvicorn", "httpx2")
+_OVER_HTTP = ("uvicorn", "aiohttp", "httpx2")
 
 
 def needed(

@@ -159,7 +159,7 @@ def foreign_imports(text: str) -> Iterator[str]:
         ("server", "stdio", {"msgspec", "anyio"}),
         ("client", "stdio", {"msgspec", "anyio"}),
         ("server", "http", {"msgspec", "anyio", "uvicorn"}),
-        ("client", "http", {"msgspec", "anyio", "httpx2", "h11"}),
+        ("client", "http", {"msgspec", "anyio", "aiohttp", "httpx2"}),
     ],
 )
 def test_a_choice_names_no_dependency_of_another_even_for_type_checkers(

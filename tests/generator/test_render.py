@@ -25,8 +25,8 @@ RENDERED = sorted(
 )
 CHOSEN = {path for path in RENDERED if (PACKAGE / f"{path}.jinja").is_file()} & {
     *("__main__.py", "server/asgi/endpoints.py", "client/targets.py", "server/toolkit/server.py"),
-    *("transports/http/fallback.py", "transports/http/session_state.py"),
     *("server/asgi/draft.py", "client/call_headers.py", "server/toolkit/declared_headers.py"),
+    "transports/http/older_revisions.py",
 }
 """Modules that depend on the parts of the package, and on no schema."""
 HEADER = """\

@@ -13,9 +13,9 @@ import pytest
 
 from mcp_protocol.errors import InvalidParamsError
 from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.transports.http.envelope import EnvelopeReader, request_fields
 from mcp_protocol.transports.http.http_channel import HttpChannel
-from mcp_protocol.transports.http.http_client import HttpSettings
-from mcp_protocol.transports.http.outgoing import OutgoingReader, request_fields
+from mcp_protocol.transports.http.http_client import HttpRequests
 from package.http_script import Script, error, result, scripted, tool
 from package.http_server import Asked, HttpServer, Reply
 from package.rules import holding
@@ -262,7 +262,7 @@ async def test_fields_of_responses_are_read_in_any_case(revision: str) -> None:
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
 async def test_requests_about_a_task_name_it(revision: str, method: str) -> None:
     async with HttpServer(Script(revision)) as server:
-        channel = HttpChannel(server.url, REVISIONS, HttpSettings())
+        channel = HttpChannel(server.url, REVISIONS, HttpRequests())
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(channel.run)
             await channel.send(encoded(request(revision, method, {"taskId": "t \u00e4"})))
@@ -277,6 +277,6 @@ def test_parameter_headers_repeat_arguments_of_tools_alone(
     revision: str, method: str, repeated: bool
 ) -> None:
     params = {"name": "both", "arguments": {"region": "us"}}
-    outgoing = OutgoingReader(REVISIONS).read(encoded(request(revision, method, params)))
-    fields = request_fields(outgoing, facts(revision), lambda name, arguments: {"X-Region": "us"})
+    envelope = EnvelopeReader(REVISIONS).read(encoded(request(revision, method, params)))
+    fields = request_fields(envelope, facts(revision), lambda name, arguments: {"X-Region": "us"})
     assert ("X-Region" in fields) is repeated

@@ -141,7 +141,7 @@ async def test_a_body_that_stands_still_is_lost_without_a_timeout(revision: str)
     script = Script(revision)
     script.once["tools/call"] = [half_a_body]
     async with scripted(script, timeouts=Timeouts(silence=0.2)) as (client, server):
-        with pytest.raises(ResponseLostError, match=r"stood still for 0\.2 s"):
+        with pytest.raises(ResponseLostError, match=r"made no progress for 0\.2 s"):
             await client.call_tool("echo", {})
         await server.until_left()
 

@@ -246,9 +246,12 @@ async def test_what_is_for_http_is_a_mistake_elsewhere(option: dict[str, Any]) -
             raise AssertionError("it was opened")
 
 
-async def test_httpx2_is_missed_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "httpx2", None)
-    with pytest.raises(MissingExtraError, match="pip install httpx2"):
+async def test_the_library_that_is_missing_is_named(
+    anyio_backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = "aiohttp" if anyio_backend == "asyncio" else "httpx2"
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(MissingExtraError, match=f"pip install {library}"):
         async with connect("http://127.0.0.1/mcp"):
             raise AssertionError("it was opened")
 
@@ -268,7 +271,7 @@ async def test_fields_of_the_user_are_no_place_for_those_of_the_session(revision
 async def test_a_server_that_is_not_told_that_the_client_is_ready_fails_the_opening(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mcp_protocol.transports.http.streamable.TAKING_SECONDS", 0.2)
+    monkeypatch.setattr("mcp_protocol.transports.http.streamable.ACCEPT_SECONDS", 0.2)
 
     async def silent(asked: Asked, reply: Reply) -> None:
         await reply.gone()

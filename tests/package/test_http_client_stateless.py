@@ -11,7 +11,7 @@ from mcp_protocol.client.async_client import ClientHandlers
 from mcp_protocol.errors import RemoteError, RequestTimeoutError, ResponseLostError
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.transports.http.http_channel import HttpChannel
-from mcp_protocol.transports.http.http_client import HttpSettings
+from mcp_protocol.transports.http.http_client import HttpRequests
 from package.http_script import Script, error, result, scripted
 from package.http_server import Asked, Handler, HttpServer, Reply
 from package.wire import PER_REQUEST, encoded, facts, request
@@ -84,7 +84,7 @@ async def test_every_post_names_the_revision_as_its_body_does(revision: str) -> 
 async def test_a_notification_of_an_extension_names_the_revision_too(revision: str) -> None:
     note = {"jsonrpc": "2.0", "method": "notifications/own", "params": {}}
     async with HttpServer(Script(revision)) as server:
-        channel = HttpChannel(server.url, REVISIONS, HttpSettings())
+        channel = HttpChannel(server.url, REVISIONS, HttpRequests())
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(channel.run)
             await channel.send(encoded(request(revision, "tools/list")))

@@ -22,7 +22,7 @@ from mcp_protocol.errors import (
     ResponseLostError,
     TransportError,
 )
-from mcp_protocol.transports.http import event_stream, sockets
+from mcp_protocol.transports.http import event_stream
 from package.faulty_proxy import FAULTLESS, Fault, FaultyProxy
 from package.http_script import Script, error, result, scripted
 from package.http_server import Asked, Handler, HttpServer, Reply
@@ -290,14 +290,22 @@ async def test_a_server_over_any_channel_is_asked(revision: str) -> None:
                 assert await anext(changes) == ToolsChanged()
 
 
-async def test_the_system_watches_connections_that_are_silent() -> None:
-    async with HttpServer(Script(HTTP[-1])) as server:
-        connected = await sockets.connect("127.0.0.1", urlsplit(server.url).port or 0)
-        raw = connected.raw
-        assert raw.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-        if hasattr(socket, "TCP_KEEPIDLE"):
-            assert raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
-        await connected.close()
+async def test_the_system_watches_connections_that_are_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options: set[tuple[object, ...]] = set()
+
+    def record(raw: socket.socket, *option: Any) -> None:
+        options.add(option)
+        set_option(raw, *option)
+
+    set_option = socket.socket.setsockopt
+    monkeypatch.setattr(socket.socket, "setsockopt", record)
+    async with scripted(Script(HTTP[-1])) as (client, _):
+        assert await client.list_tools()
+    assert (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1) in options
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        assert (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30) in options
 
 
 @pytest.mark.parametrize("revision", HTTP)

@@ -18,7 +18,7 @@ from .base import ClientApplication, ClientBase, Handlers, Identity
 from .response_cache import Caching
 from .connect import Target, Timeouts
 from .targets import open_client
-from .server_url import HeaderSource, HttpAuth, HttpClient, HttpOptions, Transport
+from .server_url import HeaderSource, HttpAuth, HttpClient, UrlOptions, Transport
 from ..errors import MethodNotFoundError
 from ..runtime.peer import CONCURRENT_REQUESTS
 from ..revisions import FOLDERS, REVISIONS
@@ -1138,7 +1138,7 @@ def connect(
         HttpStatusError: (on entry) The server at the URL refuses.
         RevisionError: (on entry) Client and server have no revision in common.
         RequestTimeoutError: (on entry) No agreement in time.
-        MissingExtraError: (on entry) The target is a URL, and httpx2 is not installed.
+        MissingExtraError: (on entry) The target is a URL, and no library for HTTP is installed.
         ValueError: (on entry) `max_concurrent_requests` is below one.
     """
     face: type[ClientBase] = Client
@@ -1150,7 +1150,7 @@ def connect(
         own["title"] = title
     caching = cache if isinstance(cache, Caching) else Caching() if cache else None
     application = ClientApplication(handlers, Identity(own, capabilities or {}), caching, extra)
-    http = HttpOptions(transport, headers, auth, http_client)
+    http = UrlOptions(transport, headers, auth, http_client)
     return open_client(
         face,
         target,

@@ -17,7 +17,7 @@ from ..runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from .base import ClientApplication
 from .connect import Face, MakeFace, Servable, Target, Timeouts, in_memory, open_session
 from .server_process import open_with_process
-from .server_url import HttpOptions, at_url, revisions_over_http
+from .server_url import UrlOptions, at_url, revisions_over_http
 
 
 @asynccontextmanager
@@ -29,7 +29,7 @@ async def open_client(
     *,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
-    http: HttpOptions = HttpOptions(),
+    http: UrlOptions = UrlOptions(),
     timeouts: Timeouts = Timeouts(),
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
 ) -> AsyncGenerator[Face, None]:
@@ -41,7 +41,7 @@ async def open_client(
         HttpStatusError: The server at the URL refuses.
         RevisionError: Client and server have no revision in common.
         RequestTimeoutError: No agreement in time.
-        MissingExtraError: The target is a URL, and httpx2 is not installed.
+        MissingExtraError: The target is a URL, and no library for HTTP is installed.
         TypeError: The target is of no kind that this package can connect to.
         ValueError: `max_concurrent_requests` is below one.
     """
@@ -52,7 +52,7 @@ async def open_client(
         url = _url(target)
         revisions = revisions_over_http(revisions, http)
         place = at_url(url, revisions, application, http, timeouts)
-    elif http != HttpOptions():
+    elif http != UrlOptions():
         raise TypeError("transport, headers, auth and http_client are for a URL as target")
     elif isinstance(target, Sequence):
         opening = open_with_process(

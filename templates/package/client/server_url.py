@@ -34,7 +34,7 @@ HttpClient: TypeAlias = "httpx2.AsyncClient"
 
 
 @dataclass(frozen=True)
-class HttpOptions:
+class UrlOptions:
     """How a server is spoken to over HTTP.
 
     Attributes:
@@ -50,7 +50,7 @@ class HttpOptions:
     client: HttpClient | None = None
 
 
-def revisions_over_http(revisions: Revisions, http: HttpOptions) -> Revisions:
+def revisions_over_http(revisions: Revisions, http: UrlOptions) -> Revisions:
     """The revisions to offer at a URL.
 
     Raises:
@@ -71,24 +71,30 @@ async def at_url(
     url: str,
     revisions: Revisions,
     application: ClientApplication,
-    http: HttpOptions,
+    http: UrlOptions,
     timeouts: Timeouts,
 ) -> AsyncGenerator[Channel, None]:
     """A channel to a server over HTTP, closed in the end."""
     from ..transports.http.http_channel import HttpChannel
-    from ..transports.http.http_client import HttpSettings
+    from ..transports.http.http_client import HttpRequests
 
     headers: WatchedFields | None = None
-    given = http.headers
-    if given is not None:
-        cache = application.server_state.cache
-        make = given if callable(given) else lambda: given
+    server = application.server_state
+    source = http.headers
+    if source is not None:
+        cache = server.cache
+        make = source if callable(source) else lambda: source
         headers = cache.before_private = WatchedFields(make, cache.forget_private)
-    settings = HttpSettings(headers, http.auth, http.client, timeouts.connect, timeouts.silence)
-    application.server_state.param_headers.mirrored = True
-    marked = application.server_state.param_headers.headers_for
-    renewed = application.server_state.session_lost
-    heard = application.server_state.session.stream_changed
-    channel = HttpChannel(url, revisions, settings, http.transport, marked, renewed, heard)
+    requests = HttpRequests(headers, http.auth, http.client, timeouts.connect, timeouts.silence)
+    server.param_headers.mirrored = True
+    channel = HttpChannel(
+        url,
+        revisions,
+        requests,
+        http.transport,
+        server.param_headers.headers_for,
+        server.session_lost,
+        server.session.stream_changed,
+    )
     async with beside(channel.run, channel.close):
         yield channel

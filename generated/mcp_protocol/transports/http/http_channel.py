@@ -16,7 +16,7 @@ Source: basic/transports (backwards compatibility); 2026-07-28: basic/transports
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import anyio
 import anyio.abc
@@ -31,29 +31,25 @@ from ...errors import (
 )
 from ...facts import Lifecycle, Revisions, has_streamable_http
 from ...protocol.lifecycle import INITIALIZE
-from .endpoint import Endpoint
+from .envelope import Envelope, EnvelopeReader, ParamHeaders, error_response_in
 from .event_stream import OnStream
-from .fallback import HAS_SSE, open_with_sse
-from .http_client import HttpRequests, HttpSettings
-from .incoming import failure_in
+from .http_client import HttpRequests
+from .http_errors import checked_url
 from .message_queue import Inbox
-from .outgoing import Outgoing, OutgoingReader, ParamHeaders
-from .session import facts_over_http
+from .older_revisions import HAS_SSE, open_http_sse
+from .session import Endpoint, facts_over_http
 from .streamable import StreamableHttp
-
-if TYPE_CHECKING:
-    import httpx2
 
 HttpTransport: TypeAlias = Literal["streamable-http", "sse"]
 """The transports over HTTP: Streamable HTTP, and HTTP+SSE of older revisions."""
 
 
-class _Way(Protocol):
+class _Transport(Protocol):
     """One of the transports, at work."""
 
     async def open(self) -> None: ...
 
-    async def send(self, message: Outgoing) -> None: ...
+    async def send(self, message: Envelope) -> None: ...
 
     def close_request_stream(self, identifier: RequestId) -> None: ...
 
@@ -66,7 +62,7 @@ class HttpChannel:
     Args:
         url: Address of the server.
         revisions: The revisions that the client speaks.
-        settings: How HTTP requests are made.
+        requests: Makes the HTTP requests; closed with the channel.
         transport: The transport to use; `None` to find out.
         param_headers: Makes the fields that repeat arguments of tools.
         on_renewed: Called when another session was opened in place of a lost one.
@@ -74,7 +70,6 @@ class HttpChannel:
             and by `None` that it is there.
 
     Raises:
-        MissingExtraError: httpx2 is not installed.
         ConnectFailedError: The address is none.
     """
 
@@ -84,16 +79,16 @@ class HttpChannel:
         self,
         url: str,
         revisions: Revisions,
-        settings: HttpSettings,
+        requests: HttpRequests,
         transport: HttpTransport | None = None,
         param_headers: ParamHeaders | None = None,
         on_renewed: Callable[[], None] | None = None,
         on_stream: OnStream | None = None,
     ) -> None:
-        self._requests = HttpRequests(settings)
-        self._url: httpx2.URL = self._requests.url(url)
+        self._requests = requests
+        self._url = checked_url(url)
         self._revisions = revisions
-        self._reader = OutgoingReader(revisions)
+        self._reader = EnvelopeReader(revisions)
         self._inbox = Inbox()
         self._tasks: anyio.abc.TaskGroup | None = None
         self._running = anyio.Event()
@@ -101,12 +96,12 @@ class HttpChannel:
         self._parted = anyio.Event()
         streamable = has_streamable_http(revisions)
         self._may_fall_back = HAS_SSE and transport is None and streamable
-        self._way: _Way
+        self._transport: _Transport
         if transport == "sse" or (transport is None and not streamable):
-            self._way = self._with_sse()
+            self._transport = self._with_sse()
         else:
             endpoint = Endpoint(self._requests, self._url, param_headers)
-            self._way = StreamableHttp(
+            self._transport = StreamableHttp(
                 endpoint, revisions, self._inbox, self._start_soon, on_renewed, on_stream
             )
 
@@ -123,7 +118,7 @@ class HttpChannel:
                 tasks.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
-                await self._way.end()
+                await self._transport.end()
                 await self._requests.close()
             self._parted.set()
 
@@ -153,9 +148,9 @@ class HttpChannel:
         if self._closing.is_set():
             raise ConnectionClosedError("the connection is closed")
         outgoing = self._reader.read(message)
-        await self._way.open()
+        await self._transport.open()
         try:
-            await self._way.send(outgoing)
+            await self._transport.send(outgoing)
         except HttpStatusError as refusal:
             if self._may_be_older(outgoing, refusal):
                 await self._fall_back(outgoing, refusal)
@@ -164,7 +159,7 @@ class HttpChannel:
 
     def close_request_stream(self, identifier: RequestId) -> None:
         """Close the stream of a request that nobody waits for."""
-        self._way.close_request_stream(identifier)
+        self._transport.close_request_stream(identifier)
 
     async def close(self) -> None:
         """Close all streams and end the session. Idempotent, from any task."""
@@ -180,18 +175,18 @@ class HttpChannel:
         self._tasks.start_soon(work, *args)
         return True
 
-    def _with_sse(self) -> _Way:
-        return open_with_sse(
+    def _with_sse(self) -> _Transport:
+        return open_http_sse(
             self._requests, self._url, self._revisions, self._inbox, self._start_soon
         )
 
-    def _may_be_older(self, outgoing: Outgoing, refusal: HttpStatusError) -> bool:
+    def _may_be_older(self, outgoing: Envelope, refusal: HttpStatusError) -> bool:
         """Whether a refusal is one of `initialize` that hints at a server of HTTP+SSE."""
         if outgoing.method != INITIALIZE or not self._may_fall_back:
             return False
         return not refusal.wants_credentials and self._hints_at_sse(refusal)
 
-    async def _fall_back(self, outgoing: Outgoing, refusal: HttpStatusError) -> None:
+    async def _fall_back(self, outgoing: Envelope, refusal: HttpStatusError) -> None:
         """Go on with HTTP+SSE; if the server does not speak that, the refusal stands."""
         older = self._with_sse()
         try:
@@ -202,7 +197,7 @@ class HttpChannel:
             await self._take_refusal(outgoing, refusal.with_more(more))
         else:
             self._may_fall_back = False
-            self._way = older
+            self._transport = older
             await older.send(outgoing)
 
     def _hints_at_sse(self, refusal: HttpStatusError) -> bool:
@@ -212,7 +207,7 @@ class HttpChannel:
         patterns = facts_over_http(offered, offered, self._revisions).http.fallback
         if not any(_matches(status, pattern) for pattern in patterns):
             return False
-        failure = failure_in(refusal.body)
+        failure = error_response_in(refusal.body)
         if failure is None:
             return True
         for modern in self._revisions.of(Lifecycle.PER_REQUEST).values():
@@ -223,12 +218,12 @@ class HttpChannel:
                 return False
         return True
 
-    async def _take_refusal(self, outgoing: Outgoing, refusal: HttpStatusError) -> None:
+    async def _take_refusal(self, outgoing: Envelope, refusal: HttpStatusError) -> None:
         """Take a refusal as the answer, if its body is one; raise it otherwise.
 
         An error of the server's own that names no request speaks of its state, which may pass.
         """
-        failure = None if refusal.wants_credentials else failure_in(refusal.body)
+        failure = None if refusal.wants_credentials else error_response_in(refusal.body)
         if failure is None or not outgoing.is_request:
             raise refusal
         if failure.id == outgoing.id:

@@ -34,15 +34,13 @@ from ...foreign_text import safe_repr, safe_text
 from ...framing.http_headers import JSON
 from ...framing.sse import MEDIA_TYPE
 from ...protocol.lifecycle import INITIALIZE, INITIALIZED
-from .endpoint import Endpoint
+from .envelope import Envelope, error_response_in, results_in
 from .event_stream import EventStream, OnStream, Resume, StartSoon
-from .incoming import answers_in, failure_in
+from .http_client import ACCEPT_SECONDS, Posts, content_type
+from .http_libraries import Response
 from .message_queue import Inbox
-from .outgoing import Outgoing
-from .posting import TAKING_SECONDS, Posting
-from .response import Response, kind_of
-from .session import HttpSession
-from .session_state import Sessions
+from .older_revisions import Sessions
+from .session import Endpoint, HttpSession
 
 logger = logging.getLogger(__name__.partition(".")[0])
 
@@ -74,13 +72,13 @@ class StreamableHttp:
         self._sessions = Sessions(
             endpoint, revisions, self._hear, start_soon, on_renewed, on_stream
         )
-        self._posting = Posting()
+        self._posts = Posts()
         self._streams: dict[RequestId, EventStream] = {}
 
     async def open(self) -> None:
         """Nothing: each message opens what it needs."""
 
-    async def send(self, message: Outgoing) -> None:
+    async def send(self, message: Envelope) -> None:
         """Post a message; returns when the answer came, or the stream began that brings it.
 
         Raises:
@@ -91,9 +89,28 @@ class StreamableHttp:
             SessionLostError: The server forgot two sessions in a row.
             ConnectionClosedError: The channel was closed.
         """
-        seconds = math.inf if message.is_request else TAKING_SECONDS
-        with self._posting.within(seconds, message, self._endpoint.url):
-            await self._deliver(message)
+        endpoint = self._endpoint
+        session = None if message.method == INITIALIZE else self._sessions.current
+        seconds = math.inf if message.is_request else ACCEPT_SECONDS
+        with self._posts.within(seconds, message.method, endpoint.url):
+            fields = endpoint.fields(message, session)
+            try:
+                response = await endpoint.requests.open("POST", endpoint.url, fields, message.body)
+            except ResponseLostError:
+                if message.method != INITIALIZED:
+                    raise
+                response = await endpoint.post(message, session)  # repeating it is harmless
+            except HttpStatusError as error:
+                if session is None or not session.is_lost(error.status):
+                    raise
+                session = await self._sessions.renewed(session)
+                response = await self._post_again(message, session)
+            if message.is_request:
+                await self._receive_response(message, session, response)
+                return
+            await endpoint.requests.discard(response)
+            if message.method == INITIALIZED and session is not None:
+                self._sessions.confirmed(session, message)
 
     def close_request_stream(self, identifier: RequestId) -> None:
         """Close the stream of a request that nobody waits for."""
@@ -103,36 +120,31 @@ class StreamableHttp:
 
     async def end(self) -> None:
         """Close all streams, and be done with the session."""
-        self._posting.give_up()
+        self._posts.cancel()
         for stream in self._streams.values():
             stream.scope.cancel()
         await self._sessions.end()
 
-    async def _deliver(self, message: Outgoing) -> None:
-        session = None if message.method == INITIALIZE else self._sessions.current
-        try:
-            response = await self._endpoint.post(message, session)
-        except ResponseLostError:
-            if message.method != INITIALIZED:
-                raise
-            response = await self._endpoint.post(message, session)  # it can be said twice
-        except HttpStatusError as error:
-            if session is None or not session.is_lost(error.status):
-                raise
-            session = await self._sessions.renewed(session)
-            response = await self._once_more(message, session)
-        if not message.is_request:
-            await self._endpoint.requests.discard(response)
-            if message.method == INITIALIZED and session is not None:
-                self._sessions.confirmed(session, message)
-        elif (kind := kind_of(response)) == MEDIA_TYPE:
+    async def _receive_response(
+        self, message: Envelope, session: HttpSession | None, response: Response
+    ) -> None:
+        """Take the response to a request from a body of JSON, or follow its stream of events."""
+        kind = content_type(response)
+        if kind == MEDIA_TYPE:
             await self._open_stream(message, session, response)
-        elif kind == JSON:
-            await self._take(message, session, response)
-        else:
-            raise await self._endpoint.requests.unexpected(response, f"{JSON} or {MEDIA_TYPE}")
+            return
+        requests = self._endpoint.requests
+        if kind != JSON:
+            raise await requests.unexpected(response, f"{JSON} or {MEDIA_TYPE}")
+        body = await requests.read(response)
+        results = _results_in(body, session)
+        assert message.id is not None
+        if message.id not in results:
+            raise self._no_answer(message, body)
+        self._note(message, results[message.id], response)
+        await self._inbox.put(body)
 
-    async def _once_more(self, message: Outgoing, session: HttpSession) -> Response:
+    async def _post_again(self, message: Envelope, session: HttpSession) -> Response:
         """Post what the server refused because it had forgotten the session before this one."""
         try:
             return await self._endpoint.post(message, session)
@@ -141,20 +153,8 @@ class StreamableHttp:
                 raise self._sessions.lost_twice() from error
             raise
 
-    async def _take(
-        self, message: Outgoing, session: HttpSession | None, response: Response
-    ) -> None:
-        """Take the answer from the body of a response."""
-        body = await self._endpoint.requests.read(response)
-        answers = _answers_in(body, session)
-        assert message.id is not None
-        if message.id not in answers:
-            raise self._no_answer(message, body)
-        self._note(message, answers[message.id], response)
-        await self._inbox.put(body)
-
-    def _no_answer(self, message: Outgoing, body: bytes) -> McpError:
-        failure = failure_in(body)
+    def _no_answer(self, message: Envelope, body: bytes) -> McpError:
+        failure = error_response_in(body)
         if failure is not None and failure.id is None:
             return RemoteError(failure.code, failure.message, failure.data, message.method or "")
         came = body[:200].decode(errors="replace")
@@ -163,14 +163,14 @@ class StreamableHttp:
         )
 
     async def _open_stream(
-        self, message: Outgoing, session: HttpSession | None, response: Response
+        self, message: Envelope, session: HttpSession | None, response: Response
     ) -> None:
         """Have a task read the stream that brings the answer."""
         identifier = message.id
         assert identifier is not None
 
         async def hear(data: bytes) -> None:
-            answers = _answers_in(data, session)
+            answers = _results_in(data, session)
             if identifier in answers:
                 self._note(message, answers[identifier], response)
             await self._pass_on(data, answers)
@@ -179,7 +179,7 @@ class StreamableHttp:
         stream = EventStream(requests, self._resume(session), hear, identifier)
         self._streams[identifier] = stream
         if not self._start_soon(self._follow, stream, session, response):
-            await requests.release(response)
+            await response.close()
             raise ConnectionClosedError("the connection is closed")
 
     def _resume(self, session: HttpSession | None) -> Resume | None:
@@ -187,13 +187,13 @@ class StreamableHttp:
             return None
         return lambda last_event_id: self._endpoint.get(session, last_event_id)
 
-    def _note(self, message: Outgoing, result: bytes | None, response: Response) -> None:
+    def _note(self, message: Envelope, result: bytes | None, response: Response) -> None:
         if message.method == INITIALIZE and result is not None:
-            self._sessions.opened(message, result, response.headers)
+            self._sessions.opened(message, result, response)
 
     async def _hear(self, data: bytes) -> None:
         """Take a message that came on the stream of no request."""
-        await self._pass_on(data, _answers_in(data, self._sessions.current))
+        await self._pass_on(data, _results_in(data, self._sessions.current))
 
     async def _pass_on(self, data: bytes, answers: Mapping[RequestId, object]) -> None:
         await self._inbox.put(data)
@@ -221,6 +221,6 @@ class StreamableHttp:
             del self._streams[identifier]
 
 
-def _answers_in(data: bytes, session: HttpSession | None) -> dict[RequestId, bytes | None]:
-    """The requests that a message answers; see `answers_in`."""
-    return answers_in(data, session is not None and session.agreed.batching)
+def _results_in(data: bytes, session: HttpSession | None) -> dict[RequestId, bytes | None]:
+    """The requests that a message answers; see `results_in`."""
+    return results_in(data, session is not None and session.agreed.batching)

@@ -29,8 +29,9 @@ from ...foreign_text import safe_repr
 from ...framing.http_headers import is_field_value
 from ...framing.line_framing import TooLong
 from ...framing.sse import MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
-from .http_client import HttpRequests
-from .response import Response, kind_of, shown
+from .http_client import HttpRequests, content_type
+from .http_errors import shown
+from .http_libraries import Response
 
 Resume: TypeAlias = "Callable[[str | None], Awaitable[Response]]"
 """Makes the GET for what comes after the event with an id, or for what comes from now on."""
@@ -189,7 +190,7 @@ class EventStream:
         )
 
     async def _check_kind(self, response: Response) -> None:
-        if kind_of(response) != MEDIA_TYPE:
+        if content_type(response) != MEDIA_TYPE:
             raise await self._requests.unexpected(response, MEDIA_TYPE)
 
     def _pause(self) -> float:
@@ -220,7 +221,7 @@ class EventStream:
 
         with anyio.CancelScope() as self._reading:
             try:
-                await self._requests.each_part(response, take)
+                await response.each_part(take)
             except ResponseLostError as error:
                 self._broke = f": {error.__cause__ or error}"
             finally:

@@ -1,6 +1,6 @@
-"""What goes wrong below HTTP, as errors of this package, and why: libraries are vague about that.
+"""Failures below HTTP as errors of this package, with the reason that the system or TLS gives.
 
-The operating system and TLS know the reason, and what they say lies under what others made of it.
+HTTP libraries wrap these reasons in exceptions with vague texts.
 """
 
 from __future__ import annotations
@@ -8,96 +8,79 @@ from __future__ import annotations
 import errno
 import os
 import ssl
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-from urllib.request import getproxies
+from collections.abc import Iterable, Iterator
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
-from ...errors import ConnectFailedError, LocalProtocolError, ResponseLostError
+from ...errors import ConnectFailedError, ResponseLostError
 from ...foreign_text import safe_text
-from .response import shown
 
-if TYPE_CHECKING:
-    import httpx2
+PORTS = range(1, 65536)
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-class Httpx2Errors:
-    """Knows the errors of httpx2.
+def shown(url: str) -> str:
+    """An address for an error text: shortened, without credentials, query and fragment."""
+    try:
+        scheme, netloc, path, _, _ = urlsplit(url)
+    except ValueError:
+        return safe_text(url.partition("?")[0].rpartition("@")[2])
+    return safe_text(urlunsplit((scheme, netloc.rpartition("@")[2], path, "", "")))
 
-    Args:
-        library: The module.
-        timeout: The limits of its requests.
-        own: Whether they are made by a client of our making, which heeds the environment.
+
+def checked_url(text: str) -> str:
+    """An address, without its fragment.
+
+    Raises:
+        ConnectFailedError: The text is no address with a host.
     """
-
-    def __init__(self, library: Any, timeout: Any, *, own: bool) -> None:
-        self._library = library
-        self._timeout = timeout
-        self._own = own
-
-    @contextmanager
-    def within(self, url: httpx2.URL) -> Generator[None]:
-        """Within, what httpx2 raises becomes an error of this package.
-
-        Raises:
-            ConnectFailedError: No connection; nothing was sent.
-            AnswerLostError: The connection broke.
-            LocalProtocolError: A header field can't be sent.
-        """
-        library = self._library
-        try:
-            yield
-        except (
-            library.ConnectError,
-            library.ConnectTimeout,
-            library.PoolTimeout,
-            library.ProxyError,
-            library.UnsupportedProtocol,
-        ) as error:
-            asked = _asked(error, url)
-            reason = f"{self._reason(error)}{self._by_proxy(asked)}"
-            raise ConnectFailedError(shown(asked), reason) from error
-        except library.LocalProtocolError:
-            # Its text has the value, which may be a secret.
-            raise LocalProtocolError(f"{shown(url)}: a header field can't be sent") from None
-        except (library.RequestError, library.StreamError, OSError, ExceptionGroup) as error:
-            raise ResponseLostError(
-                f"{shown(_asked(error, url))}: the connection broke before the answer was there: "
-                f"{self._reason(error)}"
-            ) from error
-
-    def _reason(self, error: Exception) -> str:
-        """Why httpx2 failed; its timeouts say nothing of themselves."""
-        library, timeout = self._library, self._timeout
-        match error:
-            case library.ConnectTimeout():
-                return f"none within {timeout.connect:g} s"
-            case library.PoolTimeout():
-                return f"the HTTP client had none free within {timeout.pool:g} s"
-            case library.WriteTimeout():
-                return f"nothing more was taken within {timeout.write:g} s"
-            case _:
-                return reason_of(error)
-
-    def _by_proxy(self, url: httpx2.URL) -> str:
-        """A word on whom there is no connection to, if it may not be the server."""
-        named = self._own and has_proxy(url.scheme)
-        return " (the environment names a proxy)" if named else ""
+    try:
+        split = urlsplit(text)
+        port, host = split.port, split.hostname
+        if not text.isprintable():
+            raise ValueError("it holds characters that are not printable")
+    except (ValueError, TypeError) as error:
+        raise ConnectFailedError("the server", f"not a URL: {safe_text(str(error))}") from None
+    if not host:
+        raise ConnectFailedError(shown(text), "the URL names no host")
+    if port is not None and port not in PORTS:
+        raise ConnectFailedError(shown(text), f"expected a port from 1 to {PORTS[-1]}")
+    return urlunsplit(split._replace(fragment=""))
 
 
-def has_proxy(scheme: str) -> bool:
-    """Whether the environment names a proxy for a kind of addresses."""
-    return not getproxies().keys().isdisjoint((scheme, "all"))
+def joined(url: str, reference: str) -> str | None:
+    """The address that a reference means, relative to another; `None` if it is malformed."""
+    try:
+        return checked_url(urljoin(url, reference))
+    except (ConnectFailedError, ValueError):
+        return None
+
+
+def same_origin(one: str, other: str) -> bool:
+    """Whether two addresses have scheme, host and port in common."""
+    return _origin(one) == _origin(other)
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    split = urlsplit(url)
+    return split.scheme, split.hostname, split.port or _DEFAULT_PORTS.get(split.scheme)
+
+
+def lost(url: str, error: Exception, reason: str = "") -> ResponseLostError:
+    """The error for a connection that broke."""
+    return ResponseLostError(
+        f"{shown(url)}: the connection broke before the answer was there: "
+        f"{reason or reason_of(error)}"
+    )
 
 
 def reason_of(error: Exception) -> str:
-    """The reason for a failure, as the operating system or TLS gives it, if it was one of those."""
+    """The reason for a failure, in the words of the operating system or TLS if they caused it."""
     reasons = dict.fromkeys(_words(cause) for cause in _causes(error))
     return "; ".join(reasons) or safe_text(str(error)) or type(error).__name__
 
 
 def _causes(error: BaseException | None) -> Iterator[OSError]:
-    """The system's errors that one stands for; several where several addresses were tried."""
+    """The system's errors below an exception; several where several addresses were tried."""
     several: Iterable[BaseException] | None = getattr(error, "exceptions", None)  # of a group
     if several is not None:
         for each in several:
@@ -105,7 +88,7 @@ def _causes(error: BaseException | None) -> Iterator[OSError]:
     elif isinstance(error, OSError) and error.errno is not None:
         yield error
     elif error is not None:
-        # "from None" stands in the place of what it came from; any other context is chance.
+        # "from None" replaces the exception it came from; any other context is chance.
         replaced = error.__context__ if error.__suppress_context__ else None
         yield from _causes(error.__cause__ or replaced)
 
@@ -115,12 +98,3 @@ def _words(error: OSError) -> str:
     if number in errno.errorcode and not isinstance(error, ssl.SSLError) and os.name == "posix":
         return os.strerror(number)  # elsewhere the numbers of sockets have no names
     return safe_text(error.strerror or str(error))
-
-
-def _asked(error: Exception, url: httpx2.URL) -> httpx2.URL:
-    """Where a request went that failed: an authentication may make some of its own."""
-    try:
-        request: httpx2.Request | None = getattr(error, "request", None)
-    except RuntimeError:  # an error of httpx2's that has none
-        return url
-    return url if request is None else request.url

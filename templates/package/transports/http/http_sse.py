@@ -8,8 +8,7 @@ Source: basic/transports#http-with-sse (2024-11-05).
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -26,18 +25,22 @@ from ...foreign_text import safe_repr, safe_text
 from ...framing.line_framing import TooLong
 from ...framing.sse import ENDPOINT, MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
 from ...protocol.lifecycle import INITIALIZE
+from .envelope import Envelope, results_in
 from .event_stream import StartSoon
-from .http_client import LISTENING, POSTED, HttpRequests
-from .incoming import answers_in
+from .http_client import (
+    ACCEPT_SECONDS,
+    LISTENING,
+    POSTED,
+    HeaderFields,
+    HttpRequests,
+    Posts,
+    content_type,
+)
+from .http_errors import joined, same_origin, shown
+from .http_libraries import Response
 from .log_redaction import Secrets
 from .message_queue import Inbox
-from .outgoing import Outgoing
-from .posting import TAKING_SECONDS, Posting
-from .response import Response, kind_of, same_origin, shown
 from .session import session_of
-
-if TYPE_CHECKING:
-    import httpx2
 
 logger = logging.getLogger(__name__.partition(".")[0])
 
@@ -47,7 +50,7 @@ ENDPOINT_SECONDS = 5.0
 _REFUSALS = range(300, 500)  # the statuses that may say that there is no such stream
 
 
-class HttpWithSse:
+class HttpSse:
     """One server's pair of endpoints.
 
     Args:
@@ -61,7 +64,7 @@ class HttpWithSse:
     def __init__(
         self,
         requests: HttpRequests,
-        url: httpx2.URL,
+        url: str,
         revisions: Revisions,
         inbox: Inbox,
         start_soon: StartSoon,
@@ -72,14 +75,14 @@ class HttpWithSse:
         self._inbox = inbox
         self._start_soon = start_soon
         self._only = "" if has_streamable_http(revisions) else _only_way(revisions)
-        self._endpoint: httpx2.URL | None = None
+        self._endpoint: str | None = None
         self._named = anyio.Event()
         self._refusal: McpError | None = None
-        self._initialize: Outgoing | None = None
-        self._agreed: Mapping[str, str] = {}
+        self._initialize: Envelope | None = None
+        self._fields: HeaderFields = POSTED
         self._secrets = Secrets()
         self._reading = anyio.CancelScope()
-        self._posting = Posting()
+        self._posts = Posts()
 
     async def open(self) -> None:
         """Open the stream, unless it is, and wait until it has named the address.
@@ -94,7 +97,7 @@ class HttpWithSse:
             return
         response = await self._asked()
         if not self._start_soon(self._read, response):
-            await self._requests.release(response)
+            await response.close()
             raise ConnectionClosedError("the connection is closed")
         with anyio.move_on_after(ENDPOINT_SECONDS):
             await self._named.wait()
@@ -105,7 +108,7 @@ class HttpWithSse:
                 f"{ENDPOINT_SECONDS:g} s{self._only}, came nothing"
             )
 
-    async def send(self, message: Outgoing) -> None:
+    async def send(self, message: Envelope) -> None:
         """Post a message, once it is known where to; returns when the server has accepted it.
 
         Raises:
@@ -117,9 +120,8 @@ class HttpWithSse:
         assert self._endpoint is not None
         if message.method == INITIALIZE:
             self._initialize = message
-        with self._posting.within(TAKING_SECONDS, message, self._endpoint):
-            fields = {**POSTED, **self._agreed}
-            response = await self._requests.open("POST", self._endpoint, fields, message.body)
+        with self._posts.within(ACCEPT_SECONDS, message.method, self._endpoint):
+            response = await self._requests.open("POST", self._endpoint, self._fields, message.body)
             await self._requests.discard(response)
 
     def close_request_stream(self, identifier: RequestId) -> None:
@@ -128,7 +130,7 @@ class HttpWithSse:
     async def end(self) -> None:
         """Close the stream, which ends the session."""
         self._reading.cancel()
-        self._posting.give_up()
+        self._posts.cancel()
         self._secrets.clear()
 
     async def _asked(self) -> Response:
@@ -140,7 +142,7 @@ class HttpWithSse:
             if refusal.status in _REFUSALS and not refusal.wants_credentials:
                 raise refusal.with_more(f"expected {expected}") from None
             raise
-        if kind_of(response) == MEDIA_TYPE:
+        if content_type(response) == MEDIA_TYPE:
             return response
         raise await self._requests.unexpected(response, expected)
 
@@ -154,7 +156,7 @@ class HttpWithSse:
 
         with self._reading:
             try:
-                await self._requests.each_part(response, take)
+                await response.each_part(take)
             except ResponseLostError as error:
                 ended = f"the stream of events broke: {error.__cause__ or error}"
             except McpError as error:
@@ -175,7 +177,7 @@ class HttpWithSse:
             self._inbox.tell(event.error())
         elif self._endpoint is None:
             self._endpoint = self._named_by(event, response)
-            self._secrets.add(self._endpoint.query.decode("ascii", "replace"))
+            self._secrets.add(urlsplit(self._endpoint).query)
             self._named.set()
         elif event.type == MESSAGE and event.data:
             self._note(event.data)
@@ -183,7 +185,7 @@ class HttpWithSse:
         else:
             logger.debug("ignored: an event of type %s", safe_repr(event.type))
 
-    def _named_by(self, event: ServerSentEvent, response: Response) -> httpx2.URL:
+    def _named_by(self, event: ServerSentEvent, response: Response) -> str:
         """The address to post to.
 
         Raises:
@@ -195,7 +197,7 @@ class HttpWithSse:
                 f"came {safe_repr(event.type)}"
             )
         text = event.data.decode(errors="replace").strip()
-        endpoint = self._requests.joined(response.url, text)
+        endpoint = joined(response.url, text)
         if endpoint is None or not same_origin(response.url, endpoint):
             raise RemoteProtocolError(
                 f"{shown(self._url)}: expected an address of the same origin to post to, "
@@ -208,12 +210,18 @@ class HttpWithSse:
         initialize = self._initialize
         if initialize is None:
             return
-        result = answers_in(data, False).get(initialize.id or 0)
-        session = None if result is None else session_of(initialize, result, {}, self._revisions)
+        result = results_in(data, False).get(initialize.id or 0)
+        if result is None:
+            return
+        session = session_of(initialize, result, _no_header, self._revisions)
         if session is not None:
             self._initialize = None
             name = session.agreed.facts.headers.protocol_version
-            self._agreed = {} if name is None else {name: session.agreed.name}
+            self._fields = POSTED if name is None else {**POSTED, name: session.agreed.name}
+
+
+def _no_header(name: str) -> None:
+    """No header field: HTTP+SSE has no session id."""
 
 
 def _only_way(revisions: Revisions) -> str:

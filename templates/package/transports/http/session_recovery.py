@@ -9,7 +9,7 @@ Source: basic/transports (session management, listening for messages from the se
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import anyio
 
@@ -17,13 +17,12 @@ from ...errors import HttpStatusError, McpError, ResponseLostError, SessionLostE
 from ...facts import Revisions
 from ...framing.http_headers import JSON
 from ...framing.sse import MEDIA_TYPE
-from .endpoint import Endpoint
+from .envelope import Envelope, results_in
 from .event_stream import EventStream, Hear, OnStream, StartSoon
-from .incoming import answers_in
+from .http_client import content_type
+from .http_libraries import Response
 from .log_redaction import Secrets
-from .outgoing import Outgoing
-from .response import kind_of
-from .session import HttpSession, session_of
+from .session import Endpoint, HttpSession, session_of
 
 logger = logging.getLogger(__name__.partition(".")[0])
 
@@ -69,17 +68,17 @@ class Sessions:
         self._listening: EventStream | None = None
         self._secrets = Secrets()
 
-    def opened(self, initialize: Outgoing, result: bytes, headers: Mapping[str, str]) -> None:
+    def opened(self, initialize: Envelope, result: bytes, response: Response) -> None:
         """Take note of the answer to `initialize`.
 
         Raises:
             RemoteProtocolError: The id of the session is not made of visible ASCII characters.
         """
-        self.current = session_of(initialize, result, headers, self._revisions)
+        self.current = session_of(initialize, result, response.header, self._revisions)
         if self.current is not None and self.current.id is not None:
             self._secrets.add(self.current.id)
 
-    def confirmed(self, session: HttpSession, message: Outgoing) -> None:
+    def confirmed(self, session: HttpSession, message: Envelope) -> None:
         """The server knows that the client is ready: listen to what it says of its own accord."""
         session.initialized = message
         idle = 0
@@ -165,7 +164,7 @@ class Sessions:
         if initialized is not None:
             await self._confirm(session, initialized)
 
-    async def _confirm(self, session: HttpSession, initialized: Outgoing) -> None:
+    async def _confirm(self, session: HttpSession, initialized: Envelope) -> None:
         """Tell the server, as the first time, that the client is ready."""
         try:
             response = await self._endpoint.post(initialized, session)
@@ -178,23 +177,23 @@ class Sessions:
         if self._on_renewed is not None:
             self._on_renewed()
 
-    async def _open(self, initialize: Outgoing) -> None:
+    async def _open(self, initialize: Envelope) -> None:
         """Ask for a session and wait for it, whichever way the answer comes."""
         response = await self._endpoint.post(initialize, None)
         requests, identifier = self._endpoint.requests, initialize.id
 
         async def hear(data: bytes) -> None:
-            result = answers_in(data, False).get(identifier or 0)
+            result = results_in(data, False).get(identifier or 0)
             if result is not None:
-                self.opened(initialize, result, response.headers)
+                self.opened(initialize, result, response)
                 stream.scope.cancel()
             else:
                 await self._hear(data)
 
         stream = EventStream(requests, None, hear, identifier)
-        if kind_of(response) == JSON:
+        if content_type(response) == JSON:
             await hear(await requests.read(response))
-        elif kind_of(response) == MEDIA_TYPE:
+        elif content_type(response) == MEDIA_TYPE:
             with stream.scope:
                 await stream.follow(response)
         else:

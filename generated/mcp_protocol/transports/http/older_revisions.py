@@ -4,8 +4,14 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""What a channel keeps of sessions, which not all revisions have."""
+"""What older revisions add to the client's HTTP: sessions and HTTP+SSE, or stubs in their place."""
 
 from __future__ import annotations
 
+from .http_sse import HttpSse
 from .session_recovery import Sessions as Sessions
+
+HAS_SSE = True
+"""Whether the package has HTTP+SSE."""
+
+open_http_sse = HttpSse

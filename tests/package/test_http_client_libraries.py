@@ -1,0 +1,105 @@
+"""What holds whichever HTTP library makes the requests: aiohttp on asyncio, httpx2 on trio."""
+
+from __future__ import annotations
+
+import gc
+import socket
+import warnings
+
+import anyio
+import pytest
+
+from mcp_protocol.client.async_client import connect
+from mcp_protocol.errors import LocalProtocolError, ResponseLostError
+from mcp_protocol.transports.http.http_client import POSTED, HttpRequests
+from package.http_script import Script, scripted
+from package.http_server import Asked, HttpServer, Reply
+from package.wire import STREAMABLE
+
+pytestmark = pytest.mark.anyio
+
+NEWEST = STREAMABLE[-1]
+
+
+async def test_cookies_are_not_kept() -> None:
+    async def handler(asked: Asked, reply: Reply) -> None:
+        await reply.whole(200, b"{}", Set_Cookie="tracked=1; Path=/")
+
+    async with HttpServer(handler) as server:
+        requests = HttpRequests()
+        for _ in range(2):
+            response = await requests.open("POST", server.url, POSTED, b"{}")
+            await requests.read(response)
+        await requests.close()
+    assert [asked.fields.get("cookie") for asked in server.asked] == [None, None]
+
+
+async def test_a_large_request_that_the_server_does_not_accept_is_lost() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:  # which accepts no connection
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        requests = HttpRequests(silence=0.3)
+        with anyio.fail_after(20), pytest.raises(ResponseLostError, match=r"within 0\.3 s"):
+            await requests.open("POST", url, POSTED, bytes(32_000_000))
+        await requests.close()
+
+
+async def test_a_large_request_arrives_whole_with_its_length() -> None:
+    body = bytes(range(256)) * 8192
+
+    async def handler(asked: Asked, reply: Reply) -> None:
+        await reply.whole(200, b"{}", Content_Type="application/json")
+
+    async with HttpServer(handler) as server:
+        requests = HttpRequests()
+        response = await requests.open("POST", server.url, POSTED, body)
+        assert await requests.read(response) == b"{}"
+        await requests.close()
+    (asked,) = server.asked
+    assert asked.body == body
+    assert asked.fields["content-length"] == str(len(body))
+
+
+async def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with HttpServer(Script(NEWEST)) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/mcp"))
+        monkeypatch.delenv("no_proxy", raising=False)
+        async with connect("http://server.invalid/mcp", revision=NEWEST) as client:
+            assert await client.list_tools()
+    assert {asked.target for asked in proxy.asked} == {"http://server.invalid/mcp"}
+
+
+async def test_credentials_of_the_url_are_sent_as_a_field() -> None:
+    async with HttpServer(Script(NEWEST)) as server:
+        url = server.url.replace("//", "//user:p%40ss@")
+        async with connect(url, revision=NEWEST) as client:
+            assert await client.list_tools()
+    assert {asked.fields["authorization"] for asked in server.asked} == {"Basic dXNlcjpwQHNz"}
+
+
+async def test_a_field_that_is_not_ascii_is_refused_without_its_value() -> None:
+    with pytest.raises(LocalProtocolError) as caught:
+        async with scripted(Script(NEWEST), headers={"X-Own": "s\xe9cret"}):
+            raise AssertionError("it was opened")
+    assert "cret" not in str(caught.value)
+
+
+async def test_a_channel_that_is_cancelled_leaves_nothing_open() -> None:
+    async def silent(asked: Asked, reply: Reply) -> None:
+        await reply.gone()
+
+    script = Script(NEWEST)
+    script.on["tools/call"] = silent
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        async with HttpServer(script) as server:
+            with anyio.CancelScope() as scope:
+                async with (
+                    connect(server.url, revision=NEWEST) as client,
+                    anyio.create_task_group() as tasks,
+                ):
+                    arguments: dict[str, object] = {}
+                    tasks.start_soon(client.call_tool, "echo", arguments)
+                    await server.until("tools/call")
+                    scope.cancel()
+            await server.until_left()
+        gc.collect()
