@@ -99,7 +99,7 @@ class Completer:
             arguments[self._arguments] = dict(others or _NO_ARGUMENTS)
         if self._context is not None:
             arguments[self._context] = context
-        completion = await self._call(arguments)
+        completion = await self._call(**arguments)
         if not isinstance(completion, Completion):
             completion = Completion(_strings(completion, self.label))
         return {"completion": completion.wire()}

@@ -58,14 +58,19 @@ class Context:
         url_elicitations: The open URL elicitations of the server.
         state: The value that the server's `lifespan` yielded, or `None`.
 
+    Attributes:
+        request_context: The request.
+        state: The value that the server's `lifespan` yielded, or `None`.
+        questions: Questions and answers of the request; `None` before the first question.
+
     Raises:
         InvalidParamsError: The request state is invalid.
     """
 
     __slots__ = (
-        "_multi_round_trip",
         "_signer",
         "_url_elicitations",
+        "questions",
         "request_context",
         "state",
     )
@@ -81,22 +86,17 @@ class Context:
         self.state = state
         self._signer = signer
         self._url_elicitations = url_elicitations
-        self._multi_round_trip: MultiRoundTrip | None = None
+        self.questions: MultiRoundTrip | None = None
         if getattr(request_context.params, "request_state", None) is not None:
             self.multi_round_trip()  # an invalid state is refused, whatever the handler does
 
     def multi_round_trip(self) -> MultiRoundTrip:
-        """The questions and answers of the request."""
-        if self._multi_round_trip is None:
+        """The questions and answers of the request, created if there are none yet."""
+        if self.questions is None:
             from .client_features.multi_round_trip import MultiRoundTrip  # few servers need it
 
-            self._multi_round_trip = MultiRoundTrip(self.request_context, self._signer)
-        return self._multi_round_trip
-
-    @property
-    def is_input_pending(self) -> bool:
-        """Whether a question of the handler has no answer yet."""
-        return self._multi_round_trip is not None and self._multi_round_trip.is_pending
+            self.questions = MultiRoundTrip(self.request_context, self._signer)
+        return self.questions
 
     @property
     def is_retry(self) -> bool:

@@ -89,7 +89,7 @@ class CustomMethod:
             arguments[self._params] = context.request_context.params
         if self._context is not None:
             arguments[self._context] = context
-        value = await self._call(arguments)
+        value = await self._call(**arguments)
         return {} if value is None else to_builtins(value)
 
 

@@ -113,7 +113,8 @@ class Dispatcher:
     def __init__(self, settings: ServerSettings, announce: Callable[[str], None]) -> None:
         self._settings = settings
         self._announce = announce
-        self._low_level = settings.low_level_handlers
+        self._signer = settings.signer
+        self._low_level = settings.low_level_handlers or None
         self._handlers: dict[str, Handler] = {}
         self._notifications: set[str] = {MESSAGE} if settings.logging else set()
         self._descriptions: dict[str, Description] = {}
@@ -350,7 +351,7 @@ class Dispatcher:
         Raises:
             LookupError: There is no such resource.
         """
-        registry = self._resources if self._templates.get(uri) is None else self._templates
+        registry = self._resources if self._templates.items.get(uri) is None else self._templates
         registry.remove(uri)
 
     def remove_prompt(self, name: str) -> None:
@@ -380,7 +381,7 @@ class Dispatcher:
             MethodNotFoundError: No registered feature has the method.
             ProtocolError: The handler raised it.
         """
-        if self._low_level:
+        if self._low_level is not None:
             low_level = self._low_level.find(exchange.revision, exchange.method)
             if low_level is not None:
                 coroutine: Coroutine[Any, Any, Any] = low_level(exchange.params, exchange)
@@ -392,19 +393,23 @@ class Dispatcher:
 
     async def notified(self, exchange: RequestContext) -> None:
         """Pass a notification to the low-level handlers."""
+        if self._low_level is None:
+            return
         low_level = self._low_level.find(exchange.revision, exchange.method)
         if low_level is not None:
             await low_level(exchange.params, exchange)
 
     def _param_headers(self, tool: str) -> Mapping[tuple[str, ...], str]:
         """By path of an argument of a tool: the HTTP header that repeats the argument."""
-        registered = self._tools.get(tool)
+        registered = self._tools.items.get(tool)
         return {} if registered is None else registered.param_headers
 
     def _declared(self, revision: Revision) -> dict[str, Any]:
         """The capabilities of the server in a revision, in their newest form."""
         capabilities: dict[str, Any] = {}
-        requests = {*self._handlers, *self._low_level.requests(revision)}
+        requests = set(self._handlers)
+        if self._low_level is not None:
+            requests.update(self._low_level.requests(revision))
         rows = [row for name, row in revision.client_requests.items() if name in requests]
         rows += [
             row
@@ -469,7 +474,7 @@ class Dispatcher:
 
     def _call_tool(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         params, revision = request.params, request.revision
-        tool = self._tools.get(params.name)
+        tool = self._tools.items.get(params.name)
         if tool is None:
             raise InvalidParamsError(f"unknown tool: {safe_repr(params.name)}")
         results = self._tool_results.get(revision.name)
@@ -477,19 +482,19 @@ class Dispatcher:
             structured_content = revision.facts.behaviour.structured_content
             results = tool_result_builder(request.method.result, structured_content)
             self._tool_results[revision.name] = results
-        context = self._context(request)
+        context = Context(request, self._signer, self._url_elicitations, self._state.get())
         return _with_input(context, tool.call(params.arguments, context, results))
 
     def _get_prompt(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         params, revision = request.params, request.revision
-        prompt = self._prompts.get(params.name)
+        prompt = self._prompts.items.get(params.name)
         if prompt is None:
             raise InvalidParamsError(f"unknown prompt: {safe_repr(params.name)}")
         results = self._prompt_results.get(revision.name)
         if results is None:
             results = PromptResultBuilder(request.method.result)
             self._prompt_results[revision.name] = results
-        context = self._context(request)
+        context = Context(request, self._signer, self._url_elicitations, self._state.get())
         return _with_input(context, prompt.get(params.arguments, context, results))
 
     def _read_resource(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
@@ -497,7 +502,7 @@ class Dispatcher:
 
         uri: str = request.params.uri
         resource, values = find_resource(uri, self._resources, self._templates)
-        context = self._context(request)
+        context = Context(request, self._signer, self._url_elicitations, self._state.get())
         return _with_input(context, resource.read(uri, values, context))
 
     async def _subscribe(self, request: RequestContext) -> None:
@@ -519,27 +524,24 @@ class Dispatcher:
         if completer is None:
             return {"completion": {"values": []}}
         others: Any = getattr(getattr(params, "context", None), "arguments", None)
-        context = self._context(request)
+        context = Context(request, self._signer, self._url_elicitations, self._state.get())
         value: str = params.argument.value
         return await _with_input(context, completer.complete(value, others or None, context))
 
     def _call_custom(
         self, method: CustomMethod, request: RequestContext
     ) -> Coroutine[Any, Any, Any]:
-        context = self._context(request)
+        context = Context(request, self._signer, self._url_elicitations, self._state.get())
         return _with_input(context, method.call(context))
-
-    def _context(self, request: RequestContext) -> Context:
-        return Context(request, self._settings.signer, self._url_elicitations, self._state.get())
 
     def _arguments(self, kind: str, owner: str) -> Sequence[str]:
         """Names of the arguments of a prompt, or of the variables of a template."""
         if kind == "prompt":
-            prompt = self._prompts.get(owner)
+            prompt = self._prompts.items.get(owner)
             if prompt is not None:
                 return prompt.arguments
         else:
-            template = self._templates.get(owner)
+            template = self._templates.items.get(owner)
             if template is not None and template.template is not None:
                 return template.template.names
         raise InvalidParamsError(f"unknown {kind}: {safe_repr(owner)}")
@@ -555,12 +557,12 @@ async def _with_input(context: Context, handler: Coroutine[Any, Any, Any]) -> An
     except URLElicitationRequiredError as error:
         return context.url_elicitation_result(error)
     except BaseException as error:
-        if not context.is_input_pending:
+        if context.questions is None or not context.questions.is_pending:
             raise
         await check_own_failure(error)
-        return context.multi_round_trip().pending_result()
-    if context.is_input_pending:
-        return context.multi_round_trip().pending_result()
+        return context.questions.pending_result()
+    if context.questions is not None and context.questions.is_pending:
+        return context.questions.pending_result()
     if isinstance(result, InputRequired):
         return context.multi_round_trip().explicit_result(result)
     return result

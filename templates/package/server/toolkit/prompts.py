@@ -93,7 +93,7 @@ class Prompt:
             raise InvalidParamsError(f"{self.label}: {error}") from error
         if self._signature.context is not None:
             bound[self._signature.context] = context
-        value = await self._signature.call(bound)
+        value = await self._signature.call(**bound)
         if isinstance(value, InputRequired):
             return value
         items: Sequence[Any] = value if is_many(value) else [value]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
 
 import msgspec
@@ -114,6 +114,9 @@ class Registry(Generic[Item]):
         page_size: Most items of a page; `None` for all.
         cache: The cache hint of every page.
         changed: Called after each change.
+
+    Attributes:
+        items: The items by key. Only `add` and `remove` change them.
     """
 
     def __init__(
@@ -129,18 +132,8 @@ class Registry(Generic[Item]):
         self._page_size = page_size
         self._cache = cache
         self._changed = changed
-        self._items: dict[str, Item] = {}
+        self.items: dict[str, Item] = {}
         self._pages: dict[tuple[str, str | None], Any] = {}
-
-    def __iter__(self) -> Iterator[Item]:
-        return iter(list(self._items.values()))
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def get(self, key: str) -> Item | None:
-        """The item under a key, or `None`."""
-        return self._items.get(key)
 
     def add(self, key: str, item: Item) -> None:
         """Append an item.
@@ -148,9 +141,9 @@ class Registry(Generic[Item]):
         Raises:
             ValueError: The key is taken.
         """
-        if key in self._items:
+        if key in self.items:
             raise ValueError(f"{self._kind} {key!r} is registered already")
-        self._items[key] = item
+        self.items[key] = item
         self._pages.clear()
         self._changed()
 
@@ -160,9 +153,9 @@ class Registry(Generic[Item]):
         Raises:
             LookupError: There is no item under this key.
         """
-        if key not in self._items:
+        if key not in self.items:
             raise LookupError(f"there is no {self._kind} {key!r}")
-        del self._items[key]
+        del self.items[key]
         self._pages.clear()
         self._changed()
 
@@ -178,7 +171,7 @@ class Registry(Generic[Item]):
         result = self._pages.get(place)
         if result is None:
             result = self._encoded_page(request, cursor)
-            if cursor is None or len(self._pages) < len(self._items):
+            if cursor is None or len(self._pages) < len(self.items):
                 self._pages[place] = result
         return result
 
@@ -186,10 +179,10 @@ class Registry(Generic[Item]):
         method = request.method
         has_pages = "cursor" in method.wire_names
         start, end, next_cursor = page_bounds(
-            self._member, list(self._items), cursor, self._page_size if has_pages else None
+            self._member, list(self.items), cursor, self._page_size if has_pages else None
         )
         structured_content = request.revision.facts.behaviour.structured_content
-        items = list(self._items.values())[start:end]
+        items = list(self.items.values())[start:end]
         members: dict[str, Any] = {
             self._member: [item.wire(structured_content) for item in items],
             **self._cache.wire(),

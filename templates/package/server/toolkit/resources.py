@@ -5,7 +5,7 @@ Source: server/resources.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..._wire import encode, is_many, to_builtins
@@ -122,7 +122,7 @@ class Resource:
             raise InvalidParamsError(f"uri {safe_repr(uri)}: {error}") from error
         if self._signature.context is not None:
             bound[self._signature.context] = context
-        value = await self._signature.call(bound)
+        value = await self._signature.call(**bound)
         if isinstance(value, InputRequired):
             return value
         hint = NO_CACHING if context.is_retry else self._cache  # answers belong to one user
@@ -177,7 +177,7 @@ def _is_many(value: Any, annotation: Any) -> bool:
 
 
 def find_resource(
-    uri: str, resources: Registry[Resource], templates: Iterable[Resource]
+    uri: str, resources: Registry[Resource], templates: Registry[Resource]
 ) -> tuple[Resource, Mapping[str, Any]]:
     """The resource of a requested URI, and the values of its template's variables.
 
@@ -186,10 +186,10 @@ def find_resource(
         ResourceNotFoundError: No resource has this URI.
     """
     uri_templates.check_requested(uri)
-    resource = resources.get(uri)
+    resource = resources.items.get(uri)
     if resource is not None:
         return resource, {}
-    for template in templates:
+    for template in list(templates.items.values()):
         values = template.values(uri)
         if values is not None:
             return template, values

@@ -72,7 +72,7 @@ class Signature(msgspec.Struct, frozen=True):
         struct: Type that arguments are converted into.
         open: Whether it takes arguments of any name (`**kwargs`).
         returns: The return annotation; `Signature.NO_ANNOTATION` if there is none.
-        call: Calls the function with a mapping of keyword arguments.
+        call: The function, or a coroutine function that runs it in a worker thread.
     """
 
     label: str
@@ -82,7 +82,7 @@ class Signature(msgspec.Struct, frozen=True):
     struct: type[msgspec.Struct]
     open: bool
     returns: Any
-    call: Callable[[Mapping[str, Any]], Awaitable[Any]]
+    call: Callable[..., Awaitable[Any]]
 
     NO_ANNOTATION: typing.ClassVar[Any] = _MISSING
 
@@ -197,7 +197,7 @@ def read(
         struct=_struct(label, fields, forbid_unknown=not has_kwargs),
         open=has_kwargs,
         returns=hints.get("return", _MISSING),
-        call=_caller(function),
+        call=_without_blocking(function),
     )
 
 
@@ -208,17 +208,16 @@ def source_name(function: Callable[..., Any]) -> str:
     return name
 
 
-def _caller(function: Callable[..., Any]) -> Callable[[Mapping[str, Any]], Awaitable[Any]]:
-    """A way to call a function without blocking the event loop.
+def _without_blocking(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """A coroutine function itself; for a plain function, one that runs it in a worker thread.
 
-    A plain function runs in a worker thread. When its request is cancelled, the thread runs on:
-    nothing can stop it.
+    When a request is cancelled, its worker thread runs on: nothing can stop it.
     """
     kind: Any = type(function)
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(kind.__call__):
-        return lambda arguments: function(**arguments)
+        return function
 
-    async def call_in_thread(arguments: Mapping[str, Any]) -> Any:
+    async def call_in_thread(**arguments: Any) -> Any:
         work = partial(function, **arguments)
         result = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
         return await result if inspect.isawaitable(result) else result

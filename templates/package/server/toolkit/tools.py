@@ -134,7 +134,7 @@ class Tool:
         if signature.context is not None:
             bound[signature.context] = context
         try:
-            value = await signature.call(bound)
+            value = await signature.call(**bound)
             if type(value) is str and output.schema is None:
                 return results.text(value)
             if isinstance(value, InputRequired):
