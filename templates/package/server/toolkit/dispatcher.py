@@ -34,7 +34,7 @@ from .client_features.input_required import (
     URLElicitationRequiredError,
 )
 from .client_features.request_state import RequestStateSigner
-from .content import Annotations, Icon, ToolAnnotations
+from .content import Annotations, Icon, ToolAnnotations, present
 from .context import Context
 from .custom_handlers import CustomMethod, LowLevelHandlers
 from .output_conversion import PromptResultBuilder, ToolResultBuilder, tool_result_builder
@@ -154,24 +154,31 @@ class Dispatcher:
         input_schema: Mapping[str, Any] | None = None,
         output_schema: Mapping[str, Any] | FromSignature | None = FROM_SIGNATURE,
     ) -> Callable[[Function], Function]:
-        """Register the decorated function as a tool; see `Tool` for the arguments.
+        """Register the decorated function as a tool.
+
+        Args:
+            name: Its name; that of the function by default.
+            title: A name for display.
+            description: What the tool does; the docstring's first paragraph by default.
+            annotations: Hints on its behaviour.
+            icons: Images for user interfaces.
+            meta: `_meta` of the tool.
+            input_schema: JSON Schema of the arguments, instead of one from the signature.
+            output_schema: JSON Schema of the structured result, or `None` for no structured result.
 
         Raises:
             TypeError: (from the decorator) The signature can't be served.
             ValueError: (from the decorator) The name or a schema is invalid, or the name is taken.
         """
         _check_called(name, "tool")
+        members = _members(title, description, icons, meta, annotations)
         names = _names_at_caller()
 
         def register(function: Function) -> Function:
             tool = Tool(
                 function,
                 name=name,
-                title=title,
-                description=description,
-                annotations=annotations,
-                icons=icons,
-                meta=meta,
+                members=members,
                 input_schema=input_schema,
                 output_schema=output_schema,
                 names=names,
@@ -199,7 +206,17 @@ class Dispatcher:
     ) -> Callable[[Function], Function]:
         """Register the decorated function as a resource, or as a resource template.
 
-        A URI with a `{` is a template. See `Resource` for the arguments.
+        Args:
+            uri: URI, or URI template (RFC 6570) if it contains a `{`.
+            name: Its name; that of the function by default.
+            title: A name for display.
+            description: What the resource is; the docstring's first paragraph by default.
+            mime_type: MIME type of the contents.
+            size: Size of the contents in bytes before encoding, if known.
+            annotations: Audience and priority.
+            icons: Images for user interfaces.
+            meta: `_meta` of the resource.
+            cache: The cache hint of the contents.
 
         Raises:
             TypeError: (from the decorator) The parameters do not match the template's variables.
@@ -209,6 +226,7 @@ class Dispatcher:
         from .resources import Resource  # loaded only if a server has resources
 
         _check_called(uri, "resource")
+        members = _members(title, description, icons, meta, annotations)
         names = _names_at_caller()
 
         def register(function: Function) -> Function:
@@ -216,13 +234,8 @@ class Dispatcher:
                 function,
                 uri,
                 name=name,
-                title=title,
-                description=description,
                 mime_type=mime_type,
-                size=size,
-                annotations=annotations,
-                icons=icons,
-                meta=meta,
+                members=members if size is None else {**members, "size": size},
                 cache=cache,
                 names=names,
             )
@@ -241,7 +254,14 @@ class Dispatcher:
         icons: Sequence[Icon] = (),
         meta: Mapping[str, Any] | None = None,
     ) -> Callable[[Function], Function]:
-        """Register the decorated function as a prompt; see `Prompt` for the arguments.
+        """Register the decorated function as a prompt.
+
+        Args:
+            name: Its name; that of the function by default.
+            title: A name for display.
+            description: The purpose; the docstring's first paragraph by default.
+            icons: Images for user interfaces.
+            meta: `_meta` of the prompt.
 
         Raises:
             TypeError: (from the decorator) The signature can't be served.
@@ -250,18 +270,11 @@ class Dispatcher:
         from .prompts import Prompt  # loaded only if a server has prompts
 
         _check_called(name, "prompt")
+        members = _members(title, description, icons, meta)
         names = _names_at_caller()
 
         def register(function: Function) -> Function:
-            prompt = Prompt(
-                function,
-                name=name,
-                title=title,
-                description=description,
-                icons=icons,
-                meta=meta,
-                names=names,
-            )
+            prompt = Prompt(function, name=name, members=members, names=names)
             self._prompts.add(prompt.name, prompt)
             return function
 
@@ -581,6 +594,23 @@ def _converted(wire: Mapping[str, Any], kind: Any) -> Mapping[str, Any]:
     """A wire object, without members that a type does not have."""
     converted: Mapping[str, Any] = to_builtins(convert(wire, kind))
     return converted
+
+
+def _members(
+    title: str | None,
+    description: str | None,
+    icons: Sequence[Icon],
+    meta: Mapping[str, Any] | None,
+    annotations: Annotations | ToolAnnotations | None = None,
+) -> dict[str, Any]:
+    """The members of a wire object that tools, resources and prompts have in common."""
+    return present(
+        title=title,
+        description=description or None,
+        icons=[to_builtins(icon) for icon in icons] or None,
+        annotations=to_builtins(annotations) if annotations else None,
+        _meta=dict(meta) if meta else None,
+    )
 
 
 def _check_called(first: object, decorator: str) -> None:

@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from ..._wire import is_many, is_object, to_builtins
+from ..._wire import is_many, is_object
 from ...errors import InvalidParamsError
 from . import signatures
 from .client_features.input_required import InputRequired
-from .content import Icon, Message, is_content, present, wire_block
+from .content import Message, is_content, present, wire_block
 from .context import Context
 from .output_conversion import PromptResultBuilder
 
@@ -32,10 +32,7 @@ class Prompt:
             returns text, a content block, a `Message`, or a list of these; text and blocks become
             user messages.
         name: Its name; that of the function by default.
-        title: A name for display.
-        description: The purpose; the docstring's first paragraph by default.
-        icons: Images for user interfaces.
-        meta: `_meta` of the prompt.
+        members: Further members of the wire object, such as `title`.
         names: Further names that the annotations may use.
 
     Attributes:
@@ -50,12 +47,9 @@ class Prompt:
         self,
         function: Callable[..., Any],
         *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        icons: Sequence[Icon] = (),
-        meta: Mapping[str, Any] | None = None,
-        names: Mapping[str, Any] | None = None,
+        name: str | None,
+        members: Mapping[str, Any],
+        names: Mapping[str, Any] | None,
     ) -> None:
         self.name = name if name is not None else signatures.source_name(function)
         self.label = f"prompt {self.name!r}"
@@ -65,14 +59,10 @@ class Prompt:
         if self._signature.open:
             raise TypeError(f"{self.label}: expected arguments with names, got **kwargs")
         self.arguments = tuple(self._signature.parameters)
-        self._description = description or self._signature.description
         self._wire = present(
             name=self.name,
-            title=title,
-            description=self._description,
             arguments=[_argument(p) for p in self._signature.parameters.values()] or None,
-            icons=[to_builtins(icon) for icon in icons] or None,
-            _meta=dict(meta) if meta else None,
+            **{"description": self._signature.description, **members},
         )
 
     def wire(self, structured_content: str) -> dict[str, Any]:
@@ -97,7 +87,9 @@ class Prompt:
         if isinstance(value, InputRequired):
             return value
         items: Sequence[Any] = value if is_many(value) else [value]
-        return results.full([_message(item, self.label) for item in items], self._description)
+        return results.full(
+            [_message(item, self.label) for item in items], self._wire.get("description")
+        )
 
 
 def _argument(parameter: signatures.Parameter) -> dict[str, Any]:

@@ -5,7 +5,7 @@ Source: server/resources.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..._wire import encode, is_many, to_builtins
@@ -14,7 +14,7 @@ from ...foreign_text import safe_repr
 from ...protocol.uris import is_uri
 from . import signatures, uri_templates
 from .client_features.input_required import InputRequired, without_input_required
-from .content import Annotations, Contents, Icon, check_mime_type, expect, present
+from .content import Contents, check_mime_type, expect, present
 from .context import Context
 from .registry import NO_CACHING, CacheHint, Registry
 
@@ -31,13 +31,8 @@ class Resource:
             `Contents`, a list of `Contents`, or another value that has a JSON form.
         uri: URI, or URI template (RFC 6570) if it holds a `{`.
         name: Its name; that of the function by default.
-        title: A name for display.
-        description: What the resource is; the docstring's first paragraph by default.
         mime_type: MIME type of the contents.
-        size: Size of the contents in bytes before encoding, if known.
-        annotations: Audience and priority.
-        icons: Images for user interfaces.
-        meta: `_meta` of the resource.
+        members: Further members of the wire object, such as `title`.
         cache: The cache hint of the contents.
         names: Further names that the annotations may use.
 
@@ -55,16 +50,11 @@ class Resource:
         function: Callable[..., Any],
         uri: str,
         *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        mime_type: str | None = None,
-        size: int | None = None,
-        annotations: Annotations | None = None,
-        icons: Sequence[Icon] = (),
-        meta: Mapping[str, Any] | None = None,
-        cache: CacheHint = NO_CACHING,
-        names: Mapping[str, Any] | None = None,
+        name: str | None,
+        mime_type: str | None,
+        members: Mapping[str, Any],
+        cache: CacheHint,
+        names: Mapping[str, Any] | None,
     ) -> None:
         self.uri = uri
         self.name = name or signatures.source_name(function)
@@ -86,13 +76,8 @@ class Resource:
         self._wire = present(
             **{"uri" if self.template is None else "uriTemplate": uri},
             name=self.name,
-            title=title,
-            description=description or self._signature.description,
             mimeType=mime_type,
-            size=size,
-            annotations=to_builtins(annotations) if annotations else None,
-            icons=[to_builtins(icon) for icon in icons] or None,
-            _meta=dict(meta) if meta else None,
+            **{"description": self._signature.description, **members},
         )
 
     def wire(self, structured_content: str) -> dict[str, Any]:

@@ -10,19 +10,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from ..._wire import is_object, to_builtins
+from ..._wire import is_object
 from ...errors import InvalidParamsError, ProtocolError, ToolError
-from ...json_schema.validation import (
-    VALIDATION_SECONDS,
-    Complaint,
-    Deadline,
-    complaint_in_time,
-    validator,
-)
+from ...json_schema.validation import Complaint, Deadline, complaint_in_time, validator
 from ...protocol.param_headers import marks_of
 from . import output_conversion, signatures
 from .client_features.input_required import InputRequired
-from .content import Icon, ToolAnnotations, present
+from .content import present
 from .context import Context
 from .output_conversion import ToolResultBuilder
 
@@ -40,11 +34,7 @@ class Tool:
     Args:
         function: Coroutine function, or a plain function, which runs in a worker thread.
         name: Its name; that of the function by default.
-        title: A name for display.
-        description: What the tool does; the docstring's first paragraph by default.
-        annotations: Hints on its behaviour.
-        icons: Images for user interfaces.
-        meta: `_meta` of the tool.
+        members: Further members of the wire object, such as `title`.
         input_schema: JSON Schema of the arguments, instead of one from the signature.
         output_schema: JSON Schema of the structured result, or `None` for no structured result.
         names: Further names that the annotations may use.
@@ -65,17 +55,13 @@ class Tool:
         self,
         function: Callable[..., Any],
         *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        annotations: ToolAnnotations | None = None,
-        icons: Sequence[Icon] = (),
-        meta: Mapping[str, Any] | None = None,
-        input_schema: Mapping[str, Any] | None = None,
-        output_schema: Mapping[str, Any] | FromSignature | None = FROM_SIGNATURE,
-        names: Mapping[str, Any] | None = None,
-        show_errors: bool = False,
-        validation_seconds: float = VALIDATION_SECONDS,
+        name: str | None,
+        members: Mapping[str, Any],
+        input_schema: Mapping[str, Any] | None,
+        output_schema: Mapping[str, Any] | FromSignature | None,
+        names: Mapping[str, Any] | None,
+        show_errors: bool,
+        validation_seconds: float,
     ) -> None:
         self.name = name if name is not None else signatures.source_name(function)
         self.label = f"tool {self.name!r}"
@@ -92,13 +78,9 @@ class Tool:
         self._output = self._output_of(output_schema)
         self._wire = present(
             name=self.name,
-            title=title,
-            description=description or self._signature.description,
-            icons=[to_builtins(icon) for icon in icons] or None,
             inputSchema=schema,
             outputSchema=self._output.schema,
-            annotations=to_builtins(annotations) if annotations else None,
-            _meta=dict(meta) if meta else None,
+            **{"description": self._signature.description, **members},
         )
 
     def wire(self, structured_content: str) -> dict[str, Any]:

@@ -155,7 +155,9 @@ class _Variable(msgspec.Struct, frozen=True):
         reachable = after[:] if self.optional else bytearray(size + 1)
         at = uri.find(self.prefix)
         while at >= 0:
-            reachable[at] = reachable[at] or any(values[start] for start in self._value_starts(uri, at))
+            reachable[at] = reachable[at] or any(
+                values[start] for start in self._value_starts(uri, at)
+            )
             at = uri.find(self.prefix, at + 1)
         return reachable
 
