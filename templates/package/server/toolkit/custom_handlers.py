@@ -93,7 +93,7 @@ class CustomMethod:
         return {} if value is None else to_builtins(value)
 
 
-class Handlers(Protocol):
+class RevisionHandlers(Protocol):
     """Low-level handlers of one revision, such as a rendered `ServerHandlers`."""
 
     revision: ClassVar[str]
@@ -111,8 +111,8 @@ class LowLevelHandlers:
         ValueError: A revision has two sets of handlers.
     """
 
-    def __init__(self, handlers: Sequence[Handlers]) -> None:
-        self._by_revision: dict[str, Handlers] = {}
+    def __init__(self, handlers: Sequence[RevisionHandlers]) -> None:
+        self._by_revision: dict[str, RevisionHandlers] = {}
         for each in handlers:
             if each.revision in self._by_revision:
                 raise ValueError(f"expected one set of handlers for {each.revision}, got two")
