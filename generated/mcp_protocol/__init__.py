@@ -130,19 +130,16 @@ if TYPE_CHECKING:
     from .server.server_session import (
         ServerSession,
     )
-    from .server.toolkit.cache_hints import (
-        CacheHint,
-    )
     from .server.toolkit.client_features.elicitation import (
         Accepted,
         Cancelled,
         Declined,
-    )
-    from .server.toolkit.client_features.form_fields import (
         titles,
     )
     from .server.toolkit.client_features.input_required import (
         InputRequired,
+        URLElicitation,
+        URLElicitationRequiredError,
     )
     from .server.toolkit.client_features.roots import (
         Root,
@@ -153,10 +150,6 @@ if TYPE_CHECKING:
         SamplingMessage,
         ToolUse,
         ToolUseResult,
-    )
-    from .server.toolkit.client_features.url_elicitation import (
-        URLElicitation,
-        URLElicitationRequiredError,
     )
     from .server.toolkit.completion import (
         Completion,
@@ -176,6 +169,9 @@ if TYPE_CHECKING:
     )
     from .server.toolkit.context import (
         Context,
+    )
+    from .server.toolkit.registry import (
+        CacheHint,
     )
     from .server.toolkit.server import (
         Server,
@@ -238,20 +234,19 @@ __all__ = [
     "HttpSettings",
     "Limits",
     "ServerSession",
-    "CacheHint",
     "Accepted",
     "Cancelled",
     "Declined",
     "titles",
     "InputRequired",
+    "URLElicitation",
+    "URLElicitationRequiredError",
     "Root",
     "ModelPreferences",
     "Sampled",
     "SamplingMessage",
     "ToolUse",
     "ToolUseResult",
-    "URLElicitation",
-    "URLElicitationRequiredError",
     "Completion",
     "Annotations",
     "Audio",
@@ -265,6 +260,7 @@ __all__ = [
     "ToolAnnotations",
     "ToolResult",
     "Context",
+    "CacheHint",
     "Server",
     "AnyPath",
 ]
@@ -323,20 +319,19 @@ _HOMES = {
     "HttpSettings": ".server.asgi.settings",
     "Limits": ".server.asgi.settings",
     "ServerSession": ".server.server_session",
-    "CacheHint": ".server.toolkit.cache_hints",
     "Accepted": ".server.toolkit.client_features.elicitation",
     "Cancelled": ".server.toolkit.client_features.elicitation",
     "Declined": ".server.toolkit.client_features.elicitation",
-    "titles": ".server.toolkit.client_features.form_fields",
+    "titles": ".server.toolkit.client_features.elicitation",
     "InputRequired": ".server.toolkit.client_features.input_required",
+    "URLElicitation": ".server.toolkit.client_features.input_required",
+    "URLElicitationRequiredError": ".server.toolkit.client_features.input_required",
     "Root": ".server.toolkit.client_features.roots",
     "ModelPreferences": ".server.toolkit.client_features.sampling",
     "Sampled": ".server.toolkit.client_features.sampling",
     "SamplingMessage": ".server.toolkit.client_features.sampling",
     "ToolUse": ".server.toolkit.client_features.sampling",
     "ToolUseResult": ".server.toolkit.client_features.sampling",
-    "URLElicitation": ".server.toolkit.client_features.url_elicitation",
-    "URLElicitationRequiredError": ".server.toolkit.client_features.url_elicitation",
     "Completion": ".server.toolkit.completion",
     "Annotations": ".server.toolkit.content",
     "Audio": ".server.toolkit.content",
@@ -350,6 +345,7 @@ _HOMES = {
     "ToolAnnotations": ".server.toolkit.content",
     "ToolResult": ".server.toolkit.content",
     "Context": ".server.toolkit.context",
+    "CacheHint": ".server.toolkit.registry",
     "Server": ".server.toolkit.server",
     "AnyPath": ".server.toolkit.uri_templates",
 }

@@ -18,7 +18,7 @@
     |   +-- ResourceNotFoundError   code by revision
     |   +-- MissingCapabilityError  the peer did not declare what a request needs
     |   +-- UnsupportedRevisionError
-    |   +-- URLElicitationRequiredError (in `toolkit.asking.out_of_band`)
+    |   +-- URLElicitationRequiredError (in `client_features.input_required`)
     |   +-- HeaderMismatchError     HTTP header fields do not say what the body says
     +-- RemoteError                 the peer answered one of our requests with an error
     +-- RevisionError               no revision in common

@@ -89,12 +89,21 @@ EXPORTS = (
     ),
     _export(".server.asgi.settings", "server+http", "HttpSettings", "Limits"),
     _export(".server.server_session", "server", "ServerSession"),
-    _export(".server.toolkit.cache_hints", "server", "CacheHint"),
     _export(
-        ".server.toolkit.client_features.elicitation", "server", "Accepted", "Cancelled", "Declined"
+        ".server.toolkit.client_features.elicitation",
+        "server",
+        "Accepted",
+        "Cancelled",
+        "Declined",
+        "titles",
     ),
-    _export(".server.toolkit.client_features.form_fields", "server", "titles"),
-    _export(".server.toolkit.client_features.input_required", "server", "InputRequired"),
+    _export(
+        ".server.toolkit.client_features.input_required",
+        "server",
+        "InputRequired",
+        "URLElicitation",
+        "URLElicitationRequiredError",
+    ),
     _export(".server.toolkit.client_features.roots", "server", "Root"),
     _export(
         ".server.toolkit.client_features.sampling",
@@ -104,12 +113,6 @@ EXPORTS = (
         "SamplingMessage",
         "ToolUse",
         "ToolUseResult",
-    ),
-    _export(
-        ".server.toolkit.client_features.url_elicitation",
-        "server",
-        "URLElicitation",
-        "URLElicitationRequiredError",
     ),
     _export(".server.toolkit.completion", "server", "Completion"),
     _export(
@@ -128,6 +131,7 @@ EXPORTS = (
         "ToolResult",
     ),
     _export(".server.toolkit.context", "server", "Context"),
+    _export(".server.toolkit.registry", "server", "CacheHint"),
     _export(".server.toolkit.server", "server", "Server"),
     _export(".server.toolkit.uri_templates", "server", "AnyPath"),
 )

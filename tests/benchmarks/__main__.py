@@ -20,6 +20,7 @@ from .codec import codec
 from .http_calls import CALLS as HTTP_CALLS
 from .http_calls import over_http
 from .http_memory import SESSIONS, STREAMS, memory_held
+from .many_tools import many_tools
 from .measure import Line, table
 from .processes import generation, imports
 
@@ -27,6 +28,7 @@ SECTIONS: dict[str, tuple[Callable[[int], Iterable[Line]], int]] = {
     "imports": (imports, 9),
     "codec": (codec, 15),
     "memory": (in_memory, 9),
+    "many-tools": (many_tools, 9),
     "stdio": (over_pipes, 9),
     "http": (over_http, 11),
     "http-memory": (memory_held, 1),

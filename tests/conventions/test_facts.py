@@ -29,7 +29,7 @@ MAY_NAME_METHODS: Mapping[str, str] = {
     "errors.py": "tells callers whether an error is about a resource that is not there",
     "server/toolkit/dispatcher.py": "handlers of tools, resources, prompts, completion",
     "server/toolkit/client_features/elicitation.py": "asks for elicitation",
-    "server/toolkit/client_features/url_elicitation.py": "announces the end of a URL elicitation",
+    "server/toolkit/client_features/input_required.py": "announces the end of a URL elicitation",
     "server/toolkit/client_features/roots.py": "asks for roots",
     "server/toolkit/client_features/sampling.py": "asks for sampling",
 }

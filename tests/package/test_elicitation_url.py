@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mcp_protocol import Context, Server, URLElicitation, URLElicitationRequiredError
-from mcp_protocol.server.toolkit.client_features.url_elicitation import LIMIT
+from mcp_protocol.server.toolkit.client_features.input_required import ELICITATION_LIMIT
 from package.respondent import refusal_code, responding, text_in
 from package.rules import holding
 from package.wire import ALL, PER_REQUEST, speaking_to
@@ -161,7 +161,7 @@ async def test_the_oldest_of_too_many_elicitations_are_forgotten(revision: str) 
     @server.tool()
     async def require() -> str:
         raise URLElicitationRequiredError(
-            *(URLElicitation("Go", URL, f"id{n}") for n in range(LIMIT + 1))
+            *(URLElicitation("Go", URL, f"id{n}") for n in range(ELICITATION_LIMIT + 1))
         )
 
     async with responding(server, revision, ACCEPT) as client:

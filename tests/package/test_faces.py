@@ -41,7 +41,7 @@ def asker() -> Server:
         models = module(ctx.revision, "models")
         content = models.TextContent(text="Oslo?")
         message = models.SamplingMessage(role="user", content=content)
-        session = ServerSession(ctx.exchange)
+        session = ServerSession(ctx.request_context)
         answer = await session.create_message(messages=[message], max_tokens=10, temperature=1)
         assert isinstance(answer, models.CreateMessageResult)
         return str(answer.content.text)

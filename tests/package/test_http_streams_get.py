@@ -48,7 +48,7 @@ class Kept:
 
     async def ask(self) -> None:
         """Ask the client something on behalf of no request."""
-        await self.ctx.exchange.peer.request("ping")
+        await self.ctx.request_context.peer.request("ping")
 
 
 CALL = {"name": "keep", "arguments": {}}

@@ -176,7 +176,7 @@ def asker() -> Server:
 
     @server.tool()
     async def ask(ctx: Context) -> str:
-        session = ServerSession(ctx.exchange)
+        session = ServerSession(ctx.request_context)
         message = models.SamplingMessage(role="user", content=models.TextContent(text="Oslo"))
         said = await session.create_message(messages=[message], max_tokens=5)
         roots = await session.list_roots()
@@ -189,7 +189,7 @@ def asker() -> Server:
             properties={"city": models.StringSchema(title="City")}
         )
         params = models.ElicitRequestFormParams(message="Oslo", requested_schema=schema)
-        result = await ServerSession(ctx.exchange).elicit(params)
+        result = await ServerSession(ctx.request_context).elicit(params)
         assert isinstance(result, models.ElicitResult)
         return str(result.content)
 

@@ -347,7 +347,7 @@ async def test_a_client_reports_on_what_a_server_asked(revision: str) -> None:
     @server.tool()
     async def think(ctx: Context) -> str:
         asked = PARAMS["sampling/createMessage"]
-        await ctx.exchange.request(
+        await ctx.request_context.request(
             "sampling/createMessage", asked, on_progress=lambda *news: heard.append(news)
         )
         return "thought"

@@ -12,7 +12,11 @@ from mcp_protocol._wire import ValidationError, to_builtins
 from mcp_protocol.errors import InternalError
 from mcp_protocol.protocol.version_negotiation import optional_member
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server.toolkit.revision_types import ToolShape, ValueShape, tool_shape
+from mcp_protocol.server.toolkit.output_conversion import (
+    ContentResultBuilder,
+    ValueResultBuilder,
+    tool_result_builder,
+)
 from package.wire import ALL
 
 
@@ -43,7 +47,7 @@ IMAGE = {"type": "image", "data": "+w==", "mimeType": "image/png"}
 
 
 def test_a_text_is_the_value_itself() -> None:
-    assert to_builtins(ValueShape(ValueResult).text("a")) == {"toolResult": "a"}
+    assert to_builtins(ValueResultBuilder(ValueResult).text("a")) == {"toolResult": "a"}
 
 
 @pytest.mark.parametrize(
@@ -70,52 +74,55 @@ def test_a_text_is_the_value_itself() -> None:
 def test_the_value_is_the_structured_one_else_the_text_of_one_block_else_the_blocks(
     content: list[dict[str, Any]], structured: Any, value: Any
 ) -> None:
-    made = ValueShape(ValueResult).full(content, structured, None)
+    made = ValueResultBuilder(ValueResult).full(content, structured, None)
     assert made.tool_result == value
 
 
 def test_metadata_goes_with_the_value() -> None:
-    made = ValueShape(ValueResult).full([TEXT], UNSET, {"x/y": 1})
+    made = ValueResultBuilder(ValueResult).full([TEXT], UNSET, {"x/y": 1})
     assert to_builtins(made) == {"toolResult": "a", "_meta": {"x/y": 1}}
 
 
 @pytest.mark.parametrize("value", [None, 1, "a", [1], {"a": 1}])
 def test_any_value_may_be_the_result(value: Any) -> None:
-    assert ValueShape(ValueResult).carries(value)
+    result = ValueResultBuilder(ValueResult).full([], value, None)
+    assert result.tool_result == value
 
 
 def test_a_failure_can_only_be_an_error() -> None:
     with pytest.raises(InternalError, match="the disk is full"):
-        ValueShape(ValueResult).failure("the disk is full")
+        ValueResultBuilder(ValueResult).failure("the disk is full")
 
 
 def test_a_value_that_the_type_does_not_take_is_refused() -> None:
-    shape = ValueShape(ObjectResult)
+    shape = ValueResultBuilder(ObjectResult)
     assert shape.full([], {"a": 1}, None).tool_result == {"a": 1}
     with pytest.raises(ValidationError, match="Expected `object`, got `str`"):
         shape.text("a")
 
 
 def test_the_type_with_the_value_is_found_in_a_union() -> None:
-    assert to_builtins(ValueShape(OpenResult | ValueResult).text("a")) == {"toolResult": "a"}
+    assert to_builtins(ValueResultBuilder(OpenResult | ValueResult).text("a")) == {
+        "toolResult": "a"
+    }
 
 
 def test_a_type_without_the_value_is_refused() -> None:
     with pytest.raises(LookupError, match="has the field 'toolResult'"):
-        ValueShape(OpenResult)
+        ValueResultBuilder(OpenResult)
 
 
 def test_the_shape_is_that_of_content_where_a_type_has_it_and_of_a_value_elsewhere() -> None:
-    assert isinstance(tool_shape(ValueResult, "none"), ValueShape)
-    assert isinstance(tool_shape(OpenResult, "none"), ToolShape)
-    assert isinstance(tool_shape(ValueResult | OpenResult, "none"), ToolShape)
+    assert isinstance(tool_result_builder(ValueResult, "none"), ValueResultBuilder)
+    assert isinstance(tool_result_builder(OpenResult, "none"), ContentResultBuilder)
+    assert isinstance(tool_result_builder(ValueResult | OpenResult, "none"), ContentResultBuilder)
     for revision in ALL:
         result = REVISIONS[revision].client_requests["tools/call"].result
-        assert isinstance(tool_shape(result, "none"), ToolShape)
+        assert isinstance(tool_result_builder(result, "none"), ContentResultBuilder)
 
 
 def test_content_that_may_be_any_value_holds_blocks_as_they_are_on_the_wire() -> None:
-    shape = ToolShape(OpenResult, "object")
+    shape = ContentResultBuilder(OpenResult, "object")
     assert to_builtins(shape.text("a")) == {"content": [TEXT]}
     assert to_builtins(shape.failure("a")) == {"content": [TEXT], "isError": True}
     made = shape.full([TEXT, IMAGE, {"type": "hologram"}], {"b": 1}, {"x/y": 1})

@@ -1,4 +1,4 @@
-"""State that travels through a client's hands: what opens, and what is refused."""
+"""State that travels through a client's hands: what is accepted, and what is refused."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ KEY, OTHER, THIRD = bytes(16), bytes(range(32)), b"x" * 16
 PAYLOAD = '{"state": "\u00e9\\n"}'.encode()
 
 
-def sealer(*keys: bytes, name: str = "s", seconds: float = 60.0) -> RequestStateSigner:
+def signer(*keys: bytes, name: str = "s", seconds: float = 60.0) -> RequestStateSigner:
     return RequestStateSigner(name, keys or (KEY,), seconds)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, len(PAYLOAD), 1000])
-def test_what_was_sealed_opens_again_in_another_process(size: int) -> None:
+def test_what_was_signed_verifies_in_another_process(size: int) -> None:
     payload = (PAYLOAD * 100)[:size]
-    assert sealer().open(sealer().seal(payload, b"request"), b"request") == payload
+    assert signer().verify(signer().sign(payload, b"request"), b"request") == payload
 
 
 @pytest.mark.requirement("mrtr.state-integrity", "mrtr.state-reject-invalid")
 def test_no_character_of_a_state_can_be_changed() -> None:
-    sealed = sealer().seal(PAYLOAD, b"request")
-    for at, character in enumerate(sealed):
+    signed = signer().sign(PAYLOAD, b"request")
+    for at, character in enumerate(signed):
         for other in {"A", "B", "-", ".", chr(ord(character) ^ 1), "\u00e9"} - {character}:
-            changed = sealed[:at] + other + sealed[at + 1 :]
+            changed = signed[:at] + other + signed[at + 1 :]
             with pytest.raises(InvalidParamsError, match="unaltered"):
-                sealer().open(changed, b"request")
+                signer().verify(changed, b"request")
         with pytest.raises(InvalidParamsError, match="unaltered"):
-            sealer().open(sealed[:at] + sealed[at + 1 :], b"request")
+            signer().verify(signed[:at] + signed[at + 1 :], b"request")
 
 
 @pytest.mark.requirement("mrtr.state-untrusted")
@@ -46,55 +46,55 @@ def test_no_character_of_a_state_can_be_changed() -> None:
 )
 def test_garbage_is_refused_like_any_other_state(text: str) -> None:
     with pytest.raises(InvalidParamsError, match="expected one that this server gave"):
-        sealer().open(text, b"request")
+        signer().verify(text, b"request")
 
 
 @pytest.mark.parametrize("more", ["x", "-TAMPERED", " ", "="])
 def test_nothing_can_be_added_to_a_state(more: str) -> None:
     with pytest.raises(InvalidParamsError):
-        sealer().open(sealer().seal(PAYLOAD, b"request") + more, b"request")
+        signer().verify(signer().sign(PAYLOAD, b"request") + more, b"request")
 
 
 @pytest.mark.requirement("mrtr.state-bound-to-request")
 def test_a_state_is_for_one_request_of_one_server() -> None:
-    sealed = sealer().seal(PAYLOAD, b"request")
+    signed = signer().sign(PAYLOAD, b"request")
     with pytest.raises(InvalidParamsError, match="not of another"):
-        sealer().open(sealed, b"other")
+        signer().verify(signed, b"other")
     with pytest.raises(InvalidParamsError, match="unaltered"):
-        sealer(name="other").open(sealed, b"request")
+        signer(name="other").verify(signed, b"request")
 
 
 @pytest.mark.requirement("mrtr.state-integrity")
 def test_no_name_of_a_server_runs_into_what_it_signs() -> None:
-    sealed = sealer(name="s\nABCD").seal(PAYLOAD, b"request")
+    signed = signer(name="s\nABCD").sign(PAYLOAD, b"request")
     with pytest.raises(InvalidParamsError, match="unaltered"):
-        sealer(name="s").open(f"ABCD\n{sealed}", b"request")
+        signer(name="s").verify(f"ABCD\n{signed}", b"request")
 
 
 @pytest.mark.requirement("mrtr.state-expiry")
 def test_a_state_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time()
-    sealed = sealer(seconds=60).seal(PAYLOAD, b"request")
+    signed = signer(seconds=60).sign(PAYLOAD, b"request")
     monkeypatch.setattr(time, "time", lambda: now + 59)
-    assert sealer(seconds=60).open(sealed, b"request") == PAYLOAD
+    assert signer(seconds=60).verify(signed, b"request") == PAYLOAD
     monkeypatch.setattr(time, "time", lambda: now + 61)
     with pytest.raises(InvalidParamsError, match="expired"):
-        sealer(seconds=60).open(sealed, b"request")
+        signer(seconds=60).verify(signed, b"request")
 
 
 def test_the_first_key_signs_and_all_verify() -> None:
-    old, both, new = sealer(KEY), sealer(OTHER, KEY), sealer(OTHER)
-    assert both.open(old.seal(PAYLOAD, b""), b"") == PAYLOAD
-    assert new.open(both.seal(PAYLOAD, b""), b"") == PAYLOAD
+    old, both, new = signer(KEY), signer(OTHER, KEY), signer(OTHER)
+    assert both.verify(old.sign(PAYLOAD, b""), b"") == PAYLOAD
+    assert new.verify(both.sign(PAYLOAD, b""), b"") == PAYLOAD
     with pytest.raises(InvalidParamsError):
-        new.open(old.seal(PAYLOAD, b""), b"")
+        new.verify(old.sign(PAYLOAD, b""), b"")
     with pytest.raises(InvalidParamsError):
-        sealer(THIRD).open(both.seal(PAYLOAD, b""), b"")
+        signer(THIRD).verify(both.sign(PAYLOAD, b""), b"")
 
 
 def test_a_state_has_a_size_that_it_does_not_pass() -> None:
     with pytest.raises(InternalError, match="characters"):
-        sealer().seal(bytes(STATE_LIMIT), b"")
+        signer().sign(bytes(STATE_LIMIT), b"")
 
 
 @pytest.mark.parametrize(

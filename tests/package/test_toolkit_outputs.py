@@ -21,14 +21,16 @@ MODELS: Any = importlib.import_module(f"mcp_protocol.r{NEWEST.replace('-', '_')}
 every = pytest.mark.parametrize("revision", ALL)
 
 
-def shape(revision: str) -> revision_types.ToolShape:
+def builder(revision: str) -> output_conversion.ContentResultBuilder:
     method = REVISIONS[revision].client_requests["tools/call"]
-    return revision_types.ToolShape(method.result, facts(revision).behaviour.structured_content)
+    return output_conversion.ContentResultBuilder(
+        method.result, facts(revision).behaviour.structured_content
+    )
 
 
 def sent(revision: str, annotation: Any, value: Any) -> Any:
     """The result of a tool with this return annotation, as wire object."""
-    made = shape(revision).full(
+    made = builder(revision).full(
         *output_conversion.from_annotation(annotation, "tool").results(value)
     )
     return msgspec.to_builtins(made)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_protocol.errors import InvalidParamsError
-from mcp_protocol.server.toolkit.pagination import cursor_after, page
+from mcp_protocol.server.toolkit.registry import cursor_after, page_bounds
 
 KEYS = ["a", "b", "c", "d", "e"]
 
@@ -18,7 +18,7 @@ def test_pages_hold_every_item_once_and_in_order(keys: list[str], size: int) -> 
     found: list[str] = []
     cursor: str | None = None
     for _ in range(len(keys) + 1):
-        start, end, cursor = page("tools", keys, cursor, size)
+        start, end, cursor = page_bounds("tools", keys, cursor, size)
         found += keys[start:end]
         if cursor is None:
             break
@@ -28,8 +28,8 @@ def test_pages_hold_every_item_once_and_in_order(keys: list[str], size: int) -> 
 @pytest.mark.requirement("pagination.stable-cursors")
 def test_a_cursor_means_the_same_place_after_others_came_and_went() -> None:
     cursor = cursor_after("tools", "b")
-    assert page("tools", KEYS, cursor, 2) == (2, 4, cursor_after("tools", "d"))
-    assert page("tools", ["b", "c", "x"], cursor, 2) == (1, 3, None)
+    assert page_bounds("tools", KEYS, cursor, 2) == (2, 4, cursor_after("tools", "d"))
+    assert page_bounds("tools", ["b", "c", "x"], cursor, 2) == (1, 3, None)
 
 
 @pytest.mark.requirement("pagination.invalid-cursor-error")
@@ -43,9 +43,9 @@ def test_a_cursor_means_the_same_place_after_others_came_and_went() -> None:
 )
 def test_a_cursor_that_the_list_did_not_give_out_is_refused(cursor: str) -> None:
     with pytest.raises(InvalidParamsError, match="cursor"):
-        page("tools", KEYS, cursor, 2)
+        page_bounds("tools", KEYS, cursor, 2)
 
 
 def test_without_a_size_all_is_one_page() -> None:
-    assert page("tools", KEYS, None, None) == (0, 5, None)
-    assert page("tools", [], None, 2) == (0, 0, None)
+    assert page_bounds("tools", KEYS, None, None) == (0, 5, None)
+    assert page_bounds("tools", [], None, 2) == (0, 0, None)

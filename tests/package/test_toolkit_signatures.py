@@ -11,9 +11,12 @@ from typing import Annotated, Any, Literal, TypedDict
 import msgspec
 import pytest
 
-from mcp_protocol.server.toolkit import docstrings
 from mcp_protocol.server.toolkit.context import Context
-from mcp_protocol.server.toolkit.signatures import read
+from mcp_protocol.server.toolkit.signatures import (
+    first_paragraph,
+    parameter_descriptions,
+    read,
+)
 
 
 class Unit(enum.Enum):
@@ -137,10 +140,10 @@ def test_arguments_that_travel_as_text_are_read_as_their_types() -> None:
     def typed(count: int, exact: bool, ratio: float, name: str = "x") -> None: ...
 
     signature = read(typed, "prompt")
-    bound = signature.bind_text({"count": "3", "exact": "true", "ratio": "0.5"})
+    bound = signature.bind({"count": "3", "exact": "true", "ratio": "0.5"}, strict=False)
     assert bound == {"count": 3, "exact": True, "ratio": 0.5, "name": "x"}
     with pytest.raises(ValueError, match="argument 'count'"):
-        signature.bind_text({"count": "three", "exact": "true", "ratio": "0.5"})
+        signature.bind({"count": "three", "exact": "true", "ratio": "0.5"}, strict=False)
 
 
 def takes_starred(*names: str) -> None: ...
@@ -262,7 +265,7 @@ Returns:
 
 @pytest.mark.parametrize("text", [SPHINX, NUMPY, GOOGLE], ids=["sphinx", "numpy", "google"])
 def test_parameters_are_described_in_the_usual_docstring_styles(text: str) -> None:
-    assert docstrings.parameters(text) == {"city": "The city, by name.", "days": "Days."}
+    assert parameter_descriptions(text) == {"city": "The city, by name.", "days": "Days."}
 
 
 @pytest.mark.parametrize(
@@ -270,4 +273,4 @@ def test_parameters_are_described_in_the_usual_docstring_styles(text: str) -> No
     [(None, None), ("", None), ("One\n  line.\n\nMore.", "One line."), ("\n\n  Late.\n", "Late.")],
 )
 def test_the_first_paragraph_is_the_description(text: str | None, first: str | None) -> None:
-    assert docstrings.paragraph(text) == first
+    assert first_paragraph(text) == first

@@ -4,11 +4,11 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""Keywords of JSON Schema whose cost the library `jsonschema` leaves to the schema, done otherwise.
+"""JSON Schema keywords with bounded cost, in place of those of the library `jsonschema`.
 
-Here they take linear time and say beforehand what they cost: what compares values compares texts
-that stand for them, and patterns are searched by `patterns`. Values and schemas are copied before,
-into containers whose `repr` is bounded, since the library writes the value into each error.
+The keywords take linear time and count their work beforehand: values are compared by canonical
+texts, and `patterns` searches patterns. Values and schemas are copied first, into containers with a
+bounded `repr`, since the library writes the value into each error.
 
 Source: JSON Schema 2020-12, core and validation; the same keywords of older dialects.
 """
@@ -24,13 +24,13 @@ from ..foreign_text import SHOWN_TEXT, safe_repr
 from .patterns import PatternError, Take, pattern_of
 
 MULTIPLE_BITS = 8192
-"""Most bits of a number that `multipleOf` is judged for."""
+"""Most bits of a number that `multipleOf` is applied to."""
 
 ID_CHARACTERS = 20_000
-"""Most characters in all identifiers of one schema, which are joined when they are nested."""
+"""Most characters in all identifiers of one schema: nested identifiers are joined."""
 
 Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Iterable[Any] | None]
-"""Takes validator, value of the keyword, instance and schema; gives errors."""
+"""Takes validator, value of the keyword, instance and schema; returns errors."""
 
 _LARGE = 1 << 4 * SHOWN_TEXT
 _IDS = ("$id", "id")
@@ -62,7 +62,7 @@ class _Integer(int):
 
 
 class _Array(list[Any]):
-    """An array; of an `enum`, with the texts of its values once they are needed."""
+    """An array; for an `enum`, with the canonical texts of its values, made on first use."""
 
     __slots__ = ("keys",)
     keys: frozenset[str]
@@ -72,7 +72,7 @@ class _Array(list[Any]):
 
 
 class _Object(dict[str, Any]):
-    """An object; of a schema, with the text of its `const` once that is needed."""
+    """An object; for a schema, with the canonical text of its `const`, made on first use."""
 
     __slots__ = ("const_key",)
     const_key: str
@@ -82,14 +82,14 @@ class _Object(dict[str, Any]):
 
 
 class Copier:
-    """Copies decoded JSON, so that the `repr` of every part is short.
+    """Copies decoded JSON into containers with a bounded `repr`.
 
     Args:
-        count: Called with the number of parts before each container is copied; may raise.
+        count: Called with the number of parts so far before a container is copied; may raise.
 
     Attributes:
-        parts: How many parts there were: objects, arrays, and members of either.
-        id_characters: How many characters the members `$id` and `id` have.
+        parts: Number of parts: objects, arrays, and their members and items.
+        id_characters: Number of characters in the members `$id` and `id`.
     """
 
     def __init__(self, count: Callable[[int], None]) -> None:
@@ -98,10 +98,10 @@ class Copier:
         self.id_characters = 0
 
     def copy(self, value: Any) -> Any:
-        """The copy; what is no JSON is the same object.
+        """A copy of a value; an object that is not JSON is returned as it is.
 
         Raises:
-            RecursionError: It is nested too deep.
+            RecursionError: The value is nested too deep.
         """
         if type(value) is str:
             return value if len(value) <= SHOWN_TEXT else _Text(value)
@@ -126,13 +126,13 @@ class Copier:
 
 
 def key_of(value: Any, take: Take) -> str:
-    """A text that is the same for two values of JSON if, and only if, they are equal.
+    """The canonical text of a JSON value: equal for equal values only.
 
-    Numbers are equal if they are mathematically: `1` and `1.0`. As texts they can be looked up in
-    a set: the hash of a text can't be foreseen, that of a number can.
+    Numbers are compared mathematically: `1` equals `1.0`. Texts can be looked up in a set safely:
+    their hashes are unpredictable, while hashes of numbers are predictable.
 
     Raises:
-        RecursionError: It is nested too deep.
+        RecursionError: The value is nested too deep.
     """
     if isinstance(value, str):
         take(1 + len(value) // 1000)
@@ -156,19 +156,19 @@ def key_of(value: Any, take: Take) -> str:
 
 
 class Keywords:
-    """The keywords that are done otherwise.
+    """The replaced keywords.
 
     Args:
         error: The library's class of errors.
-        take: Told of steps before they are done.
+        take: Counts steps before they are run.
     """
 
     def __init__(self, error: Callable[[str], Any], take: Take) -> None:
         self._error = error
         self._take = take
 
-    def instead_of(self, name: str, original: Keyword) -> Keyword:
-        """What does a keyword, which may call the original."""
+    def implementation(self, name: str, original: Keyword) -> Keyword:
+        """The implementation of a keyword; it may call the original."""
         if name == "items":
             return self._items(original)
         replaced: Mapping[str, Keyword] = {
@@ -221,7 +221,7 @@ class Keywords:
             yield self._error(message)
 
     def _is_named(self, name: str, schema: Mapping[str, Any]) -> bool:
-        """Whether `properties` or `patternProperties` concern a property."""
+        """Whether `properties` or `patternProperties` apply to a property."""
         return name in schema.get("properties", ()) or any(
             self._matches(pattern, name) for pattern in schema.get("patternProperties", ())
         )
@@ -298,14 +298,14 @@ class Keywords:
         if not is_many(instance):
             return
         evaluated = self._evaluated_items(validator, instance, schema, inner=False)
-        wrong = [
+        unexpected = [
             item
             for index, item in enumerate(instance)
             if index not in evaluated and not validator.evolve(schema=unevaluated).is_valid(item)
         ]
-        if wrong:
-            verb = "was" if len(wrong) == 1 else "were"
-            shown = safe_repr(wrong)[1:-1]
+        if unexpected:
+            verb = "was" if len(unexpected) == 1 else "were"
+            shown = safe_repr(unexpected)[1:-1]
             yield self._error(f"Unevaluated items are not allowed ({shown} {verb} unexpected)")
 
     def _unevaluated_properties(
@@ -314,20 +314,20 @@ class Keywords:
         if not is_object(instance):
             return
         evaluated = self._evaluated_properties(validator, instance, schema, inner=False)
-        wrong = [
+        unexpected = [
             name
             for name, value in instance.items()
             if name not in evaluated and not validator.evolve(schema=unevaluated).is_valid(value)
         ]
-        if wrong:
-            verb = "was" if len(wrong) == 1 else "were"
-            shown = safe_repr(wrong)[1:-1]
+        if unexpected:
+            verb = "was" if len(unexpected) == 1 else "were"
+            shown = safe_repr(unexpected)[1:-1]
             yield self._error(f"Unevaluated properties are not allowed ({shown} {verb} unexpected)")
 
     def _evaluated_items(
         self, validator: Any, instance: Sequence[Any], schema: Any, *, inner: bool = True
     ) -> set[int]:
-        """Indexes of the items that the other keywords of a schema concern."""
+        """Indexes of the items that other keywords of a schema evaluate."""
         every = set(range(len(instance)))
         if not is_object(schema):
             return set()
@@ -337,35 +337,35 @@ class Keywords:
             return every
         if inner and "unevaluatedItems" in schema:
             return every
-        found = set(range(max(len(items or ()), len(schema.get("prefixItems", ())))))
+        evaluated = set(range(max(len(items or ()), len(schema.get("prefixItems", ())))))
         if "contains" in schema:
             contains = validator.evolve(schema=schema["contains"])
-            found |= {index for index in every if contains.is_valid(instance[index])}
+            evaluated |= {index for index in every if contains.is_valid(instance[index])}
         for applied, part in self._in_place(validator, instance, schema):
-            found |= self._evaluated_items(applied, instance, part)
-        return found
+            evaluated |= self._evaluated_items(applied, instance, part)
+        return evaluated
 
     def _evaluated_properties(
         self, validator: Any, instance: Mapping[str, Any], schema: Any, *, inner: bool = True
     ) -> set[str]:
-        """Names of the properties that the other keywords of a schema concern."""
+        """Names of the properties that other keywords of a schema evaluate."""
         if not is_object(schema):
             return set()
         self._take(1 + len(instance) // 20)
         if "additionalProperties" in schema or (inner and "unevaluatedProperties" in schema):
             return set(instance)
-        found = {name for name in instance if self._is_named(name, schema)}
+        evaluated = {name for name in instance if self._is_named(name, schema)}
         for applied, part in self._in_place(validator, instance, schema):
-            found |= self._evaluated_properties(applied, instance, part)
+            evaluated |= self._evaluated_properties(applied, instance, part)
         for name, part in schema.get("dependentSchemas", {}).items():
             if name in instance:
-                found |= self._evaluated_properties(validator, instance, part)
-        return found
+                evaluated |= self._evaluated_properties(validator, instance, part)
+        return evaluated
 
     def _in_place(
         self, validator: Any, instance: Any, schema: Mapping[str, Any]
     ) -> Iterator[tuple[Any, Any]]:
-        """The schemas that a schema applies to the same value, each with its validator."""
+        """The subschemas that apply to the same value, each with its validator."""
         for resolved in _references(validator, schema):
             applied = validator.evolve(schema=resolved.contents, _resolver=resolved.resolver)
             yield applied, resolved.contents
@@ -383,7 +383,7 @@ class Keywords:
 
 
 def _references(validator: Any, schema: Mapping[str, Any]) -> Iterator[Any]:
-    """What a schema refers to, as `referencing` resolves it; the library keeps the resolver."""
+    """The schemas that a schema refers to, resolved by the library `referencing`."""
     known = validator.VALIDATORS.keys() & schema.keys()
     for keyword in ("$ref", "$dynamicRef"):
         if keyword in known:
@@ -394,7 +394,7 @@ def _references(validator: Any, schema: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _decimal(number: float) -> tuple[int, int]:
-    """A number as its decimal text has it: digits and the power of ten."""
+    """A number as an integer and a power of ten, as in its decimal text."""
     if isinstance(number, int):
         return number, 0
     digits, _, exponent = repr(number).partition("e")
@@ -403,7 +403,7 @@ def _decimal(number: float) -> tuple[int, int]:
 
 
 def _simple_test(schema: Any) -> Callable[[Any], bool] | None:
-    """A test whether a scalar surely fits; `None` if the schema asks for more than that."""
+    """A test that accepts only valid scalars; `None` if the schema needs more than a type test."""
     if not is_object(schema):
         return None
     kind = schema.get("type")

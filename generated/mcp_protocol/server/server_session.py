@@ -4,7 +4,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""What a server may ask and tell its client, in whichever revision was agreed."""
+"""The requests and notifications of a server to its client, for every revision."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class ServerSession(SessionBase):
-    """What a server may ask and tell its client while it handles a message.
+    """The requests and notifications of a server to its client while it handles a message.
 
-    A message that the revision does not have raises MethodNotFoundError, and a field that it does
-    not have InvalidParamsError; nothing is sent then.
+    A message that the revision does not have raises MethodNotFoundError; a field that it does not
+    have raises InvalidParamsError. Nothing is sent then.
     """
 
     async def ping(

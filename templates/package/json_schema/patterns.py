@@ -1,11 +1,11 @@
-"""Regular expressions of others, as JSON Schema has them: searched in linear time, or refused.
+"""Regular expressions of JSON Schemas: searched in linear time, or refused.
 
-A backtracking engine can need exponential time for a short pattern and a short text, and Python's
-holds the interpreter's lock meanwhile. So a pattern is parsed here first. A text is then searched
+A backtracking engine can take exponential time for a short pattern and a short text, and that of
+Python holds the interpreter's lock meanwhile. So a pattern is parsed here first. A text is searched
 
-1. by `re`, if the steps that it needs in the worst case are few;
-2. by `re2` (the package google-re2), if it is installed and has the pattern's syntax;
-3. by an automaton made here, if the pattern has no lookaround, no backreference and no `\\b`.
+1. by `re`, if the number of steps is small in the worst case;
+2. by `re2` (the package google-re2), if it is installed and supports the pattern;
+3. by an automaton of this module, if the pattern has no lookaround, backreference or `\\b`.
 
 The syntax is that of ECMA-262; `\\d`, `\\w` and `\\s` match ASCII alone. Where `re2` is installed,
 its own syntax is accepted too.
@@ -25,33 +25,33 @@ from itertools import chain
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 PATTERN_CHARACTERS = 10_000
-"""Longest pattern that is read."""
+"""Most characters of a pattern."""
 
 PATTERN_POSITIONS = 10_000
-"""Most characters, classes and anchors in the automaton of a pattern, repeated ones repeatedly."""
+"""Most positions of an automaton: characters, classes and anchors, repeated ones repeatedly."""
 
 BACKTRACKING_STEPS = 100_000
-"""Most steps that `re` may need in the worst case, a few milliseconds: beyond the text's length."""
+"""Most steps of `re` in the worst case, a few milliseconds, beyond the length of the text."""
 
 _RE2_WORK = 200_000_000  # characters times the pattern's size; about two seconds in the worst case
 _CACHED_POSITIONS = 10_000  # in all cached states of one automaton
-_ENDLESS = 10**15  # steps that nobody waits for
-_BEGIN, _END = "begin", "end"  # positions that are no characters
+_ENDLESS = 10**15  # more steps than any search may take
+_BEGIN, _END = "begin", "end"  # positions that match no character
 
 Take: TypeAlias = Callable[[int], None]
-"""Called with a number of steps before they are done, each of some microseconds; may raise."""
+"""Counts steps of some microseconds before they are run; may raise."""
 
 
 class PatternError(Exception):
-    """Not a regular expression, or one that can't be searched for in linear time."""
+    """Not a regular expression, or one that can't be searched in linear time."""
 
 
 class _Effort(NamedTuple):
-    """What backtracking may cost.
+    """The cost of backtracking, at most.
 
     Attributes:
-        ways: In how many ways a part can match, at most.
-        steps: Steps to try all of them.
+        ways: Number of ways in which a part can match.
+        steps: Steps to try all ways.
     """
 
     ways: int
@@ -62,29 +62,29 @@ class _Node(Protocol):
     """A part of a pattern."""
 
     def text(self, end: str) -> str:
-        """The part as `re` and `re2` write it, with `end` for the end of the text."""
+        """The part in the syntax of `re` and `re2`; `end` matches the end of the text."""
         ...
 
     def effort(self, length: int) -> _Effort:
-        """What it may cost to match the part in a text of a length."""
+        """The cost of matching the part in a text of this length."""
         ...
 
     def size(self) -> int:
-        """How many positions an automaton has for it."""
+        """Number of positions of the part in an automaton."""
         ...
 
     def add_to(self, automaton: _Automaton) -> _Span:
-        """Add its positions to an automaton."""
+        """Add the positions of the part to an automaton."""
         ...
 
 
 class _Span(NamedTuple):
-    """Positions of an automaton that stand for a part of a pattern.
+    """The positions of a part in an automaton.
 
     Attributes:
         empty: Whether the part matches the empty text.
-        first: Positions that can begin a match.
-        last: Positions that can end one.
+        first: Positions where a match can start.
+        last: Positions where a match can end.
     """
 
     empty: bool
@@ -94,7 +94,7 @@ class _Span(NamedTuple):
 
 @dataclass(frozen=True)
 class _Atom:
-    """One character: a literal, a class or an escape, as `re` writes it."""
+    """One character: a literal, a class or an escape, in the syntax of `re`."""
 
     pattern: str
 
@@ -113,7 +113,7 @@ class _Atom:
 
 @dataclass(frozen=True)
 class _Anchor:
-    """The beginning of the text (`^`) or its end (`$`)."""
+    """The start of the text (`^`) or its end (`$`)."""
 
     sign: str
 
@@ -132,7 +132,7 @@ class _Anchor:
 
 @dataclass(frozen=True)
 class _Irregular:
-    """What an automaton has no positions for: a backreference, or `\\b`."""
+    """A part that an automaton can't match: a backreference, or `\\b`."""
 
     pattern: str
 
@@ -214,7 +214,7 @@ class _Group:
 
 @dataclass(frozen=True)
 class _Lookaround(_Group):
-    """A group that consumes nothing. Once it has matched, no other way to match it is tried."""
+    """A group that consumes nothing. After a match no other way is tried."""
 
     def effort(self, length: int) -> _Effort:
         return _Effort(1, self.inner.effort(length).steps)
@@ -234,7 +234,7 @@ class _Repeat:
         return self.inner.text(end) + self.sign
 
     def effort(self, length: int) -> _Effort:
-        """Each round has a choice: an exponential number of ways if the rounds have several."""
+        """The cost is exponential if one repetition can match in several ways."""
         each = self.inner.effort(length)
         rounds = max(length, self.least)
         if self.most is not None:
@@ -254,10 +254,10 @@ class _Repeat:
 
 
 class _Automaton:
-    """Finds a regular pattern in one pass, its states made as they are met.
+    """Searches a regular pattern in one pass; its states are made on first use.
 
-    Each character of the pattern is a position; a state is the set of positions at which a match
-    may stand. The beginning and the end of the text count as characters of their own.
+    Each character of the pattern is a position; a state is the set of positions that a match can
+    have reached. The start and the end of the text count as characters.
 
     Raises:
         PatternError: The pattern is not regular, or too large.
@@ -277,7 +277,7 @@ class _Automaton:
         self._cached = 0
 
     def position(self, kind: str) -> _Span:
-        """One position more, for characters of a kind: `_BEGIN`, `_END`, or a pattern for `re`."""
+        """Add a position for one kind of characters: `_BEGIN`, `_END`, or a pattern for `re`."""
         self._take(1)
         self._kinds.append(kind)
         self._follow.append([])
@@ -287,7 +287,7 @@ class _Automaton:
         return _Span(False, here, here)
 
     def joined(self, spans: Iterable[_Span]) -> _Span:
-        """Spans one after the other."""
+        """Concatenate spans."""
         empty, first, last = True, list[int](), list[int]()
         for span in spans:
             self._connect(last, span.first)
@@ -297,7 +297,7 @@ class _Automaton:
         return _Span(empty, first, last)
 
     def repeated(self, repeat: _Repeat) -> _Span:
-        """As many copies as there may be rounds; of endless ones, the last leads to itself."""
+        """Copy a part for each repetition; the last copy of an unbounded one follows itself."""
         copies = max(repeat.least, 1) if repeat.most is None else repeat.most
         empty, first, last = True, list[int](), list[int]()
         ends: list[int] = []
@@ -336,7 +336,7 @@ class _Automaton:
         return False
 
     def _next(self, state: frozenset[int], symbol: str, take: Take) -> frozenset[int]:
-        """The state after a character, or after the beginning or the end of the text."""
+        """The state after a character, or after the start or the end of the text."""
         candidates = set(self._first).union(*(self._follow[position] for position in state))
         take(1 + (len(self._first) + len(candidates)) // 10)
         kinds = {kind for kind in {self._kinds[at] for at in candidates} if self._is(kind, symbol)}
@@ -369,10 +369,10 @@ _IN_CLASS = re.compile(r"\\u[0-9A-Fa-f]{4}|\\.|[\[&~|]", re.DOTALL)
 
 
 class _Parser:
-    """Reads a pattern as a tree.
+    """Parses a pattern into a tree.
 
     Raises:
-        PatternError: It breaks off, or has something that ECMA-262 does not know.
+        PatternError: The pattern is incomplete, or not of the syntax of ECMA-262.
     """
 
     def __init__(self, pattern: str) -> None:
@@ -446,7 +446,7 @@ _SIGNS: Mapping[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), 
 
 
 def _class(text: str) -> str:
-    """A character class as `re` writes it: `[]` matches nothing, as in ECMA-262."""
+    """A character class in the syntax of `re`: `[]` matches nothing, as in ECMA-262."""
     if text in ("[]", "[^]"):
         return r"[^\s\S]" if text == "[]" else r"[\s\S]"
     opening = 2 if text[1] == "^" else 1
@@ -456,12 +456,12 @@ def _class(text: str) -> str:
 def _in_class(found: re.Match[str]) -> str:
     text = found[0]
     if len(text) == 1:
-        return f"\\{text}"  # `re` warns of what may once be a set operation
+        return f"\\{text}"  # `re` warns of characters that may become set operations
     return _character(text) if len(text) == 6 else text
 
 
 def _character(code: str) -> str:
-    """What `\\xHH` or `\\uHHHH` stands for, as a literal."""
+    """The character of `\\xHH` or `\\uHHHH`, as a literal."""
     return re.escape(chr(int.from_bytes(bytes.fromhex(code[2:]), "big")))
 
 
@@ -476,13 +476,13 @@ def _escape(text: str) -> _Node:
 
 
 class Pattern:
-    """A pattern to be searched for in texts.
+    """A compiled pattern.
 
     Args:
-        source: The pattern, as the schema has it.
+        source: The pattern in the schema.
 
     Raises:
-        PatternError: Neither `re` nor `re2` reads it as a regular expression.
+        PatternError: Not a regular expression for `re` or `re2`, or too long.
     """
 
     def __init__(self, source: str) -> None:
@@ -508,10 +508,10 @@ class Pattern:
 
         Args:
             text: The text.
-            take: Told of the steps.
+            take: Counts the steps.
 
         Raises:
-            PatternError: It can't be searched for in linear time, or is too large for that.
+            PatternError: The pattern can't be searched in linear time, or is too large.
         """
         if self._re is not None:
             steps = self._backtracking(len(text), take)
@@ -528,7 +528,7 @@ class Pattern:
         return self._automaton.search(text, take)
 
     def _backtracking(self, length: int, take: Take) -> int:
-        """Steps that `re` may need for a text of a length, at most."""
+        """Most steps that `re` can take for a text of this length."""
         bits = length.bit_length()
         if bits not in self._efforts and self._tree is not None:
             take(self._nodes)
@@ -548,12 +548,12 @@ class Pattern:
 
 @lru_cache(maxsize=64)
 def pattern_of(source: str) -> Pattern:
-    """A pattern, made once; see `Pattern`."""
+    """A compiled pattern from the cache; see `Pattern`."""
     return Pattern(source)
 
 
 def _is_anchored(node: _Node) -> bool:
-    """Whether a match can only begin where the text does."""
+    """Whether a match can start only at the start of the text."""
     match node:
         case _Anchor():
             return node.sign == "^"
@@ -570,7 +570,7 @@ def _is_anchored(node: _Node) -> bool:
 
 
 def _linear(pattern: str) -> Any:
-    """The pattern in `re2`; `None` if that is not installed, or can't read it."""
+    """The pattern compiled by `re2`; `None` if `re2` is not installed or does not support it."""
     library = _re2()
     if library is None:
         return None

@@ -1,10 +1,10 @@
-"""Values held against JSON Schemas that come as data: a user's own, or a server's.
+"""Validation of values against JSON Schemas that are data: of a user, or of a server.
 
-`jsonschema` does it, imported only then. References beyond the schema itself are never fetched. A
-few lines of a schema can ask for more work than there is time, so the work is bounded, whatever
-the keyword: it is counted in steps of some microseconds, and it looks at the clock. A little of it
-is done at once; what takes longer is begun anew in a worker thread, so that an event loop goes on
-meanwhile, and is given up when its time is over.
+The library `jsonschema` validates; it is imported when it is used first. References to other
+documents are never fetched. A short schema can require unlimited work, so the work is bounded for
+every keyword: it is counted in steps of some microseconds, and checked against the clock. A small
+validation runs in the event loop. A larger one is restarted in a worker thread, so that the event
+loop is not blocked, and is abandoned at its deadline.
 
 Source: basic/index#json-schema-usage.
 """
@@ -29,66 +29,66 @@ from .._wire import is_many, is_object
 from ..errors import MissingExtraError
 from ..foreign_text import SHOWN_TEXT, safe_repr, safe_text
 
-if TYPE_CHECKING:  # imported where they are used: they take long, and few need them
+if TYPE_CHECKING:  # imported where they are used: they load slowly, and few programs need them
     from .keywords import Keyword
 
 JsonSchema: TypeAlias = Mapping[str, Any]
 """A JSON Schema as decoded JSON."""
 
 Complaint: TypeAlias = Callable[[Any], str | None]
-"""Says what is wrong with a value, in one line, or `None` if nothing is."""
+"""Returns the error of a value in one line, or `None` if the value is valid."""
 
 STEPS = 50_000
-"""How many steps a value may take, however small it is: keywords applied, or work as long."""
+"""Steps allowed for any value: keywords applied, or work that takes as long."""
 
 STEPS_PER_PART = 50
-"""How many more for each part of the value: each object, each array, each member of one."""
+"""Further steps allowed for each part of the value: each object, array, member and item."""
 
 SCHEMA_PARTS = 100_000
-"""Most parts of a schema, counted like those of a value."""
+"""Most parts of a schema, counted as those of a value."""
 
 VALIDATION_SECONDS = 10.0
-"""How long a value may be held against a schema, unless something else is set."""
+"""Default time limit of one validation."""
 
 INLINE_STEPS = 2_000
-"""Steps that are done in the event loop, some milliseconds, before a worker thread takes over."""
+"""Steps run in the event loop, some milliseconds, before a worker thread takes over."""
 
 INLINE_PARTS = 2_000
-"""Most parts of a value, or of a schema, that is looked at in the event loop."""
+"""Most parts of a value or schema that is processed in the event loop."""
 
 THREADS = 2
-"""How many worker threads of one event loop hold values against schemas at the same time."""
+"""Worker threads of one event loop that validate at the same time."""
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-"""What a schema without `$schema` is written in."""
+"""The dialect of a schema without `$schema`."""
 
-_ERRORS = 32  # of one value and one schema that are compared for the best one
+_ERRORS = 32  # errors of one value and one schema among which the best one is chosen
 _STEPS_PER_CLOCK = 200
 
 Result = TypeVar("Result")
 
 
 class _TooManyStepsError(Exception):
-    """A schema asks for too much work."""
+    """A schema requires too much work."""
 
 
 class _OutOfTimeError(Exception):
-    """The time is over, or what may be done in the event loop."""
+    """The deadline has passed, or the work allowed in the event loop is used up."""
 
 
 class _SchemaError(ValueError):
-    """A schema is none, or can't be read."""
+    """Not a schema, or a schema that can't be read."""
 
     def __init__(self, reason: str, kind: str = "not a JSON Schema that can be read") -> None:
         super().__init__(f"{kind}: {reason}")
 
 
 class _Work(local):
-    """What may still be done in this thread.
+    """The work allowed in this thread.
 
     Attributes:
-        is_inline: Whether an event loop waits.
-        end: When to stop, by the monotonic clock.
+        is_inline: Whether the thread runs an event loop.
+        end: The deadline, by the monotonic clock.
     """
 
     is_inline = False
@@ -99,15 +99,15 @@ class _Work(local):
         self._until_clock = 0
 
     def begin(self, parts: int) -> None:
-        """Begin with a value of a number of parts, itself included."""
+        """Start with a value of so many parts, the value itself included."""
         self._left = INLINE_STEPS if self.is_inline else STEPS + STEPS_PER_PART * parts
 
     def take(self, steps: int = 1) -> None:
-        """Take note of steps that will be done now.
+        """Count steps before they are run.
 
         Raises:
-            _TooManyStepsError: There were too many.
-            _OutOfTimeError: There were too many for the event loop, or the time is over.
+            _TooManyStepsError: The steps are used up.
+            _OutOfTimeError: The steps of the event loop are used up, or the deadline has passed.
         """
         self._left -= steps
         if self._left < 0:
@@ -118,29 +118,30 @@ class _Work(local):
             self.look_at_clock()
 
     def look_at_clock(self) -> None:
-        """Stop if the time is over.
+        """Check the deadline.
 
         Raises:
-            _OutOfTimeError: It is.
+            _OutOfTimeError: The deadline has passed.
         """
         if time.monotonic() > self.end:
             raise _OutOfTimeError
 
     def count(self, parts: int) -> None:
-        """Take note of how many parts have been found in a value.
+        """Check the number of parts found in a value so far.
 
         Raises:
-            _OutOfTimeError: There are too many for the event loop, or the time is over.
+            _OutOfTimeError: There are too many for the event loop, or the deadline has passed.
         """
         if self.is_inline and parts > INLINE_PARTS:
             raise _OutOfTimeError
         self.look_at_clock()
 
     def count_in_schema(self, parts: int) -> None:
-        """The same for a schema.
+        """Check the number of parts found in a schema so far.
 
         Raises:
-            _SchemaError: There are too many for any schema.
+            _SchemaError: There are too many.
+            _OutOfTimeError: There are too many for the event loop, or the deadline has passed.
         """
         if parts > SCHEMA_PARTS:
             raise _SchemaError(f"it has more than {SCHEMA_PARTS} parts")
@@ -148,7 +149,7 @@ class _Work(local):
 
     @contextmanager
     def limited(self, *, is_inline: bool, end: float) -> Generator[None]:
-        """Limit what is done meanwhile."""
+        """Limit the work in the block."""
         self.is_inline, self.end = is_inline, end
         try:
             yield
@@ -161,15 +162,15 @@ _limiter: anyio.lowlevel.RunVar[anyio.CapacityLimiter] = anyio.lowlevel.RunVar("
 
 
 def validator(schema: JsonSchema, feature: str) -> Complaint:
-    """What says how a value breaks a schema. A schema that leads nowhere allows no value.
+    """Compile a schema. If a reference can't be resolved, no value is valid.
 
     Args:
-        feature: What needs it, for the error text.
+        schema: The schema.
+        feature: The feature that needs validation, for error texts.
 
     Raises:
         MissingExtraError: `jsonschema` is not installed.
-        ValueError: Not a schema of its dialect, one of a dialect that is not known, or one that
-            is too large to be read.
+        ValueError: Not a schema of its dialect, an unknown dialect, or a schema that is too large.
     """
     try:
         library: Any = importlib.import_module("jsonschema")
@@ -187,12 +188,12 @@ def validator(schema: JsonSchema, feature: str) -> Complaint:
 
 @dataclass(frozen=True)
 class Deadline:
-    """Until when values are held against schemas.
+    """The deadline of a validation.
 
     Attributes:
-        seconds: How long that may take in all.
-        setting: What sets the seconds, for the error text.
-        end: When it ends, by the monotonic clock.
+        seconds: The time limit.
+        setting: The setting of the time limit, for error texts.
+        end: The deadline, by the monotonic clock.
     """
 
     seconds: float
@@ -201,7 +202,7 @@ class Deadline:
 
     @classmethod
     def after(cls, seconds: float, setting: str) -> Deadline:
-        """A time that begins now."""
+        """A deadline so many seconds from now."""
         return cls(seconds, setting, time.monotonic() + seconds)
 
     def __str__(self) -> str:
@@ -209,10 +210,11 @@ class Deadline:
 
 
 async def validator_in_time(schema: JsonSchema, feature: str, deadline: Deadline) -> Complaint:
-    """The same as `validator`, off the event loop if it takes long.
+    """Compile a schema as `validator` does, in a worker thread if it takes long.
 
     Raises:
-        ValueError: Also if it takes too long.
+        MissingExtraError: `jsonschema` is not installed.
+        ValueError: See `validator`; or the deadline has passed.
     """
     try:
         return await _in_time(partial(validator, schema, feature), deadline.end)
@@ -221,9 +223,9 @@ async def validator_in_time(schema: JsonSchema, feature: str, deadline: Deadline
 
 
 async def complaint_in_time(complaint: Complaint, value: Any, deadline: Deadline) -> str | None:
-    """What is wrong with a value, found off the event loop if it takes long.
+    """The error of a value, or `None`; found in a worker thread if it takes long.
 
-    That it takes too long is wrong, too.
+    If the deadline passes, that is the error.
     """
     try:
         return await _in_time(partial(complaint, value), deadline.end)
@@ -232,10 +234,10 @@ async def complaint_in_time(complaint: Complaint, value: Any, deadline: Deadline
 
 
 async def _in_time(work: Callable[[], Result], end: float) -> Result:
-    """Do a little work here, and more than that in a thread.
+    """Run little work here, and more work in a worker thread.
 
     Raises:
-        _OutOfTimeError: It takes longer than that.
+        _OutOfTimeError: The deadline has passed.
     """
     try:
         with _work.limited(is_inline=True, end=end):
@@ -261,8 +263,8 @@ def _checker(library: Any, schema: JsonSchema) -> Any:
     """The library's validator for a schema.
 
     Raises:
-        ValueError: Not a schema, or of a dialect that is not known.
-        _OutOfTimeError: It takes too long to find out.
+        ValueError: Not a schema, or of an unknown dialect.
+        _OutOfTimeError: The check takes too long.
     """
     from .keywords import ID_CHARACTERS, Copier
 
@@ -278,11 +280,11 @@ def _checker(library: Any, schema: JsonSchema) -> Any:
         )
     _work.begin(copier.parts)
     try:
-        wrong = _best(library, _meta_checker(library, kind), copied)
+        error = _best(library, _meta_checker(library, kind), copied)
     except _TooManyStepsError:
         raise _SchemaError("it takes too much work") from None
-    if wrong is not None:
-        raise _SchemaError(wrong, "not a JSON Schema")
+    if error is not None:
+        raise _SchemaError(error, "not a JSON Schema")
     specifications: Any = importlib.import_module("jsonschema_specifications")
     dialects: Any = importlib.import_module("referencing.jsonschema")
     resource = dialects.specification_with(kind.META_SCHEMA["$schema"]).create_resource(copied)
@@ -293,7 +295,7 @@ def _checker(library: Any, schema: JsonSchema) -> Any:
 
 @lru_cache
 def _meta_checker(library: Any, kind: Any) -> Any:
-    """The validator of a dialect's schemas; it also looks at the patterns in them."""
+    """The validator for schemas of a dialect; it also checks their patterns."""
     from .keywords import Copier
     from .patterns import PatternError
 
@@ -304,7 +306,7 @@ def _meta_checker(library: Any, kind: Any) -> Any:
 
 
 def _nothing(parts: int) -> None:
-    """Count nothing."""
+    """Accept any number of parts."""
 
 
 def _is_pattern(text: object) -> bool:
@@ -316,7 +318,7 @@ def _is_pattern(text: object) -> bool:
 
 
 def _complaint(checker: Any, value: Any) -> str | None:
-    """What is wrong with a value."""
+    """The error of a value, or `None`."""
     from .keywords import Copier
     from .patterns import PatternError
 
@@ -342,7 +344,7 @@ def _complaint(checker: Any, value: Any) -> str | None:
 
 
 def _named(error: Exception) -> str:
-    """An exception of a library; some write all that they know of the schema into their text."""
+    """The type of a library's exception; its text may contain the whole schema."""
     return type(error).__name__
 
 
@@ -353,7 +355,7 @@ def _unresolvable() -> type[Exception]:
 
 
 def _best(library: Any, checker: Any, value: Any) -> str | None:
-    """The error that tells most, in one line."""
+    """The most relevant error in one line, or `None`."""
     from .patterns import PatternError
 
     error = library.exceptions.best_match(islice(checker.iter_errors(value), _ERRORS))
@@ -367,41 +369,41 @@ def _best(library: Any, checker: Any, value: Any) -> str | None:
 
 @lru_cache
 def _bounded(kind: Any) -> Any:
-    """A class of validators like `kind`, whose work is bounded.
+    """A class of validators like `kind`, with bounded work.
 
-    A part of a schema may name a dialect of its own; the class for that is bounded too.
+    A subschema may have another dialect; the class for that dialect is bounded as well.
     """
     from .keywords import Keywords
 
     library: Any = importlib.import_module("jsonschema")
     fields: Any = importlib.import_module("attrs").fields
-    own = Keywords(library.ValidationError, _work.take)
+    bounded = Keywords(library.ValidationError, _work.take)
     keywords = {
-        name: _counted(name, own.instead_of(name, original))
+        name: _counted(name, bounded.implementation(name, original))
         for name, original in kind.VALIDATORS.items()
     }
-    made = library.validators.extend(kind, keywords)
-    plain_evolve, plain_descend = made.evolve, made.descend
+    extended = library.validators.extend(kind, keywords)
+    plain_evolve, plain_descend = extended.evolve, extended.descend
 
     def evolve(self: Any, **changes: Any) -> Any:
         schema = changes.get("schema")
         _work.take(1 + len(schema) // 20 if is_object(schema) else 1)
         evolved = plain_evolve(self, **changes)
-        if type(evolved) is made:
+        if type(evolved) is extended:
             return evolved
-        given = {f.alias: getattr(evolved, f.name) for f in fields(evolved.__class__) if f.init}
-        return _bounded(evolved.__class__)(**given)
+        members = {f.alias: getattr(evolved, f.name) for f in fields(evolved.__class__) if f.init}
+        return _bounded(evolved.__class__)(**members)
 
     def descend(self: Any, *arguments: Any, **options: Any) -> Iterator[Any]:
         _work.take()
         return islice(plain_descend(self, *arguments, **options), _ERRORS)
 
-    made.evolve, made.descend = evolve, descend
-    return made
+    extended.evolve, extended.descend = evolve, descend
+    return extended
 
 
 def _counted(name: str, keyword: Keyword) -> Keyword:
-    """A keyword that says beforehand how much work it is, and then how long its errors are."""
+    """A keyword that counts its work beforehand, and the length of its errors."""
 
     def apply(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
         _work.take(_steps(name, value, instance))
@@ -413,7 +415,7 @@ def _counted(name: str, keyword: Keyword) -> Keyword:
 
 
 def _steps(name: str, value: Any, instance: Any) -> int:
-    """Steps of a keyword, without those of the schemas that it applies."""
+    """Steps of a keyword, without those of its subschemas."""
     if name in _REFERENCES and isinstance(value, str):
         return 1 + len(value) // 50 + value.count("/") ** 2 // 50
     steps = 1
@@ -442,4 +444,4 @@ _OVER_MEMBERS = frozenset(
         "unevaluatedProperties",
     }
 )
-"""Keywords that look at each member of a value, even if they apply no schema to it."""
+"""Keywords that visit each member of a value, even without a subschema for it."""

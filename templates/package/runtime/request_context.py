@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any, Protocol
 
 from msgspec import Raw
@@ -203,7 +203,7 @@ def exchange_of(peer: Messenger, event: RequestReceived | NotificationReceived) 
 class Application(Protocol):
     """What a peer serves: the user's side of a connection."""
 
-    async def handle(self, exchange: RequestContext) -> Any:
+    def handle(self, exchange: RequestContext) -> Coroutine[Any, Any, Any]:
         """Answer a request.
 
         Returns:

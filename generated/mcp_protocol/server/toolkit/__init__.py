@@ -4,10 +4,9 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""What most servers are written with: plain functions, typed by their signatures.
+"""The toolkit: servers written as plain functions, typed by their signatures.
 
-`Server` (in `toolkit.server`) puts the parts together; each part is a module of its own and knows
-nothing of transports.
+`server` has the `Server` class. The other modules know no transport.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""Completion: values that an argument of a prompt or a resource template may have.
+"""Completion: suggested values for arguments of prompts and resource templates.
 
 Source: server/utilities/completion.
 """
@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from . import invocation, signatures
+from . import signatures
 from .content import expect
 from .context import Context
 
@@ -28,12 +28,12 @@ _NO_ARGUMENTS: Mapping[str, str] = {}
 
 
 class Completion(msgspec.Struct, frozen=True):
-    """Suggestions with what is known about the rest.
+    """Suggested values, and the number of further ones.
 
     Attributes:
-        values: Best first; more than 100 are cut.
-        total: How many there are in all, if known.
-        has_more: Whether there are more than these; worked out if `None`.
+        values: Best first; more than 100 are cut off.
+        total: Number of all values, if known.
+        has_more: Whether there are further values; computed if `None`.
     """
 
     values: Iterable[str]
@@ -46,38 +46,34 @@ class Completion(msgspec.Struct, frozen=True):
         Raises:
             TypeError: A value is not a string.
         """
-        counted = list(islice(self.values, MOST_VALUES + 1)) if self._is_open else list(self.values)
-        for value in counted:
+        has_length = hasattr(self.values, "__len__")  # an iterator may be endless
+        values = list(self.values if has_length else islice(self.values, MOST_VALUES + 1))
+        for value in values:
             expect(value, str, "completion")
-        made: dict[str, Any] = {"values": counted[:MOST_VALUES]}
+        wire: dict[str, Any] = {"values": values[:MOST_VALUES]}
         total = self.total
-        if total is None and not self._is_open:
-            total = len(counted)
+        if total is None and has_length:
+            total = len(values)
         if total is not None:
-            made["total"] = total
-        more = self.has_more
-        if more is None:
-            more = len(counted) > MOST_VALUES or (total or 0) > len(made["values"])
-        made["hasMore"] = more
-        return made
-
-    @property
-    def _is_open(self) -> bool:
-        """Whether the values may be endless: an iterator that is read only as far as needed."""
-        return not hasattr(self.values, "__len__")
+            wire["total"] = total
+        has_more = self.has_more
+        if has_more is None:
+            has_more = len(values) > MOST_VALUES or (total or 0) > len(wire["values"])
+        wire["hasMore"] = has_more
+        return wire
 
 
 class Completer:
     """A function that suggests values of one argument.
 
     Args:
-        function: Takes what was typed so far; a second parameter, if there is one, gets the
-            arguments that are already settled, by name. Returns strings or a `Completion`.
-        label: What it is called in error texts.
+        function: Takes the text typed so far; an optional second parameter receives the other
+            arguments that have a value, by name. Returns strings or a `Completion`.
+        label: Its name in error texts.
         names: Further names that the annotations may use.
 
     Raises:
-        TypeError: It takes something else.
+        TypeError: The function has other parameters.
     """
 
     def __init__(
@@ -92,12 +88,12 @@ class Completer:
                 f"got one of {', '.join(parameters) or 'nothing'}"
             )
         self._value = parameters[0]
-        self._settled = parameters[1] if len(parameters) == 2 else None
+        self._arguments = parameters[1] if len(parameters) == 2 else None
         self._context = signature.context
-        self._call = invocation.caller(function)
+        self._call = signature.call
 
     async def complete(
-        self, value: str, settled: Mapping[str, str] | None, context: Context
+        self, value: str, others: Mapping[str, str] | None, context: Context
     ) -> dict[str, Any]:
         """The result of `completion/complete` as wire object.
 
@@ -105,18 +101,18 @@ class Completer:
             TypeError: The function returned something else.
         """
         arguments: dict[str, Any] = {self._value: value}
-        if self._settled is not None:
-            arguments[self._settled] = dict(settled or _NO_ARGUMENTS)
+        if self._arguments is not None:
+            arguments[self._arguments] = dict(others or _NO_ARGUMENTS)
         if self._context is not None:
             arguments[self._context] = context
-        found = await self._call(arguments)
-        if not isinstance(found, Completion):
-            found = Completion(_strings(found, self.label))
-        return {"completion": found.wire()}
+        completion = await self._call(**arguments)
+        if not isinstance(completion, Completion):
+            completion = Completion(_strings(completion, self.label))
+        return {"completion": completion.wire()}
 
 
-def _strings(found: Any, label: str) -> Iterable[str]:
-    if isinstance(found, str) or not hasattr(found, "__iter__"):
-        raise TypeError(f"{label}: expected strings, got {type(found).__name__}")
-    strings: Iterable[str] = found  # each is checked in `wire`
+def _strings(value: Any, label: str) -> Iterable[str]:
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        raise TypeError(f"{label}: expected strings, got {type(value).__name__}")
+    strings: Iterable[str] = value  # `Completion.wire` checks each
     return strings

@@ -4,26 +4,31 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""What a tool's return value becomes: blocks of content, a structured value, or both.
+"""Conversion of return values into results, in the types of each revision.
 
-The return annotation decides, once, at registration:
+For a tool the return annotation decides at registration:
 
-    str, None                         content: one text, or nothing
-    content, lists of content         content as it is
+    str, None                         content: one text block, or none
+    content, lists of content         content as returned
     object types (dataclass,          structured, with a schema; the same as JSON text in content
     TypedDict, Struct, dict)
     any other type                    the same, but structured as {"result": value}, since two
-                                      revisions want an object; the text is the bare value
-    no annotation, Any, object        by the value: like its type above, without a schema; only
+                                      revisions require an object; the text is the bare value
+    no annotation, Any, object        by the value: as its type above, without a schema; only
                                       objects become structured
 
-With a schema the value is held against it before it leaves.
+A value is validated against its schema before it is sent.
 
-Source: server/tools#structured-content, server/tools#output-schema.
+Results are built as wire objects of the newest form and converted to the revision's types: members
+that these types lack are dropped, and a content block of an unknown kind becomes a line of text.
+
+Source: server/tools#tool-result, server/tools#structured-content, server/tools#output-schema,
+server/prompts#promptmessage.
 """
 
 from __future__ import annotations
 
+import binascii
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -32,27 +37,33 @@ from typing import Annotated, Any, Literal, TypeAlias, Union
 import msgspec
 
 from ..._wire import UNSET, convert, encode, is_many, is_object, to_builtins
+from ...errors import InternalError
 from ...json_schema.validation import Complaint, Deadline, complaint_in_time, validator
-from . import revision_types, signatures, tool_schemas
+from . import signatures
 from .client_features.input_required import without_input_required
-from .content import ToolResult
+from .content import ToolResult, is_content, is_content_type, wire_block
+from .revision_types import content_types, field_type, requires, struct_with, structs_in
 
 Blocks: TypeAlias = list[dict[str, Any]]
 Form: TypeAlias = Literal["content", "object", "wrapped", "by value"]
 
+_VALUE = "toolResult"
+_STRUCTURED = "structuredContent"
+_IS_ERROR = "isError"
+
 
 class OutputError(Exception):
-    """A tool returned what its schema or the protocol does not allow; for the log."""
+    """A return value breaks its schema or the protocol. The text is for the log."""
 
 
 class Output(msgspec.Struct, frozen=True):
-    """How values of one tool are turned into results.
+    """The output conversion of one tool.
 
     Attributes:
-        form: Which row of the module's table applies.
-        kind: Type that values are held against.
+        form: The row of the module's table.
+        kind: Type that values are validated against.
         schema: `outputSchema`, or `None` if there is none.
-        complaint: Says what a schema of the user's own finds wrong with a value.
+        complaint: Validates a value against a user-defined schema.
     """
 
     form: Form
@@ -61,15 +72,15 @@ class Output(msgspec.Struct, frozen=True):
     complaint: Complaint | None = None
 
     def results(self, value: Any) -> tuple[Blocks, Any, Mapping[str, Any] | None]:
-        """Blocks, structured value (or UNSET) and `_meta` for what a tool returned.
+        """Content blocks, structured value (or UNSET) and `_meta` of a return value.
 
-        The value is yet to be held against a schema of the user's own: `check` does it.
+        `check` validates the structured value against a user-defined schema.
 
         Raises:
             OutputError: The value does not fit.
         """
         if isinstance(value, ToolResult):
-            return self._told(value)
+            return self._explicit(value)
         blocks = content_of(value) if self.form in ("content", "by value") else None
         if blocks is not None:
             if self.complaint is not None:
@@ -77,7 +88,7 @@ class Output(msgspec.Struct, frozen=True):
             return blocks, UNSET, None
         if self.form == "content":
             raise OutputError(f"expected content, got {type(value).__name__}")
-        plain = self._checked(value)
+        plain = self._validated(value)
         text = {"type": "text", "text": _json(plain)}
         if self.form == "wrapped":
             return [text], {"result": plain}, None
@@ -85,22 +96,22 @@ class Output(msgspec.Struct, frozen=True):
             return [text], UNSET, None
         return [text], plain, None
 
-    def _told(self, value: ToolResult) -> tuple[Blocks, Any, Mapping[str, Any] | None]:
+    def _explicit(self, value: ToolResult) -> tuple[Blocks, Any, Mapping[str, Any] | None]:
         structured = value.structured
         if structured is not UNSET:
-            structured = self._checked(structured)
+            structured = self._validated(structured)
         elif self.schema is not None:
             raise OutputError("expected ToolResult.structured, since there is an output schema")
         if value.content is not None:
-            blocks = [revision_types.wire_block(block) for block in value.content]
+            blocks = [wire_block(block) for block in value.content]
         else:
             blocks = [] if structured is UNSET else [{"type": "text", "text": _json(structured)}]
         if self.form == "wrapped":
             structured = {"result": structured}
         return blocks, structured, value.meta
 
-    def _checked(self, value: Any) -> Any:
-        """The value as plain JSON data, if it is what the schema says."""
+    def _validated(self, value: Any) -> Any:
+        """The value as plain JSON data, validated against its type."""
         try:
             plain = to_builtins(value)
             if self.kind is not None:
@@ -110,61 +121,57 @@ class Output(msgspec.Struct, frozen=True):
         return plain
 
     async def check(self, structured: Any, deadline: Deadline) -> None:
-        """Hold a structured value against a schema of the user's own, if there is one.
-
-        Args:
-            structured: The value.
-            deadline: Until when.
+        """Validate a structured value against the user-defined schema, if there is one.
 
         Raises:
-            OutputError: The value does not fit.
+            OutputError: The value does not fit, or validation takes too long.
         """
         if self.complaint is None:
             return
-        wrong = await complaint_in_time(self.complaint, structured, deadline)
-        if wrong:
-            raise OutputError(f"the output schema is not kept: {wrong}")
+        error = await complaint_in_time(self.complaint, structured, deadline)
+        if error:
+            raise OutputError(f"the output schema is not kept: {error}")
 
 
 def content_of(value: Any) -> Blocks | None:
-    """A value as blocks, or `None` if it is not content."""
+    """A value as content blocks, or `None` if it is not content."""
     if value is None:
         return []
     if isinstance(value, str):
         return [{"type": "text", "text": value}]
-    if revision_types.is_content(value):
-        return [revision_types.wire_block(value)]
-    if is_many(value) and any(map(revision_types.is_content, value)):
-        return [revision_types.wire_block(item) for item in value]
+    if is_content(value):
+        return [wire_block(value)]
+    if is_many(value) and any(map(is_content, value)):
+        return [wire_block(item) for item in value]
     return None
 
 
 def from_annotation(annotation: Any, label: str) -> Output:
-    """The output of a tool by its return annotation.
+    """The output conversion for a return annotation.
 
     Raises:
         TypeError: The type has no JSON Schema.
     """
     annotation = without_input_required(annotation)
-    if annotation in (signatures.Signature.NOTHING_SAID, Any, object, ToolResult):
+    if annotation in (signatures.Signature.NO_ANNOTATION, Any, object, ToolResult):
         return Output("by value")
     if _is_content(annotation):
         return Output("content")
     try:
-        schema = tool_schemas.schema_of(annotation)
+        schema = signatures.schema_of(annotation)
     except TypeError as error:
-        said = " ".join(str(error).split())
+        reason = " ".join(str(error).split())
         raise TypeError(
-            f"{label}: no JSON Schema for the return annotation ({said}); "
+            f"{label}: no JSON Schema for the return annotation ({reason}); "
             "output_schema=None sends such values without one"
         ) from error
-    if schema.get("type") == "object" and not _is_optional(annotation):
+    if schema.get("type") == "object" and type(None) not in typing.get_args(annotation):
         return Output("object", annotation, schema)
     return Output("wrapped", annotation, _wrapped(schema))
 
 
 def from_schema(schema: Mapping[str, Any]) -> Output:
-    """The output of a tool with a JSON Schema of the user's own.
+    """The output conversion for a user-defined JSON Schema.
 
     Raises:
         MissingExtraError: `jsonschema` is not installed.
@@ -175,16 +182,16 @@ def from_schema(schema: Mapping[str, Any]) -> Output:
 
 def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
     definitions = schema.pop("$defs", None)
-    made: dict[str, Any] = {
+    wrapper: dict[str, Any] = {
         "type": "object",
         "properties": {"result": schema},
         "required": ["result"],
     }
-    return {**made, "$defs": definitions} if definitions else made
+    return {**wrapper, "$defs": definitions} if definitions else wrapper
 
 
 def _is_content(annotation: Any) -> bool:
-    """Whether every value of a type is content: text, nothing, blocks, or lists with blocks."""
+    """Whether every value of a type is content: text, `None`, blocks, or lists with blocks."""
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
         return _is_content(parts[0])
@@ -193,19 +200,176 @@ def _is_content(annotation: Any) -> bool:
     if origin in (list, Sequence, tuple):
         inner = [part for part in parts if part is not Ellipsis]
         return _names_block(inner) and all(_is_content(part) for part in inner)
-    return annotation in (str, None, type(None)) or revision_types.is_content_type(annotation)
+    return annotation in (str, None, type(None)) or is_content_type(annotation)
 
 
 def _names_block(annotations: Sequence[Any]) -> bool:
-    return any(
-        revision_types.is_content_type(part) or _names_block(typing.get_args(part))
-        for part in annotations
-    )
-
-
-def _is_optional(annotation: Any) -> bool:
-    return type(None) in typing.get_args(annotation)
+    return any(is_content_type(part) or _names_block(typing.get_args(part)) for part in annotations)
 
 
 def _json(value: Any) -> str:
     return encode(value).decode()
+
+
+class ContentResultBuilder:
+    """Builds results of `tools/call` with content blocks, for one revision.
+
+    Args:
+        result: Type of the result as in the method table, other kinds of result included.
+        structured_content: What the revision allows as `structuredContent`, as in its facts.
+    """
+
+    def __init__(self, result: Any, structured_content: str) -> None:
+        kinds = [kind for kind in structs_in(result) if field_type(kind, "content") is not None]
+        structured_kinds = [kind for kind in kinds if requires(kind, _STRUCTURED)]
+        plain_kinds = [kind for kind in kinds if kind not in structured_kinds]
+        kind: Any = (plain_kinds or kinds)[0]
+        self._kind = kind
+        self._structured_kind: Any = (structured_kinds or [kind])[0]
+        self._blocks = content_types(field_type(kind, "content"))
+        self._text: Any = self._blocks.get("text", _text_object)
+        self._structured_content = structured_content
+        states_success = requires(kind, _IS_ERROR)
+        self._success: dict[str, Any] = {_IS_ERROR: False} if states_success else {}
+        self._success_field: dict[str, Any] = {"is_error": False} if states_success else {}
+
+    def text(self, text: str) -> Any:
+        """A result with one text block, built without conversion."""
+        return self._kind(content=[self._text(text=text)], **self._success_field)
+
+    def failure(self, text: str) -> Any:
+        """A result that reports a failure of the tool."""
+        return self._kind(content=[self._text(text=text)], is_error=True)
+
+    def allows(self, value: Any) -> bool:
+        """Whether a value may be `structuredContent` in this revision."""
+        return self._structured_content == "any" or (
+            self._structured_content == "object" and isinstance(value, dict)
+        )
+
+    def full(self, content: Blocks, structured: Any, meta: Mapping[str, Any] | None) -> Any:
+        """A result with content blocks, and with a structured value unless it is UNSET.
+
+        Raises:
+            ValidationError: A block does not fit the revision's type.
+        """
+        members: dict[str, Any] = {"content": _known_blocks(content, self._blocks)}
+        members |= self._success
+        kind = self._kind
+        if structured is not UNSET and self.allows(structured):
+            members[_STRUCTURED] = structured
+            kind = self._structured_kind
+        if meta:
+            members["_meta"] = dict(meta)
+        return convert(members, kind)
+
+
+def _text_object(*, text: str) -> dict[str, Any]:
+    """A text block where the type admits any value as content."""
+    return {"type": "text", "text": text}
+
+
+class ValueResultBuilder:
+    """Builds results of `tools/call` that are one JSON value, `toolResult`.
+
+    Args:
+        result: Type of the result as in the method table, other kinds of result included.
+    """
+
+    def __init__(self, result: Any) -> None:
+        self._kind: Any = struct_with(result, _VALUE)
+
+    def text(self, text: str) -> Any:
+        """A result whose value is a text."""
+        return convert({_VALUE: text}, self._kind)
+
+    def failure(self, text: str) -> Any:
+        """Report a failure of the tool by an error: such a result can't express one.
+
+        Raises:
+            InternalError: Always.
+        """
+        raise InternalError(text)
+
+    def full(self, content: Blocks, structured: Any, meta: Mapping[str, Any] | None) -> Any:
+        """A result whose value is the structured value, else the only text, else the blocks.
+
+        Raises:
+            ValidationError: The value does not fit the revision's type.
+        """
+        value: Any = structured
+        if structured is UNSET:
+            is_text = len(content) == 1 and content[0]["type"] == "text"
+            value = content[0]["text"] if is_text else content
+        return convert({_VALUE: value, **({"_meta": dict(meta)} if meta else {})}, self._kind)
+
+
+ToolResultBuilder: TypeAlias = ContentResultBuilder | ValueResultBuilder
+
+
+def tool_result_builder(result: Any, structured_content: str) -> ToolResultBuilder:
+    """The builder for results of `tools/call` in one revision.
+
+    Args:
+        result: Type of the result as in the method table, other kinds of result included.
+        structured_content: What the revision allows as `structuredContent`, as in its facts.
+    """
+    if any(field_type(struct, "content") is not None for struct in structs_in(result)):
+        return ContentResultBuilder(result, structured_content)
+    return ValueResultBuilder(result)
+
+
+class PromptResultBuilder:
+    """Builds results of `prompts/get` in one revision.
+
+    Args:
+        result: Type of the result as in the method table, other kinds of result included.
+    """
+
+    def __init__(self, result: Any) -> None:
+        self._kind = struct_with(result, "messages")
+        (message,) = structs_in(field_type(self._kind, "messages"))
+        self._blocks = content_types(field_type(message, "content"))
+
+    def full(self, messages: list[dict[str, Any]], description: str | None) -> Any:
+        """A result with these messages, each with one content block.
+
+        Raises:
+            ValidationError: A message does not fit the revision's type.
+        """
+        roles = [message["role"] for message in messages]
+        contents = _known_blocks([message["content"] for message in messages], self._blocks)
+        members: dict[str, Any] = {
+            "messages": [
+                {"role": role, "content": content}
+                for role, content in zip(roles, contents, strict=True)
+            ]
+        }
+        if description is not None:
+            members["description"] = description
+        return convert(members, self._kind)
+
+
+def _known_blocks(blocks: Blocks, known: Mapping[str, Any]) -> Blocks:
+    """Content blocks; those of unknown kinds are replaced by a line of text.
+
+    Where the type admits any value as content, no kinds are known, and all blocks stay.
+    """
+    if not known:
+        return blocks
+    return [block if block["type"] in known else _as_text(block) for block in blocks]
+
+
+def _as_text(block: dict[str, Any]) -> dict[str, Any]:
+    text_block: dict[str, Any] = {"type": "text", "text": _description(block)}
+    if "annotations" in block:
+        text_block["annotations"] = block["annotations"]
+    return text_block
+
+
+def _description(block: dict[str, Any]) -> str:
+    if block["type"] == "resource_link":
+        text = f"{block.get('title') or block['name']}: {block['uri']}"
+        return f"{text} ({block['description']})" if block.get("description") else text
+    size = len(binascii.a2b_base64(block["data"])) if "data" in block else 0
+    return f"[{block['type']}: {block.get('mimeType', 'unknown type')}, {size} bytes]"

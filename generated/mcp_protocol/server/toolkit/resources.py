@@ -4,57 +4,51 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""Resources: what a client can read under a URI, one by one or by template.
+"""Resources: contents that a client reads by URI, single or by URI template.
 
 Source: server/resources.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..._wire import encode, is_many, to_builtins
-from ...errors import InvalidParamsError
+from ...errors import InvalidParamsError, ResourceNotFoundError
 from ...foreign_text import safe_repr
 from ...protocol.uris import is_uri
-from . import docstrings, invocation, signatures, uri_templates
-from .cache_hints import NO_PROMISE, CacheHint
+from . import signatures, uri_templates
 from .client_features.input_required import InputRequired, without_input_required
-from .content import Annotations, Contents, Icon, check_mime_type, expect, present
+from .content import Contents, check_mime_type, expect, present
 from .context import Context
+from .registry import NO_CACHING, CacheHint, Registry
 
 _JSON, _TEXT, _BINARY = "application/json", "text/plain", "application/octet-stream"
 
 
 class Resource:
-    """A function that gives the contents of one URI, or of all that a template makes.
+    """A function that returns the contents of one URI, or of the URIs of a template.
 
     Args:
-        function: Coroutine function, or a plain one that then runs in a thread. Of a template it
-            takes the variables by name; a value that leads out of its place, such as `../x`, is
-            refused unless the parameter's type is `AnyPath`. It returns text, bytes, `Contents`, a
-            list of them, or anything else that has a JSON form.
+        function: Coroutine function, or a plain function, which runs in a worker thread. For a
+            template it takes the variables by name; a value that leaves its directory, such as
+            `../x`, is refused unless the parameter's type is `AnyPath`. It returns text, bytes,
+            `Contents`, a list of `Contents`, or another value that has a JSON form.
         uri: URI, or URI template (RFC 6570) if it holds a `{`.
         name: Its name; that of the function by default.
-        title: A name for people.
-        description: What it is; the docstring's first paragraph by default.
-        mime_type: Type of its contents.
-        size: Bytes of its content before any encoding, if known.
-        annotations: Whom it is for.
-        icons: Images for user interfaces.
-        meta: `_meta` of the resource.
-        cache: How long clients may keep what they read, and for whom.
+        mime_type: MIME type of the contents.
+        members: Further members of the wire object, such as `title`.
+        cache: The cache hint of the contents.
         names: Further names that the annotations may use.
 
     Attributes:
         template: The template, or `None` for a single URI.
 
     Raises:
-        TypeError: The function does not take the template's variables.
-        ValueError: Not a URI, not a template, not a MIME type.
-        MissingExtraError: A template, and `uritemplate` is not installed.
+        TypeError: The parameters do not match the template's variables.
+        ValueError: Not a URI, not a template, or not a MIME type.
+        MissingExtraError: The URI is a template, and `uritemplate` is not installed.
     """
 
     def __init__(
@@ -62,19 +56,14 @@ class Resource:
         function: Callable[..., Any],
         uri: str,
         *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        mime_type: str | None = None,
-        size: int | None = None,
-        annotations: Annotations | None = None,
-        icons: Sequence[Icon] = (),
-        meta: Mapping[str, Any] | None = None,
-        cache: CacheHint = NO_PROMISE,
-        names: Mapping[str, Any] | None = None,
+        name: str | None,
+        mime_type: str | None,
+        members: Mapping[str, Any],
+        cache: CacheHint,
+        names: Mapping[str, Any] | None,
     ) -> None:
         self.uri = uri
-        self.name = name or invocation.source_name(function)
+        self.name = name or signatures.source_name(function)
         self.label = f"resource {uri!r}"
         self._signature = signatures.read(function, self.label, names)
         self._returns = without_input_required(self._signature.returns)
@@ -90,28 +79,22 @@ class Resource:
         expect(cache, CacheHint, "cache")
         self._cache = cache
         self._mime_type = check_mime_type(mime_type) if mime_type is not None else None
-        self._call = invocation.caller(function)
-        self._listed = present(
+        self._wire = present(
             **{"uri" if self.template is None else "uriTemplate": uri},
             name=self.name,
-            title=title,
-            description=description or docstrings.paragraph(inspect.getdoc(function)),
             mimeType=mime_type,
-            size=size,
-            annotations=to_builtins(annotations) if annotations else None,
-            icons=[to_builtins(icon) for icon in icons] or None,
-            _meta=dict(meta) if meta else None,
+            **{"description": self._signature.description, **members},
         )
 
-    def listed(self, structured: str) -> dict[str, Any]:
-        """The resource as its list request shows it, the same whatever the revision."""
-        return self._listed
+    def wire(self, structured_content: str) -> dict[str, Any]:
+        """The resource in the result of its list request, in its newest form."""
+        return self._wire
 
     def values(self, uri: str) -> dict[str, Any] | None:
-        """The template's variables in a URI, or `None` if it is not one of its URIs.
+        """The values of the template's variables in a URI, or `None` if the URI does not match.
 
         Raises:
-            InvalidParamsError: A value leads out of its place; see `AnyPath`.
+            InvalidParamsError: A value leaves its directory; see `AnyPath`.
         """
         values = None if self.template is None else self.template.match(uri)
         if values is not None:
@@ -119,21 +102,21 @@ class Resource:
         return values
 
     async def read(self, uri: str, values: Mapping[str, Any], context: Context) -> Any:
-        """The result of `resources/read` as wire object, or what it needs to be told first.
+        """The result of `resources/read` as wire object, or the `InputRequired` of the function.
 
         Raises:
             InvalidParamsError: A variable's value does not fit the function's parameter.
         """
         try:
-            bound = self._signature.bind_text(values)
+            bound = self._signature.bind(values, strict=False)
         except ValueError as error:
             raise InvalidParamsError(f"uri {safe_repr(uri)}: {error}") from error
         if self._signature.context is not None:
             bound[self._signature.context] = context
-        value = await self._call(bound)
+        value = await self._signature.call(**bound)
         if isinstance(value, InputRequired):
             return value
-        hint = NO_PROMISE if context.is_retry else self._cache  # others may be told otherwise
+        hint = NO_CACHING if context.is_retry else self._cache  # answers belong to one user
         return {"contents": self._contents(uri, value), **hint.wire()}
 
     def _contents(self, uri: str, value: Any) -> list[dict[str, Any]]:
@@ -144,12 +127,12 @@ class Resource:
         if value is None:
             raise TypeError(f"{self.label}: expected contents, got None")
         if not isinstance(value, Contents):
-            value = self._made(value)
-        made: dict[str, Any] = to_builtins(value)
-        made.setdefault("uri", uri)
-        return made
+            value = self._as_contents(value)
+        wire: dict[str, Any] = to_builtins(value)
+        wire.setdefault("uri", uri)
+        return wire
 
-    def _made(self, value: Any) -> Contents:
+    def _as_contents(self, value: Any) -> Contents:
         if isinstance(value, str):
             return Contents(text=value, mime_type=self._mime_type or _TEXT)
         if isinstance(value, bytes | bytearray):
@@ -165,20 +148,40 @@ class Resource:
             raise ValueError(f"resource template {error}") from error
 
     def _check_parameters(self) -> None:
-        named = self.template.names if self.template is not None else ()
+        variables = self.template.names if self.template is not None else ()
         parameters = self._signature.parameters
-        unknown = [name for name in named if name not in parameters]
+        unknown = [name for name in variables if name not in parameters]
         if unknown and not self._signature.open:
             raise TypeError(f"{self.label}: the function takes no {', '.join(unknown)}")
-        lacking = [p.name for p in parameters.values() if p.required and p.name not in named]
-        if lacking:
-            raise TypeError(f"{self.label}: nothing in the URI gives {', '.join(lacking)}")
+        unset = [p.name for p in parameters.values() if p.required and p.name not in variables]
+        if unset:
+            raise TypeError(f"{self.label}: nothing in the URI gives {', '.join(unset)}")
 
 
 def _is_many(value: Any, annotation: Any) -> bool:
-    """Whether a value is a list of contents; an empty one needs the annotation to say so."""
+    """Whether a value is a list of contents; an empty list is one only by its annotation."""
     if not is_many(value):
         return False
     if not value:
         return Contents in getattr(annotation, "__args__", ())
     return all(isinstance(item, Contents) for item in value)
+
+
+def find_resource(
+    uri: str, resources: Registry[Resource], templates: Registry[Resource]
+) -> tuple[Resource, Mapping[str, Any]]:
+    """The resource of a requested URI, and the values of its template's variables.
+
+    Raises:
+        InvalidParamsError: The URI is invalid, or a value leaves its directory.
+        ResourceNotFoundError: No resource has this URI.
+    """
+    uri_templates.check_requested(uri)
+    resource = resources.items.get(uri)
+    if resource is not None:
+        return resource, {}
+    for template in list(templates.items.values()):
+        values = template.values(uri)
+        if values is not None:
+            return template, values
+    raise ResourceNotFoundError(uri)

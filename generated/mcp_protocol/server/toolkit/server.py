@@ -4,9 +4,9 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""The server that users write: what it says of itself, and ways to run.
+"""The server: its settings, and the ways to run it.
 
-Functions come in by `registrations`; what they answer is in `application`.
+`dispatcher` registers functions and handles requests.
 """
 
 from __future__ import annotations
@@ -20,21 +20,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 from .. import serving
 from ..._wire import to_builtins
 from ...channel import Channel
-from ...protocol.lifecycle import Description
 from ...protocol.subscriptions import RESOURCE_UPDATED
-from ...runtime.request_context import RequestContext
 from ...protocol.extensions import CAPABILITY, check_extensions
 from ...facts import Revision
 from ...json_schema.validation import VALIDATION_SECONDS
 from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ...revisions import REVISIONS
 from ..stdio_server import Backend, run_stdio
-from .dispatcher import Settings, Toolkit
-from .client_features.feature_settings import FeatureSettings, StateKey
-from .cache_hints import Cacheable, CacheHint, hints_of
+from .client_features.request_state import RequestStateSigner, StateKey
 from .content import Icon, present
-from .low_level_handlers import Handlers, LowLevelHandlers
-from .decorators import Decorators
+from .custom_handlers import LowLevelHandlers, RevisionHandlers
+from .dispatcher import Dispatcher, ServerSettings
+from .registry import Cacheable, CacheHint, cache_hints
 
 if TYPE_CHECKING:
     from ..asgi.app import Application
@@ -43,53 +40,52 @@ if TYPE_CHECKING:
 Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
 
 importing: ContextVar[bool] = ContextVar("importing", default=False)
-"""Whether a module is only imported for its server, which others will run."""
+"""Whether a module is being imported for its server, which the importer runs."""
 
 
 class RunWhileImportedError(RuntimeError):
-    """A module runs its server while it is only imported for it."""
+    """A module calls `run` while it is imported by `python -m <package> serve`."""
 
 
-class Server(Decorators):
+class Server(Dispatcher):
     """An MCP server.
 
     Args:
         name: Its name, for programs.
         version: Its version.
-        title: Its name, for people.
-        description: What it is.
-        website_url: Where to read more.
+        title: Its name for display.
+        description: A description of the server.
+        website_url: A web page about the server.
         icons: Images for user interfaces.
         instructions: How to use it, for the model.
-        page_size: Most items in one answer to a list request; `None` for all.
-        list_changed: Whether clients are told when tools, resources or prompts change.
+        page_size: Most items in one result of a list request; `None` for all.
+        list_changed: Whether clients are notified when tools, resources or prompts change.
         subscribe: Whether clients may subscribe to resources (see `resource_updated`).
-        logging: Whether `Context.log` and its like send anything.
-        show_errors: Whether the text of a tool's unexpected exception reaches the client; by
-            default it goes to the log alone. A `ToolError`'s always does.
-        lifespan: Makes a context manager that is entered for each client served, over HTTP once
-            for all of them; what it yields is `Context.state`.
-        handlers: Rendered `ServerHandlers`, one per revision; what they have wins. States that they
-            give to clients are not signed by `state_key`.
-        capabilities: More to declare, such as `{"experimental": {...}}`.
-        cache: How long clients may keep lists and the account of the server: one hint for all, or
-            one for each of `tools`, `prompts`, `resources`, `templates` and `discover`.
-        state_key: Signs the states that requests get back with their answers: one secret of at
-            least 16 bytes, or several, of which the first signs and all verify. By default each
-            process makes one up: then no other worker can serve a retry, nor this one once it was
-            restarted. With more than one process, set it.
-        state_seconds: How long the client may take for its answers.
-        drain: Seconds that requests being served may still take once a client is gone.
-        validation_seconds: How long the arguments of a tool, and then its result, may be held
-            against a JSON Schema that was given for them. Other calls go on meanwhile.
-        max_concurrent_requests: Handlers that one client may have waiting at a time, over standard
-            streams and channels of one's own; over HTTP `Limits` say it. At the limit nothing more
-            is read until one has ended; requests that come while a handler waits for the client's
-            own answers are refused.
+        logging: Whether `Context.log` and its variants send messages.
+        show_errors: Whether results contain the text of a tool's unexpected exception; by default
+            only the log does. The text of a `ToolError` is always sent.
+        lifespan: Returns a context manager that is entered once per client, over HTTP once for all
+            clients; the value that it yields is `Context.state`.
+        handlers: Rendered `ServerHandlers`, one per revision, which override the registered
+            functions. Request states in their results are not signed.
+        capabilities: Further capabilities to declare, such as `{"experimental": {...}}`.
+        cache: Cache hints of lists and of the server's description: one hint for all, or one for
+            each of `tools`, `prompts`, `resources`, `templates` and `discover`.
+        state_key: Key for signing request states, at least 16 bytes, or several keys, of which the
+            first signs and all verify. The default is a random key per process, so that retries
+            have to reach the same process. Set it if several processes serve together.
+        state_seconds: How long a request state is valid, which limits the time for answers.
+        drain: Seconds that open requests may take after the client has disconnected.
+        validation_seconds: Time limit for validating the arguments of a tool, and then its result,
+            against a user-defined JSON Schema. Other calls are not blocked meanwhile.
+        max_concurrent_requests: Most waiting handlers of one client, over standard streams and
+            custom channels; over HTTP `Limits` apply. At the limit no further message is read
+            until a handler ends; while a handler waits for a response of the client, further
+            requests are refused.
 
     Raises:
-        ValueError: No name, a page size or a limit below one, a short key, no time, or no proper
-            extension.
+        ValueError: The name is empty, a limit is not positive, a key is too short, or the
+            identifier of an extension is invalid.
     """
 
     def __init__(
@@ -108,7 +104,7 @@ class Server(Decorators):
         logging: bool = True,
         show_errors: bool = False,
         lifespan: Lifespan | None = None,
-        handlers: Sequence[Handlers] = (),
+        handlers: Sequence[RevisionHandlers] = (),
         capabilities: Mapping[str, Any] | None = None,
         cache: CacheHint | Mapping[Cacheable, CacheHint] | None = None,
         state_key: StateKey | None = None,
@@ -124,7 +120,7 @@ class Server(Decorators):
         self._drain = drain
         self._max_concurrent_requests = max_concurrent_requests
         self._sessions = serving.Sessions()
-        settings = Settings(
+        settings = ServerSettings(
             info=present(
                 name=name,
                 title=title,
@@ -140,91 +136,81 @@ class Server(Decorators):
             logging=logging,
             show_errors=show_errors,
             capabilities=dict(capabilities or {}),
-            mounts=LowLevelHandlers(handlers),
-            means=FeatureSettings(name, state_key, state_seconds),
-            cache=hints_of(cache),
+            low_level_handlers=LowLevelHandlers(handlers),
+            signer=RequestStateSigner(name, state_key, state_seconds),
+            cache=cache_hints(cache),
             validation_seconds=validation_seconds,
         )
-        super().__init__(Toolkit(settings, self._sessions.announce))
-        self.handle = self._toolkit.handle
-        """Answer a request (see `Toolkit.handle`)."""
+        super().__init__(settings, self._sessions.announce)
 
     def __repr__(self) -> str:
-        open_now = len(self._sessions)
-        clients = f"{open_now} client{'' if open_now == 1 else 's'}"
+        count = len(self._sessions)
+        clients = f"{count} client{'' if count == 1 else 's'}"
         return f"<{type(self).__name__} {self.name} {self.info['version']}, {clients}>"
 
     @property
     def name(self) -> str:
-        """Its name, for programs."""
+        """Name of the server, for programs."""
         name: str = self.info["name"]
         return name
 
     @property
     def info(self) -> Mapping[str, Any]:
-        """How it introduces itself, as wire object."""
-        return self._toolkit.settings.info
+        """Name, version and further members of `Implementation`, as wire object."""
+        return self._settings.info
 
     @property
     def instructions(self) -> str | None:
-        """How to use it, for the model."""
-        return self._toolkit.settings.instructions
+        """How to use the server, for the model."""
+        return self._settings.instructions
 
     def resource_updated(self, uri: str) -> None:
-        """Tell the clients that subscribed to a resource that it changed.
+        """Notify the clients that subscribed to a resource of a change.
 
-        Works from any thread and does not wait for the sending.
+        Callable from any thread. Returns before the notifications are sent.
 
         Raises:
-            ValueError: The server was made without `subscribe=True`.
+            ValueError: The server does not have `subscribe=True`.
         """
-        if not self._toolkit.settings.subscribe:
+        if not self._settings.subscribe:
             raise ValueError("expected a server made with subscribe=True")
         self._sessions.announce(RESOURCE_UPDATED, {"uri": uri})
 
     async def elicitation_complete(self, elicitation_id: str) -> bool:
-        """Tell the client whose user was sent to a web page that all is done there.
+        """Notify the client that a URL elicitation is complete.
 
-        Runs in the event loop that serves the client.
+        Has to run in the event loop that serves the client.
 
         Returns:
-            Whether that was still to be done. In revisions without such ids nothing ever is.
+            Whether the elicitation was open. Revisions without elicitation ids have no open ones.
 
         Source: client/elicitation#completion-notifications-for-url-mode-elicitation.
         """
-        return await self._toolkit.settings.means.elicitations.complete(elicitation_id)
+        return await self._url_elicitations.complete(elicitation_id)
 
     def capabilities(self, revision: Revision) -> Mapping[str, Any]:
-        """What the server declares in a revision, as wire object."""
+        """The capabilities that the server declares in a revision, as wire object."""
         return self.describe(revision).capabilities
 
-    def describe(self, revision: Revision) -> Description:
-        """The server's account of itself in a revision."""
-        return self._toolkit.describe(revision)
-
-    async def notified(self, exchange: RequestContext) -> None:
-        """Take note of a notification."""
-        await self._toolkit.notified(exchange)
-
     async def serve(self, channel: Channel) -> None:
-        """Serve one client over any channel until it is gone. Clients may be served side by side.
+        """Serve one client over a channel until it disconnects. Calls may run concurrently.
 
         Raises:
-            Exception: Whatever the lifespan raised.
+            Exception: The lifespan raised it.
         """
         await serving.serve(self._service(), channel)
 
     def asgi(self, path: str = "/mcp", **options: Unpack[HttpOptions]) -> Application:
-        """The server as an ASGI application, to be run alone or mounted in another.
+        """The server as an ASGI application, standalone or for mounting in another application.
 
         Args:
-            path: Path of the endpoint, below where the application is mounted.
+            path: Path of the endpoint, relative to the mount point.
             options: See `HttpSettings`.
 
         Raises:
-            ValueError: An option means nothing.
+            ValueError: An option has an invalid value.
         """
-        from ..asgi.app import Application  # what serves standard streams need not load it
+        from ..asgi.app import Application  # not needed for standard streams
         from ..asgi.settings import HttpSettings
 
         return Application(self._service(), HttpSettings(path=path, **options))
@@ -237,21 +223,21 @@ class Server(Decorators):
         backend: Backend = "asyncio",
         **options: Unpack[HttpOptions],
     ) -> None:
-        """Serve the client at standard input and output until it is gone, or many over HTTP.
+        """Serve one client at standard input and output, or many clients over HTTP.
 
-        SIGINT and SIGTERM end it too. With standard streams, prints go to standard error meanwhile.
+        SIGINT and SIGTERM end the server. With standard streams, `print` writes to standard error.
 
         Args:
-            http: Address to serve at, such as `127.0.0.1:8000`; `None` for standard streams.
-                Without a host it is loopback's, and port 0 is any free one.
+            http: Address to listen at, such as `127.0.0.1:8000`; `None` for standard streams. The
+                default host is loopback; port 0 is any free port.
             path: Path of the endpoint.
-            backend: The event loop for standard streams; trio has to be installed to be used.
+            backend: The event loop for standard streams; trio has to be installed.
             options: See `HttpSettings`.
 
         Raises:
-            MissingExtraError: uvicorn is not installed, which HTTP needs.
-            ValueError: `http` is no address, or there is no such backend for it.
-            ListenFailedError: The address can't be listened at.
+            MissingExtraError: uvicorn, which HTTP needs, is not installed.
+            ValueError: `http` is not an address, or HTTP does not support the backend.
+            ListenFailedError: Listening at the address failed.
             RunWhileImportedError: The module is being imported by `python -m <package> serve`.
         """
         if importing.get():
@@ -264,22 +250,21 @@ class Server(Decorators):
                 f"backend: uvicorn runs on asyncio, not on {backend}; another ASGI server may run "
                 "what asgi() returns"
             )
-        from ..asgi.uvicorn_runner import run  # what serves standard streams need not load it
+        from ..asgi.uvicorn_runner import run  # not needed for standard streams
 
         run(self.asgi(path, **options), http, self._drain)
 
     def _service(self) -> serving.Service:
-        kit = self._toolkit
         lifespan = self._lifespan
         return serving.Service(
             application=self,
             revisions=REVISIONS,
             describe=self.describe,
-            extensions=kit.custom,
+            extensions=self._custom,
             sessions=self._sessions,
             drain=self._drain,
             lifespan=nullcontext if lifespan is None else partial(lifespan, self),
-            use_state=kit.state.set,
+            use_state=self._state.set,
             max_concurrent_requests=self._max_concurrent_requests,
-            marks_of=kit.marks_of,
+            marks_of=self._param_headers,
         )

@@ -4,11 +4,17 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""A function's signature as the shape of its arguments: one Struct to validate with, one schema.
+"""Signatures of registered functions: parameters, JSON Schema, argument conversion, calls.
 
-The Struct is made once, at registration; a call is then a single conversion. Defaults live in the
-Struct, so a bound call always has every argument. A parameter annotated with `Context` is filled
-in by the toolkit and is part of neither.
+At registration the parameters become one msgspec Struct, from which the JSON Schema is made. A call
+then converts its arguments with a single `msgspec.convert`. Defaults are fields of the Struct, so
+converted arguments are complete. A parameter annotated with `Context` is not part of the Struct or
+the schema: the toolkit passes the context.
+
+Descriptions of parameters come from annotations and from the docstring: an `Args:` section
+(Google), `:param name:` fields (Sphinx) or a `Parameters` section (NumPy).
+
+Source: server/tools (Tool), basic/index#json-schema-usage.
 """
 
 from __future__ import annotations
@@ -18,15 +24,15 @@ import inspect
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Annotated, Any, Optional, Union
+from typing import Annotated, Any, Optional, TypeAlias, Union
 
+import anyio.to_thread
 import msgspec
 
-from ..._wire import error_text
+from ..._wire import error_text, is_many, is_object
 from ...foreign_text import safe_repr
-from . import docstrings, tool_schemas
 from .context import Context
 
 _MISSING = inspect.Parameter.empty
@@ -36,15 +42,23 @@ _LOCATED = re.compile(r"(?P<what>.*?)(?: - at `(?:key in )?\$(?P<path>[^`]*)`)?"
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
 _LACKING = re.compile(r"Object missing required field `(.*)`")
 
+_SPHINX = re.compile(r"^:param\s+(?:[^:]*\s)?\*{0,2}(\w+):\s*(.*)$")
+_GOOGLE = re.compile(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
+_NUMPY = re.compile(r"^\*{0,2}(\w+)\s*(?::.*)?$")
+_GOOGLE_TITLES = frozenset({"Args:", "Arguments:", "Parameters:"})
 
-class Parameter(msgspec.Struct, frozen=True):
-    """One argument that a caller may give.
+Field: TypeAlias = tuple[str, Any, Any]
+"""A field of a Struct as `msgspec.defstruct` takes it: name, type, default."""
+
+
+class Parameter(msgspec.Struct, frozen=True, gc=False):
+    """One argument of a registered function.
 
     Attributes:
         name: Its name, in Python and on the wire.
         annotation: Its type; `Any` if it has none.
         required: Whether it has no default.
-        description: What the docstring or its annotation says about it.
+        description: Its description in the annotation or the docstring.
     """
 
     name: str
@@ -54,45 +68,42 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 class Signature(msgspec.Struct, frozen=True):
-    """What a registered function takes and returns.
+    """Parameters and return type of a registered function.
 
     Attributes:
-        label: What it is called in error texts, such as `tool 'forecast'`.
+        label: Its name in error texts, such as `tool 'forecast'`.
+        description: The first paragraph of its docstring.
         parameters: By name, in order, without the context.
         context: Name of the parameter that gets the `Context`, if there is one.
         struct: Type that arguments are converted into.
         open: Whether it takes arguments of any name (`**kwargs`).
-        returns: The return annotation; `Signature.NOTHING_SAID` if there is none.
+        returns: The return annotation; `Signature.NO_ANNOTATION` if there is none.
+        call: The function, or a coroutine function that runs it in a worker thread.
     """
 
     label: str
+    description: str | None
     parameters: Mapping[str, Parameter]
     context: str | None
     struct: type[msgspec.Struct]
     open: bool
     returns: Any
+    call: Callable[..., Awaitable[Any]]
 
-    NOTHING_SAID: typing.ClassVar[Any] = _MISSING
+    NO_ANNOTATION: typing.ClassVar[Any] = _MISSING
 
-    def bind(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments as the function wants them, JSON types taken strictly.
+    def bind(self, arguments: Mapping[str, Any], *, strict: bool = True) -> dict[str, Any]:
+        """Convert arguments to the types of the parameters.
 
-        Raises:
-            ValueError: They do not fit; the text says which, and why.
-        """
-        try:
-            return msgspec.structs.asdict(msgspec.convert(arguments, self.struct))
-        except (msgspec.ValidationError, RecursionError) as error:
-            raise ValueError(self._readable(error_text(error), arguments)) from error
-
-    def bind_text(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The same for arguments that travel as text: `"3"` fits an integer, `"true"` a boolean.
+        Args:
+            strict: Whether JSON types have to match. Otherwise a string is converted: `"3"` to an
+                integer, `"true"` to a boolean.
 
         Raises:
-            ValueError: They do not fit; the text says which, and why.
+            ValueError: The arguments do not fit; the text says which one, and why.
         """
         try:
-            return msgspec.structs.asdict(msgspec.convert(arguments, self.struct, strict=False))
+            return msgspec.structs.asdict(msgspec.convert(arguments, self.struct, strict=strict))
         except (msgspec.ValidationError, RecursionError) as error:
             raise ValueError(self._readable(error_text(error), arguments)) from error
 
@@ -103,19 +114,20 @@ class Signature(msgspec.Struct, frozen=True):
             TypeError: A parameter's type has no JSON form.
         """
         try:
-            made = tool_schemas.schema_of(self.struct)
+            full = schema_of(self.struct)
         except TypeError as error:
-            raise TypeError(f"{self.label}: {_first_line(error)}") from error
-        # Present even if empty: clients exist that look there without asking (smolagents 1).
-        slim: dict[str, Any] = {"type": "object", "properties": made.get("properties", {})}
-        if made.get("required"):
-            slim["required"] = made["required"]
-        slim["additionalProperties"] = False
-        if "$defs" in made:
-            slim["$defs"] = made["$defs"]
-        return slim
+            raise TypeError(f"{self.label}: {_one_line(error)}") from error
+        # `properties` is present even if empty: some clients require it (smolagents 1).
+        schema: dict[str, Any] = {"type": "object", "properties": full.get("properties", {})}
+        if full.get("required"):
+            schema["required"] = full["required"]
+        schema["additionalProperties"] = False
+        if "$defs" in full:
+            schema["$defs"] = full["$defs"]
+        return schema
 
     def _readable(self, text: str, arguments: Mapping[str, Any]) -> str:
+        """An error of msgspec in terms of the function's arguments."""
         match = _LOCATED.fullmatch(text)
         what, path = (match["what"], match["path"] or "") if match else (text, "")
         where = path.removeprefix(".")
@@ -135,8 +147,7 @@ class Signature(msgspec.Struct, frozen=True):
     def _choices(self, what: str, where: str) -> str:
         if not what.startswith("Invalid enum value") or where not in self.parameters:
             return ""
-        found = tool_schemas.schema_of(self.parameters[where].annotation)
-        choices: list[Any] = found.get("enum", [])
+        choices: list[Any] = schema_of(self.parameters[where].annotation).get("enum", [])
         return f"; expected one of {', '.join(map(repr, choices))}" if choices else ""
 
 
@@ -146,13 +157,13 @@ def read(
     """The signature of a function that is being registered.
 
     Args:
-        function: Any callable; a coroutine function or a plain one.
-        label: What to call it in error texts.
+        function: A coroutine function, or another callable, which then runs in a worker thread.
+        label: Its name in error texts.
         names: Further names that its annotations may use, such as the caller's locals.
 
     Raises:
-        TypeError: Something in it can't be served: `*args`, positional-only parameters, a
-            generator, two contexts, or an annotation that can't be resolved.
+        TypeError: The signature can't be served: `*args`, positional-only parameters, a generator,
+            two contexts, or an annotation that can't be resolved.
     """
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise TypeError(f"{label}: expected a function that returns, got a generator function")
@@ -161,14 +172,14 @@ def read(
     except (TypeError, ValueError) as error:
         raise TypeError(f"{label}: expected a function, got {function!r}") from error
     hints = _hints(function, label, names)
-    said = docstrings.parameters(function.__doc__)
-    found: dict[str, Parameter] = {}
-    fields: list[tuple[str, Any, Any]] = []
+    descriptions = parameter_descriptions(function.__doc__)
+    parameters: dict[str, Parameter] = {}
+    fields: list[Field] = []
     contexts: list[str] = []
-    open_ended = False
+    has_kwargs = False
     for name, parameter in signature.parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:
-            open_ended = True
+            has_kwargs = True
             continue
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
             raise TypeError(
@@ -178,28 +189,56 @@ def read(
         if _is_context(annotation):
             contexts.append(name)
             continue
-        found[name], field = _field(name, annotation, parameter.default, said.get(name))
+        parameters[name], field = _field(
+            name, annotation, parameter.default, descriptions.get(name)
+        )
         fields.append(field)
     if len(contexts) > 1:
         raise TypeError(f"{label}: expected one Context parameter, got {', '.join(contexts)}")
     return Signature(
         label=label,
-        parameters=found,
+        description=first_paragraph(inspect.getdoc(function)),
+        parameters=parameters,
         context=contexts[0] if contexts else None,
-        struct=_struct(label, fields, forbid=not open_ended),
-        open=open_ended,
+        struct=_struct(label, fields, forbid_unknown=not has_kwargs),
+        open=has_kwargs,
         returns=hints.get("return", _MISSING),
+        call=_without_blocking(function),
     )
+
+
+def source_name(function: Callable[..., Any]) -> str:
+    """The name in the function's definition, or that of its class."""
+    inner: Any = getattr(function, "func", function)
+    name: str = getattr(inner, "__name__", type(inner).__name__)
+    return name
+
+
+def _without_blocking(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """A coroutine function itself; for a plain function, one that runs it in a worker thread.
+
+    When a request is cancelled, its worker thread runs on: nothing can stop it.
+    """
+    kind: Any = type(function)
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(kind.__call__):
+        return function
+
+    async def call_in_thread(**arguments: Any) -> Any:
+        work = partial(function, **arguments)
+        result = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+        return await result if inspect.isawaitable(result) else result
+
+    return call_in_thread
 
 
 def _hints(
     function: Callable[..., Any], label: str, names: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    described: Any = function
+    annotated: Any = function
     if not isinstance(function, types.FunctionType | types.MethodType | type):
-        described = getattr(function, "func", None) or type(function).__call__
+        annotated = getattr(function, "func", None) or type(function).__call__
     try:
-        return typing.get_type_hints(described, localns=dict(names or {}), include_extras=True)
+        return typing.get_type_hints(annotated, localns=dict(names or {}), include_extras=True)
     except NameError as error:
         raise TypeError(f"{label}: annotation can't be resolved: {error}") from error
     except TypeError as error:
@@ -214,66 +253,155 @@ def _is_context(annotation: Any) -> bool:
 
 
 def _field(
-    name: str, annotation: Any, default: Any, said: str | None
-) -> tuple[Parameter, tuple[str, Any, Any]]:
-    annotation, description = _described(annotation, said)
+    name: str, annotation: Any, default: Any, documented: str | None
+) -> tuple[Parameter, Field]:
+    annotation, description = _without_notes(annotation, documented)
     if default is None and annotation is not Any:
         annotation = Optional[annotation]  # noqa: UP045 - `|` fails for annotations that are text
     if description:
         annotation = Annotated[annotation, msgspec.Meta(description=description)]
-    required = default is _MISSING
-    return (
-        Parameter(name, annotation, required, description),
-        (name, annotation, _default(default)),
-    )
+    parameter = Parameter(name, annotation, default is _MISSING, description)
+    return parameter, (name, annotation, _default(default))
 
 
-def _described(annotation: Any, said: str | None) -> tuple[Any, str | None]:
-    """The annotation without plain-text notes, and the best description there is."""
+def _without_notes(annotation: Any, documented: str | None) -> tuple[Any, str | None]:
+    """The annotation without plain-text notes, and the parameter's description.
+
+    A description in the annotation wins over the docstring's.
+    """
     if typing.get_origin(annotation) is not Annotated:
-        return annotation, said
+        return annotation, documented
     kind, *notes = typing.get_args(annotation)
-    kept: list[Any] = []
+    description = documented
+    metadata: list[Any] = []
     for note in notes:
         text = note if isinstance(note, str) else getattr(note, "documentation", None)
         if isinstance(text, str):
-            said = text
+            description = text
         else:
-            kept.append(note)
-            said = getattr(note, "description", None) or said
-    for note in kept:
+            metadata.append(note)
+            description = getattr(note, "description", None) or description
+    for note in metadata:
         kind = Annotated[kind, note]
-    return kind, said
+    return kind, description
 
 
 def _default(value: object) -> Any:
-    """A Struct field's default: copied for each call where Python would share and change it."""
+    """The default of a Struct field; a mutable value is copied for each call."""
     if value is _MISSING:
         return msgspec.NODEFAULT
     if isinstance(value, _COPIED):
-        return msgspec.field(default_factory=partial(_copied, value))
+        return msgspec.field(default_factory=partial(copy.copy, value))
     if isinstance(value, _SHARED):
         return value
-    return msgspec.field(default_factory=partial(_same, value))
+    return msgspec.field(default_factory=lambda: value)
 
 
-def _copied(value: object) -> object:
-    return copy.copy(value)
-
-
-def _same(value: object) -> object:
-    return value
-
-
-def _struct(
-    label: str, fields: list[tuple[str, Any, Any]], *, forbid: bool
-) -> type[msgspec.Struct]:
+def _struct(label: str, fields: list[Field], *, forbid_unknown: bool) -> type[msgspec.Struct]:
     try:
-        return msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=forbid)
+        return msgspec.defstruct(
+            "Arguments", fields, kw_only=True, forbid_unknown_fields=forbid_unknown
+        )
     except TypeError as error:
-        raise TypeError(f"{label}: {_first_line(error)}") from error
+        raise TypeError(f"{label}: {_one_line(error)}") from error
 
 
-def _first_line(error: Exception) -> str:
-    """An error's text on one line."""
+def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
+
+
+def schema_of(kind: Any) -> dict[str, Any]:
+    """The JSON Schema of a type; its root is a reference only if the type is recursive.
+
+    Raises:
+        TypeError: The type has no JSON form, or is a union that msgspec can't decode.
+    """
+    (root,), parts = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+    components: dict[str, Any] = dict(parts)
+    reference = root.get("$ref", "")
+    name = reference.rpartition("/")[2]
+    if set(root) == {"$ref"} and not _mentions([components[name], parts], reference):
+        root = components.pop(name)
+    return {**root, "$defs": components} if components else dict(root)
+
+
+def _mentions(value: object, reference: str) -> bool:
+    if is_object(value):
+        return value.get("$ref") == reference or any(
+            _mentions(inner, reference) for inner in value.values()
+        )
+    return is_many(value) and any(_mentions(inner, reference) for inner in value)
+
+
+def first_paragraph(docstring: str | None) -> str | None:
+    """The first paragraph of a docstring on one line, or `None` if there is none."""
+    lines: list[str] = []
+    for line in inspect.cleandoc(docstring or "").splitlines():
+        if not line.strip():
+            break
+        lines.append(line.strip())
+    return " ".join(lines) or None
+
+
+def parameter_descriptions(docstring: str | None) -> dict[str, str]:
+    """Description by parameter name, each on one line; text in another form is ignored."""
+    lines = inspect.cleandoc(docstring or "").splitlines()
+    descriptions = _sphinx_fields(lines)
+    for index, line in enumerate(lines):
+        if line.strip() in _GOOGLE_TITLES:
+            section = _section(lines[index + 1 :], _indent(line))
+            descriptions.update(_entries(section, _GOOGLE))
+        elif line.strip() == "Parameters" and _is_rule(lines[index + 1 : index + 2]):
+            descriptions.update(_entries(lines[index + 2 :], _NUMPY))
+    return {name: text for name, text in descriptions.items() if text}
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _is_rule(lines: list[str]) -> bool:
+    return bool(lines) and set(lines[0].strip()) == {"-"}
+
+
+def _section(lines: list[str], title_indent: int) -> list[str]:
+    """The lines of a section: blank lines, and lines indented deeper than its title."""
+    for index, line in enumerate(lines):
+        if line.strip() and _indent(line) <= title_indent:
+            return lines[:index]
+    return lines
+
+
+def _sphinx_fields(lines: list[str]) -> dict[str, str]:
+    descriptions: dict[str, str] = {}
+    name = ""
+    for line in lines:
+        match = _SPHINX.match(line.strip())
+        if match:
+            name = match[1]
+            descriptions[name] = match[2].strip()
+        elif name and line.strip() and not line.strip().startswith(":"):
+            descriptions[name] = f"{descriptions[name]} {line.strip()}".strip()
+        else:
+            name = ""
+    return descriptions
+
+
+def _entries(lines: list[str], head: re.Pattern[str]) -> dict[str, str]:
+    """Entries of a section: heads at the least indent, each continued by deeper lines."""
+    descriptions: dict[str, str] = {}
+    name = ""
+    depth = min((_indent(line) for line in lines if line.strip()), default=0)
+    for line in lines:
+        if not line.strip():
+            continue
+        if _indent(line) > depth:
+            if name:
+                descriptions[name] = f"{descriptions[name]} {line.strip()}".strip()
+            continue
+        match = head.match(line.strip())
+        if match is None:
+            break
+        name = match[1]
+        descriptions[name] = match[2].strip() if head.groups == 2 else ""
+    return descriptions

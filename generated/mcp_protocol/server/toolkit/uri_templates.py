@@ -4,16 +4,16 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""URIs, and RFC 6570 templates read backwards: from a URI to the values of its variables.
+"""Checks of requested URIs, and matching of URIs against RFC 6570 templates.
 
-The library `uritemplate` parses a template; it can only expand. Here a template is a row of parts,
-literal texts and variables. For each part, last one first, the places of the URI are marked at
-which it may begin so that the rest of the template fits the rest of the URI. Then the values are
-read, first one first. Both passes look at each character once for each part, so no URI takes long,
-however many ways there are to divide it.
+The library `uritemplate` parses and expands templates but can't match them. Here a template is a
+sequence of parts: literals and variables. A first pass goes through the parts from last to first,
+and marks the positions of the URI where the part can start so that the rest of the template matches
+the rest of the URI. A second pass reads the values from first to last. Each pass looks at every
+character once per part, so the time is linear in the URI even if many divisions match.
 
-Of a text that several values could have made, the first value is the longest possible; of `{+x}`
-and `{#x}`, which take any character, it is the shortest. A value is percent-decoded.
+If several divisions match, the first variable gets the longest possible value; `{+x}` and `{#x}`,
+which accept any character, get the shortest. Values are percent-decoded.
 
 Source: server/resources#resource-templates, RFC 6570 section 3.2.
 """
@@ -33,16 +33,16 @@ from ...foreign_text import safe_repr
 from ...protocol.uris import climbs, is_uri, leaves_its_place
 
 URI_LIMIT = 8192
-"""Characters of a URI that a client may ask for; a longer one is refused."""
+"""Most characters of a requested URI."""
 
-_TAKES_ANY = "takes any path"
+_ANY_PATH = "takes any path"
 
-AnyPath: TypeAlias = Annotated[str, msgspec.Meta(extra={_TAKES_ANY: True})]
-"""The type of a template's variable whose value may be any path.
+AnyPath: TypeAlias = Annotated[str, msgspec.Meta(extra={_ANY_PATH: True})]
+"""The type of a template variable whose value may be any path.
 
-Without it a value that leads out of its place is refused before the function runs: one with a part
-`..`, an absolute path, a drive letter, a NUL character, or any of these still percent-encoded. Use
-it where the function itself decides which paths are allowed:
+For other types a value that leaves its directory is refused before the function runs: a value with
+a segment `..`, an absolute path, a drive letter, a NUL character, or any of these percent-encoded.
+Use `AnyPath` if the function itself decides which paths are allowed:
 
     @server.resource("file://{+path}")
     async def read(path: AnyPath) -> bytes: ...
@@ -56,15 +56,16 @@ _QUERY = frozenset("?&")
 
 
 def check_requested(uri: str) -> str:
-    """The URI of a request, if it can be served at all.
+    """The URI of a request, after a check of its form.
 
     Raises:
-        InvalidParamsError: Not an absolute URI, longer than `URI_LIMIT`, or a `file:` path that
-            climbs upwards.
+        InvalidParamsError: Not an absolute URI, longer than `URI_LIMIT`, or a `file:` path with
+            a segment `..`.
     """
     if len(uri) > URI_LIMIT:
         raise InvalidParamsError(
-            f"uri: expected at most {URI_LIMIT} characters, got {len(uri)} (toolkit.uris.URI_LIMIT)"
+            f"uri: expected at most {URI_LIMIT} characters, got {len(uri)} "
+            "(uri_templates.URI_LIMIT)"
         )
     if not is_uri(uri):
         raise InvalidParamsError(f"uri: expected an absolute URI, got {safe_repr(uri)}")
@@ -74,14 +75,14 @@ def check_requested(uri: str) -> str:
 
 
 def check_values(values: Mapping[str, str | list[str]], any_path: frozenset[str]) -> None:
-    """Refuse values of a template's variables that lead out of their place.
+    """Refuse values of template variables that leave their directory.
 
     Args:
-        values: By the variable's name.
-        any_path: Variables that may have any value; see `AnyPath`.
+        values: Values by name of the variable.
+        any_path: Variables that accept any value; see `AnyPath`.
 
     Raises:
-        InvalidParamsError: One of the others has a part `..`, is absolute, or has a NUL.
+        InvalidParamsError: Another value has a segment `..`, is absolute, or has a NUL.
     """
     for name, value in values.items():
         if name not in any_path:
@@ -94,55 +95,55 @@ def check_values(values: Mapping[str, str | list[str]], any_path: frozenset[str]
 
 
 def takes_any_path(annotation: Any) -> bool:
-    """Whether the type of a parameter is `AnyPath`, or holds it, as `list[AnyPath]` does."""
+    """Whether the type of a parameter is or contains `AnyPath`, as `list[AnyPath]` does."""
     if get_origin(annotation) is Annotated:
         kind, *metadata = get_args(annotation)
-        marked = any(
-            isinstance(each, msgspec.Meta) and bool((each.extra or {}).get(_TAKES_ANY))
+        is_any_path = any(
+            isinstance(each, msgspec.Meta) and bool((each.extra or {}).get(_ANY_PATH))
             for each in metadata
         )
-        return marked or takes_any_path(kind)
+        return is_any_path or takes_any_path(kind)
     return any(takes_any_path(inner) for inner in get_args(annotation))
 
 
 class _Literal(msgspec.Struct, frozen=True):
-    """A text of the template that stands in each URI as it is."""
+    """A literal part of the template."""
 
     text: str
 
-    def begins(self, uri: str, after: bytearray) -> bytearray:
-        """Where in a URI it may begin, if what follows may begin at the marks of `after`."""
-        marks = bytearray(len(after))
+    def starts(self, uri: str, after: bytearray) -> bytearray:
+        """Positions of a URI where the part can start, if the next one starts at one of `after`."""
+        reachable = bytearray(len(after))
         at = uri.find(self.text)
         while at >= 0:
-            marks[at] = after[at + len(self.text)]
+            reachable[at] = after[at + len(self.text)]
             at = uri.find(self.text, at + 1)
-        return marks
+        return reachable
 
     def read(self, uri: str, at: int, after: bytearray) -> tuple[int, str | None]:
-        """Where it ends in a URI in which it begins at `at`."""
+        """The end of the part that starts at `at`, and no value."""
         return at + len(self.text), None
 
 
 class _Variable(msgspec.Struct, frozen=True):
-    """A variable and what stands before its value; of a query, all variables of the expression.
+    """A variable with the text before its value; for a query, all variables of the expression.
 
     Attributes:
-        name: Its name; of a query that of the first one.
+        name: Its name; for a query, the name of the first variable.
         operator: The operator of its expression.
-        explode: Whether it is a list.
-        lead: Text before the value.
-        optional: Whether a URI may leave it out.
+        explode: Whether the value is a list.
+        prefix: Text before the value.
+        optional: Whether a URI may omit the variable.
     """
 
     name: str
     operator: str
     explode: bool
-    lead: str
+    prefix: str
     optional: bool
 
-    def begins(self, uri: str, after: bytearray) -> bytearray:
-        """Where in a URI it may begin, if what follows may begin at the marks of `after`."""
+    def starts(self, uri: str, after: bytearray) -> bytearray:
+        """Positions of a URI where the part can start, if the next one starts at one of `after`."""
         form = _FORMS[self.operator]
         size = len(uri)
         least, excluded = form.least, form.excluded
@@ -155,33 +156,35 @@ class _Variable(msgspec.Struct, frozen=True):
             longer = 0 if char in excluded else inside
             inside = after[at] or longer or (values[at + 1] if char == separator else 0)
             values[at] = longer if least else inside
-        if not self.lead and not self.optional:
+        if not self.prefix and not self.optional:
             return values
-        marks = after[:] if self.optional else bytearray(size + 1)
-        at = uri.find(self.lead)
+        reachable = after[:] if self.optional else bytearray(size + 1)
+        at = uri.find(self.prefix)
         while at >= 0:
-            marks[at] = marks[at] or any(values[start] for start in self._starts(uri, at))
-            at = uri.find(self.lead, at + 1)
-        return marks
+            reachable[at] = reachable[at] or any(
+                values[start] for start in self._value_starts(uri, at)
+            )
+            at = uri.find(self.prefix, at + 1)
+        return reachable
 
     def read(self, uri: str, at: int, after: bytearray) -> tuple[int, str | None]:
-        """Where it ends in a URI in which it begins at `at`, and its value; `None` if left out."""
-        if uri.startswith(self.lead, at):
-            for start in self._starts(uri, at):
+        """The end of the part that starts at `at`, and its value; `None` if omitted."""
+        if uri.startswith(self.prefix, at):
+            for start in self._value_starts(uri, at):
                 end = self._end(uri, start, after)
                 if end is not None:
                     return end, uri[start:end]
         return at, None
 
-    def _starts(self, uri: str, at: int) -> tuple[int, ...]:
-        """Where its value may begin if its lead is at `at`; best first."""
-        start = at + len(self.lead)
+    def _value_starts(self, uri: str, at: int) -> tuple[int, ...]:
+        """Possible starts of the value if its prefix is at `at`; best first."""
+        start = at + len(self.prefix)
         if self.operator == ";" and uri.startswith("=", start):
             return start + 1, start
         return (start,)
 
     def _end(self, uri: str, start: int, after: bytearray) -> int | None:
-        """Where a value that begins at `start` ends; `None` if there is no such value."""
+        """The end of the value that starts at `start`; `None` if no value can start there."""
         form = _FORMS[self.operator]
         separator = form.separator if self.explode else ""
         end: int | None = None
@@ -201,18 +204,18 @@ class _Variable(msgspec.Struct, frozen=True):
 
 
 class UriTemplate:
-    """One template.
+    """An RFC 6570 template that URIs are matched against.
 
     Args:
         text: The template, such as `weather://{city}/now{?units}`.
-        optional: Variables that a URI may leave out; those of a query always may be.
+        optional: Variables that a URI may omit; variables of a query are always optional.
 
     Attributes:
         names: Its variables, in order.
 
     Raises:
         MissingExtraError: `uritemplate` is not installed.
-        ValueError: Not a template, or one that can't be read backwards.
+        ValueError: Not a template, or one that can't be matched.
     """
 
     def __init__(self, text: str, optional: frozenset[str] = frozenset()) -> None:
@@ -242,23 +245,23 @@ class UriTemplate:
             raise ValueError(f"{text!r}: expected a template of an absolute URI")
 
     def match(self, uri: str) -> dict[str, str | list[str]] | None:
-        """The variables' values, or `None` if the URI is not one of this template's.
+        """The values of the variables, or `None` if the URI does not match.
 
-        An exploded variable (`{/path*}`) gives a list. What a URI leaves out is absent.
+        An exploded variable (`{/path*}`) has a list. Omitted variables are absent.
         """
         rest = uri.removeprefix(self._prefix)
         if len(rest) == len(uri) and self._prefix:
             return None
-        marks = [bytearray(len(rest)) + b"\1"]
+        reachable = [bytearray(len(rest)) + b"\1"]
         for part in reversed(self._parts):
-            marks.append(part.begins(rest, marks[-1]))
-        return self._values(rest, marks) if marks.pop()[0] else None
+            reachable.append(part.starts(rest, reachable[-1]))
+        return self._values(rest, reachable) if reachable.pop()[0] else None
 
-    def _values(self, uri: str, marks: list[bytearray]) -> dict[str, str | list[str]] | None:
+    def _values(self, uri: str, reachable: list[bytearray]) -> dict[str, str | list[str]] | None:
         values: dict[str, str | list[str]] = {}
         at = 0
         for part in self._parts:
-            at, text = part.read(uri, at, marks.pop())
+            at, text = part.read(uri, at, reachable.pop())
             if text is None or isinstance(part, _Literal):
                 continue
             if part.operator not in _QUERY:
@@ -274,7 +277,7 @@ class UriTemplate:
             self._parts.append(_Literal(text))
 
     def _add_expression(self, expression: Any) -> Sequence[str]:
-        """Add the variables of an expression; returns their names."""
+        """Add the variables of an expression; return their names."""
         operator: str = expression.operator.value
         if operator not in _FORMS:
             raise ValueError(f"{self.text!r}: operator {operator!r} has no meaning yet (RFC 6570)")
@@ -297,25 +300,25 @@ class UriTemplate:
             return names
         form = _FORMS[operator]
         for index, name in enumerate(names):
-            lead = form.lead if index == 0 else form.separator
-            lead += name if operator == ";" else ""
+            prefix = form.prefix if index == 0 else form.separator
+            prefix += name if operator == ";" else ""
             optional = name in self._optional
-            self._parts.append(_Variable(name, operator, exploded[name], lead, optional))
+            self._parts.append(_Variable(name, operator, exploded[name], prefix, optional))
         return names
 
 
 class _Form(msgspec.Struct, frozen=True):
-    """How the values of an operator's variables look.
+    """The form of the values of an operator.
 
     Attributes:
-        lead: What comes before the first one.
-        separator: What comes between two, and between the items of a list.
-        excluded: Characters that a value does not have.
-        least: How many characters it has at least.
-        greedy: Whether the first one that fits is the longest one.
+        prefix: Text before the first value.
+        separator: Text between two values, and between the items of a list.
+        excluded: Characters that a value can't contain.
+        least: Least length of a value.
+        greedy: Whether the longest match is preferred.
     """
 
-    lead: str
+    prefix: str
     separator: str
     excluded: str
     least: int = 1
@@ -332,7 +335,7 @@ _FORMS: Mapping[str, _Form] = {
     "?": _Form("?", "&", "#", least=0),
     "&": _Form("&", "&", "#", least=0),
 }
-"""By operator."""
+"""The form of the values by operator."""
 
 
 def _check_braces(text: str) -> None:
@@ -356,16 +359,16 @@ def _value(text: str, variable: _Variable) -> str | list[str]:
 
 
 def _pairs(query: str, exploded: Mapping[str, bool]) -> dict[str, str | list[str]] | None:
-    """Values of a query's variables in any order; `None` if it names another one."""
+    """Values of a query's variables in any order; `None` if it has an unknown name."""
     values: dict[str, str | list[str]] = {}
     for pair in query.split("&") if query else ():
         name, _, text = pair.partition("=")
         if name not in exploded:
             return None
         if exploded[name]:
-            held = values.setdefault(name, [])
-            if isinstance(held, list):
-                held.append(unquote(text))
+            items = values.setdefault(name, [])
+            if isinstance(items, list):
+                items.append(unquote(text))
         elif name in values:
             return None
         else:

@@ -1,28 +1,32 @@
-"""What tools, prompts and resources return, whatever revision the peer speaks.
+"""Content that tools, prompts and resources return, the same classes in every revision.
 
-Each class is the newest wire form under its own name; a session whose revision knows less gets
-less (see `shapes`). Bytes leave as base64.
+Each class has the members of the newest revision. For an older revision `output_conversion` drops
+members and replaces blocks that the revision does not have. Bytes are sent as base64.
 
 Source: server/tools#tool-result, server/resources#data-types, server/prompts#promptmessage.
 """
 
 from __future__ import annotations
 
+import binascii
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from ..._wire import to_builtins
+from ...merged_models import MergedType
+
 
 class Wire(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Base: camelCase on the wire, what is `None` stays away."""
+    """Base: camelCase on the wire; members that are `None` are left out."""
 
 
 class Annotations(Wire, frozen=True, kw_only=True):
-    """Hints on whom something is for and how much it matters.
+    """The intended audience of an item, and its importance.
 
     Attributes:
-        audience: Who should see it.
+        audience: Roles that should see the item.
         priority: From 0 (optional) to 1 (required).
         last_modified: ISO 8601 time.
     """
@@ -37,13 +41,13 @@ class Annotations(Wire, frozen=True, kw_only=True):
 
 
 class Icon(Wire, frozen=True, kw_only=True):
-    """An image that stands for something in a user interface.
+    """An image that represents an item in a user interface.
 
     Attributes:
         src: URL, or a `data:` URI.
-        mime_type: Its type, if the source does not tell.
+        mime_type: Its type, if the source does not state one.
         sizes: Sizes such as `48x48`, or `any`.
-        theme: The background it is made for.
+        theme: The background for which it is designed.
     """
 
     src: str
@@ -53,14 +57,14 @@ class Icon(Wire, frozen=True, kw_only=True):
 
 
 class ToolAnnotations(Wire, frozen=True, kw_only=True):
-    """What a tool says about its own behaviour; a hint, never a promise.
+    """Hints on the behaviour of a tool; clients must not rely on them.
 
     Attributes:
-        title: A name for people.
-        read_only_hint: It changes nothing.
-        destructive_hint: It may destroy something.
-        idempotent_hint: Calling it again with the same arguments changes nothing further.
-        open_world_hint: It deals with things outside the server.
+        title: A name for display.
+        read_only_hint: The tool changes nothing.
+        destructive_hint: The tool may destroy data.
+        idempotent_hint: A repeated call with the same arguments has no further effect.
+        open_world_hint: The tool interacts with systems outside the server.
     """
 
     title: str | None = None
@@ -91,15 +95,15 @@ class _Media(_Block, frozen=True, tag=""):
 
 
 class Image(_Media, frozen=True, tag="image"):
-    """A picture, as the bytes of its file."""
+    """An image, as the bytes of its file."""
 
 
 class Audio(_Media, frozen=True, tag="audio"):
-    """A sound, as the bytes of its file. Revisions without audio get a line of text instead."""
+    """Audio, as the bytes of its file. Revisions without audio get a line of text instead."""
 
 
 class ResourceLink(_Block, frozen=True, kw_only=True, tag="resource_link"):
-    """A pointer to a resource that a client can read.
+    """A link to a resource that a client can read.
 
     Revisions without links get a line of text instead.
     """
@@ -114,12 +118,12 @@ class ResourceLink(_Block, frozen=True, kw_only=True, tag="resource_link"):
 
 
 class Contents(Wire, frozen=True):
-    """What a resource contains: text or bytes, one of the two.
+    """The contents of a resource: either text or bytes.
 
     Attributes:
-        uri: Where it is; that of the request if left empty.
-        text: The content, if it is text.
-        blob: The content, if it is not.
+        uri: URI of the contents; empty stands for that of the request.
+        text: The contents, if they are text.
+        blob: The contents, if they are bytes.
     """
 
     uri: str = ""
@@ -134,7 +138,7 @@ class Contents(Wire, frozen=True):
 
 
 class EmbeddedResource(_Block, frozen=True, tag="resource"):
-    """A resource's contents inside a result or message."""
+    """The contents of a resource inside a result or message."""
 
     resource: Contents
 
@@ -148,7 +152,7 @@ Content: TypeAlias = Text | Image | Audio | ResourceLink | EmbeddedResource
 
 
 class Message(Wire, frozen=True):
-    """One message of a prompt. A plain string is text."""
+    """A message of a prompt. A plain string is text."""
 
     role: Literal["user", "assistant"]
     content: Content | str
@@ -159,11 +163,11 @@ class Message(Wire, frozen=True):
 
 
 class ToolResult(Wire, frozen=True, kw_only=True):
-    """A tool's result in full, for tools that say more than their return value can.
+    """A complete tool result: content, structured value and `_meta`.
 
     Attributes:
         content: Blocks for the model; made from `structured` if `None`.
-        structured: The value that `structuredContent` carries.
+        structured: The value of `structuredContent`.
         meta: `_meta` of the result.
     """
 
@@ -178,22 +182,71 @@ def present(**members: Any) -> dict[str, Any]:
 
 
 def expect(value: object, kind: type, what: str) -> None:
-    """Hold what a caller without a type checker may have given against its type.
+    """Check the type of an argument at run time.
 
     Raises:
-        TypeError: It is of another.
+        TypeError: The value has another type.
     """
     if not isinstance(value, kind):
         raise TypeError(f"{what}: expected {kind.__name__}, got {type(value).__name__}")
 
 
 def check_mime_type(value: str) -> str:
-    """The MIME type, if it has the form of one.
+    """The MIME type, after a check of its form.
 
     Raises:
-        ValueError: It has not.
+        ValueError: It is not of the form type/subtype.
     """
     kind, slash, rest = value.partition("/")
     if not (kind and slash and rest) or any(c.isspace() for c in kind + rest.partition(";")[0]):
         raise ValueError(f"mime_type: expected type/subtype, got {value!r}")
     return value
+
+
+_BLOCKS = (Text, Image, Audio, ResourceLink, EmbeddedResource)
+_BLOCK_TAGS = frozenset(str(kind.__struct_config__.tag) for kind in _BLOCKS)
+_PACKAGE = __name__.rpartition(".server.")[0]
+
+
+def is_content(value: object) -> bool:
+    """Whether a value is a block of content: a class of this module, or a generated model."""
+    if isinstance(value, _BLOCKS):
+        return True
+    return isinstance(value, msgspec.Struct) and is_content_type(type(value))
+
+
+def is_content_type(kind: Any) -> bool:
+    """Whether the instances of a class are blocks of content."""
+    if isinstance(kind, MergedType):
+        kind = next(kind.structs(), None)
+    if not isinstance(kind, type) or not issubclass(kind, msgspec.Struct):
+        return False
+    if kind in _BLOCKS:
+        return True
+    tag = kind.__struct_config__.tag
+    return tag in _BLOCK_TAGS and kind.__module__.startswith(f"{_PACKAGE}.")
+
+
+def wire_block(block: Any) -> dict[str, Any]:
+    """A block of content as wire object; a string is text.
+
+    Raises:
+        ValueError: The data of a generated model, which is a string, is not base64.
+    """
+    if isinstance(block, str):
+        return {"type": "text", "text": block}
+    wire: dict[str, Any] = to_builtins(block)
+    if wire["type"] == "resource":
+        contents: dict[str, Any] = wire["resource"]
+        default = "text/plain" if "text" in contents else "application/octet-stream"
+        contents.setdefault("mimeType", default)
+    if not isinstance(block, _BLOCKS) and "data" in wire:
+        _check_base64(wire["data"])
+    return wire
+
+
+def _check_base64(data: Any) -> None:
+    try:
+        binascii.a2b_base64(data, strict_mode=True)
+    except (binascii.Error, ValueError, TypeError) as error:
+        raise ValueError(f"data: expected base64, got {str(data)[:40]!r}") from error

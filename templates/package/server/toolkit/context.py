@@ -1,158 +1,241 @@
-"""What a registered function can ask and tell while it serves a request."""
+"""The context of a request, for the function that serves the request."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 from msgspec import Raw
 
 from ..._wire import members_of
 from ...channel import RequestId
 from ...protocol.extensions import CAPABILITY, settings_of
+from ...protocol.uris import WEB_SCHEMES
 from ...runtime.request_context import RequestContext
-from .client_features.context_methods import ContextMethods
-from .client_features.feature_settings import FeatureSettings
+from .client_features.input_required import OpenURLElicitations, URLElicitationRequiredError
+from .client_features.request_state import RequestStateSigner
 
 if TYPE_CHECKING:
     from ..server_session import ServerSession
+    from .client_features.elicitation import Accepted, Cancelled, Declined
+    from .client_features.multi_round_trip import MultiRoundTrip
+    from .client_features.roots import Root
+    from .client_features.sampling import (
+        IncludeContext,
+        MessageLike,
+        ModelPreferences,
+        Sampled,
+        ToolChoice,
+    )
 
 LogLevel: TypeAlias = Literal[
     "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
 ]
 """Severity of a log message (RFC 5424), least first."""
 
+_T = TypeVar("_T")
+_T1 = TypeVar("_T1")
+_T2 = TypeVar("_T2")
+_T3 = TypeVar("_T3")
 
-class Context(ContextMethods):
-    """The request being served, for the function that serves it.
 
-    A parameter annotated with this class gets it, whatever its name. Its coroutines run in the
-    event loop; a plain function, which runs in a thread, calls them by
+class Context:
+    """The request being served.
+
+    A parameter annotated with this class receives it, whatever its name. The coroutines run in the
+    event loop; a plain function, which runs in a worker thread, calls them with
     `anyio.from_thread.run(ctx.progress, 1)`.
 
+    `elicit`, `elicit_url`, `sample` and `list_roots` ask the client. In some revisions that is a
+    request to the client. In others the handler is left at the question, and runs again from the
+    start when the answer has arrived: side effects belong after the last question, and values that
+    differ between runs belong in `once`. Answers so far are kept by the client; they are signed but
+    not encrypted.
+
+    Args:
+        request_context: The request.
+        signer: Signs and verifies request states.
+        url_elicitations: The open URL elicitations of the server.
+        state: The value that the server's `lifespan` yielded, or `None`.
+
     Attributes:
-        exchange: The request with everything that came with it.
-        state: What the server's `lifespan` yielded, or `None`.
+        request_context: The request.
+        state: The value that the server's `lifespan` yielded, or `None`.
+        questions: Questions and answers of the request; `None` before the first question.
+
+    Raises:
+        InvalidParamsError: The request state is invalid.
     """
 
-    __slots__ = ("state",)
+    __slots__ = (
+        "_signer",
+        "_url_elicitations",
+        "questions",
+        "request_context",
+        "state",
+    )
 
-    def __init__(self, exchange: RequestContext, state: Any, means: FeatureSettings) -> None:
-        super().__init__(exchange, means)
+    def __init__(
+        self,
+        request_context: RequestContext,
+        signer: RequestStateSigner,
+        url_elicitations: OpenURLElicitations,
+        state: Any,
+    ) -> None:
+        self.request_context = request_context
         self.state = state
+        self._signer = signer
+        self._url_elicitations = url_elicitations
+        self.questions: MultiRoundTrip | None = None
+        if getattr(request_context.params, "request_state", None) is not None:
+            self.multi_round_trip()  # an invalid state is refused, whatever the handler does
+
+    def multi_round_trip(self) -> MultiRoundTrip:
+        """The questions and answers of the request, created if there are none yet."""
+        if self.questions is None:
+            from .client_features.multi_round_trip import MultiRoundTrip  # few servers need it
+
+            self.questions = MultiRoundTrip(self.request_context, self._signer)
+        return self.questions
+
+    @property
+    def is_retry(self) -> bool:
+        """Whether the client sent the request again, with answers or a state."""
+        params = self.request_context.params
+        values = getattr(params, "input_responses", None), getattr(params, "request_state", None)
+        return values != (None, None)
+
+    @property
+    def input_responses(self) -> Mapping[str, Any]:
+        """Answers to an earlier `InputRequired`, as wire objects by its keys.
+
+        Source: basic/patterns/mrtr (2026-07-28).
+        """
+        return self.multi_round_trip().responses
+
+    @property
+    def request_state(self) -> str | None:
+        """State of an earlier `InputRequired`; `None` if there is none.
+
+        A request with a state that this server did not sign for it, that was altered or that has
+        expired, is refused before the handler runs.
+
+        Source: basic/patterns/mrtr (2026-07-28).
+        """
+        return self.multi_round_trip().state
 
     @property
     def request_id(self) -> RequestId | None:
-        """Id of the request, as the client chose it."""
-        return self.exchange.request_id
+        """Id of the request, chosen by the client."""
+        return self.request_context.request_id
 
     @property
     def revision(self) -> str:
-        """Name of the revision that the request is served by, such as `2025-06-18`."""
-        return self.exchange.revision.name
+        """Name of the revision of the request, such as `2025-06-18`."""
+        return self.request_context.revision.name
 
     @property
     def client_info(self) -> Mapping[str, Any] | None:
-        """How the client calls itself, as wire object, if it said so."""
-        return self.exchange.peer_info
+        """Name and version of the client as wire object, if it sent them."""
+        return self.request_context.peer_info
 
     @property
     def client_capabilities(self) -> Mapping[str, Any]:
-        """What the client declared, as wire object."""
-        return self.exchange.peer_capabilities
+        """Capabilities that the client declared, as wire object."""
+        return self.request_context.peer_capabilities
 
     def client_extension(self, identifier: str) -> Mapping[str, Any] | None:
-        """The settings by which the client declares an extension; `None` if it does not.
+        """The client's settings of an extension; `None` if it does not declare the extension.
 
-        Without it, do what the core protocol has, or raise
+        Without the extension, use the core protocol, or raise
         `MissingCapabilityError(("extensions", identifier), ...)`.
 
         Source: basic/versioning#extension-negotiation (2026-07-28).
         """
-        if CAPABILITY not in members_of(self.exchange.revision.client_capabilities):
+        if CAPABILITY not in members_of(self.request_context.revision.client_capabilities):
             return None
-        return settings_of(self.exchange.peer_capabilities, identifier)
+        return settings_of(self.request_context.peer_capabilities, identifier)
 
     @property
     def meta(self) -> Mapping[str, Any]:
         """`_meta` of the request, empty if absent."""
-        return self.exchange.meta
+        return self.request_context.meta
 
     @property
     def raw_params(self) -> Raw | None:
-        """The params as they came, members included that no type knows."""
-        return self.exchange.raw_params
+        """The params as received, with members that the types lack."""
+        return self.request_context.raw_params
 
     async def progress(
         self, value: float, total: float | None = None, message: str | None = None
     ) -> None:
-        """Report progress; nothing is sent if the client did not ask for it.
+        """Report progress, if the client asked for it.
 
         Args:
-            value: How far it is; each report has to say more than the one before.
-            total: What `value` counts up to, if known.
-            message: What is happening now.
+            value: The progress so far; greater in each report.
+            total: The final value, if known.
+            message: A description of the current step.
 
         Source: basic/utilities/progress.
         """
-        await self.exchange.progress(value, total, message)
+        await self.request_context.progress(value, total, message)
 
     async def log(self, level: LogLevel, data: Any, logger: str | None = None) -> None:
-        """Send the client a log message, if it wants messages of this level.
+        """Send a log message, if the client wants messages of this level.
 
         Args:
-            level: Its severity.
+            level: Severity.
             data: Any JSON value.
             logger: Name of the source.
 
         Source: server/utilities/logging.
         """
-        await self.exchange.log(level, data, logger)
+        await self.request_context.log(level, data, logger)
 
     async def debug(self, data: Any, logger: str | None = None) -> None:
-        """Log something of use while debugging."""
-        await self.exchange.log("debug", data, logger)
+        """Send a log message of level `debug`."""
+        await self.request_context.log("debug", data, logger)
 
     async def info(self, data: Any, logger: str | None = None) -> None:
-        """Log something worth knowing."""
-        await self.exchange.log("info", data, logger)
+        """Send a log message of level `info`."""
+        await self.request_context.log("info", data, logger)
 
     async def warning(self, data: Any, logger: str | None = None) -> None:
-        """Log something that may turn out wrong."""
-        await self.exchange.log("warning", data, logger)
+        """Send a log message of level `warning`."""
+        await self.request_context.log("warning", data, logger)
 
     async def error(self, data: Any, logger: str | None = None) -> None:
-        """Log something that went wrong."""
-        await self.exchange.log("error", data, logger)
+        """Send a log message of level `error`."""
+        await self.request_context.log("error", data, logger)
 
     async def close_stream(self) -> None:
-        """Close the connection that the answer is to come on, so that none is held open for long.
+        """Close the SSE stream of the request, so that a long call holds no connection open.
 
-        The client comes back for what is said from then on, the result included; say so early in
-        what takes long. Does nothing where a client would not come back: over other transports
-        than Streamable HTTP, in revisions without polling, without a store of events.
+        The client resumes the stream later and receives the messages sent since, the result
+        included. Does nothing where a client can't resume: over other transports than Streamable
+        HTTP, in revisions without polling, and without an event store.
 
         Source: basic/transports#sending-messages-to-the-server (2025-11-25).
         """
-        await self.exchange.close_stream()
+        await self.request_context.close_stream()
 
     @property
     def client(self) -> ServerSession:
-        """What a server may ask and tell its client, typed: `create_message`, `elicit`, ...
+        """The requests and notifications of a server, typed: `create_message`, `elicit`, ...
 
-        Each coroutine raises what `request` does.
+        Each coroutine raises the errors of `request`.
         """
-        from ..server_session import ServerSession  # of use to few tools, and not small
+        from ..server_session import ServerSession  # large, and used by few tools
 
-        return ServerSession(self.exchange)
+        return ServerSession(self.request_context)
 
     async def request(
         self, method: str, params: Any = None, *, timeout: float | None = None
     ) -> Any:
-        """Ask the client something on behalf of this request.
+        """Send the client a request on behalf of this one.
 
         Args:
-            method: Such as `elicitation/create`.
+            method: The method, such as `elicitation/create`.
             params: Typed params or a wire object.
             timeout: Seconds to wait; `None` for no limit.
 
@@ -160,9 +243,236 @@ class Context(ContextMethods):
             The typed result.
 
         Raises:
-            MissingCapabilityError: The client did not declare what it needs; nothing was sent.
-            LocalProtocolError: The revision does not let a server ask; see `InputRequired`.
+            MissingCapabilityError: The client did not declare a required capability.
+            LocalProtocolError: The revision has no requests to clients; see `InputRequired`.
             RemoteError: The client refused.
-            RequestTimeoutError: No answer in time.
+            RequestTimeoutError: No response in time.
         """
-        return await self.exchange.request(method, params, timeout=timeout)
+        return await self.request_context.request(method, params, timeout=timeout)
+
+    @overload
+    async def elicit(
+        self, message: str, form: type[_T], *, key: str | None = ..., timeout: float | None = ...
+    ) -> Accepted[_T] | Declined | Cancelled: ...
+
+    @overload
+    async def elicit(
+        self,
+        message: str,
+        form: Mapping[str, Any],
+        *,
+        key: str | None = ...,
+        timeout: float | None = ...,
+    ) -> Accepted[dict[str, Any]] | Declined | Cancelled: ...
+
+    async def elicit(
+        self, message: str, form: Any, *, key: str | None = None, timeout: float | None = None
+    ) -> Accepted[Any] | Declined | Cancelled:
+        """Ask the user to fill in a form.
+
+        Use `elicit_url` for secrets.
+
+        Args:
+            message: What is asked, and why.
+            form: A dataclass, TypedDict or Struct of strings, numbers, booleans, dates, and choices
+                (Literal, Enum, lists of them; see `titles`); or a flat JSON Schema, which is sent
+                unchanged.
+            key: Key of the input request, visible to the client; generated if `None`.
+            timeout: Seconds to wait where a request is sent; `None` for no limit.
+
+        Returns:
+            `Accepted` with the content as an instance of the type (a dict for a schema),
+            `Declined` or `Cancelled`.
+
+        Raises:
+            TypeError: The type can't be a form.
+            MissingCapabilityError: The client did not declare form elicitation.
+            LocalProtocolError: The revision has no such form, or the method can't ask.
+            RemoteError: The client refused.
+            RemoteProtocolError: The content does not fit the form.
+            RequestTimeoutError: No response in time.
+
+        Source: client/elicitation.
+        """
+        from .client_features import elicitation  # used by few tools, as are the modules below
+
+        elicitation_form = elicitation.form_of(form)
+        question = elicitation.form_question(message, elicitation_form, self.request_context)
+        result = await self.multi_round_trip().ask(question, key, timeout)
+        return elicitation.answer_of(result, elicitation_form.content)
+
+    async def elicit_url(
+        self,
+        message: str,
+        url: str,
+        *,
+        elicitation_id: str | None = None,
+        schemes: Collection[str] = WEB_SCHEMES,
+        key: str | None = None,
+        timeout: float | None = None,
+    ) -> Accepted[None] | Declined | Cancelled:
+        """Ask the user to visit a web page, for data that must not pass through the client.
+
+        `Accepted` means that the user agreed to the visit, not that the page has been completed:
+        check that, and ask again if necessary. Where ids exist,
+        `Server.elicitation_complete` notifies the client of the completion.
+
+        Args:
+            message: Why the visit is needed.
+            url: URL of the page, without secrets, the same in each run (see `once`).
+            elicitation_id: Id in revisions that have one; generated if `None`.
+            schemes: Allowed schemes of the URL; most clients open http and https only.
+            key: Key of the input request, visible to the client; generated if `None`.
+            timeout: Seconds to wait where a request is sent; `None` for no limit.
+
+        Raises:
+            ValueError: Not a URL of an allowed scheme, or the id is in use.
+            MissingCapabilityError: The client did not declare URL elicitation.
+            LocalProtocolError: The method of the request can't ask.
+            RemoteError: The client refused.
+            RequestTimeoutError: No response in time.
+
+        Source: client/elicitation#url-mode-elicitation-requests.
+        """
+        from .client_features import elicitation
+
+        question = elicitation.url_question(
+            message, url, elicitation_id, self.request_context, self._url_elicitations, schemes
+        )
+        result = await self.multi_round_trip().ask(question, key, timeout)
+        return elicitation.answer_of(result, lambda _: None)
+
+    async def sample(
+        self,
+        messages: str | Sequence[MessageLike],
+        *,
+        max_tokens: int,
+        system_prompt: str | None = None,
+        temperature: float | None = None,
+        stop_sequences: Sequence[str] | None = None,
+        model_preferences: ModelPreferences | Mapping[str, Any] | None = None,
+        include_context: IncludeContext | None = None,
+        tools: Sequence[Any] | None = None,
+        tool_choice: ToolChoice | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        key: str | None = None,
+        timeout: float | None = None,
+    ) -> Sampled:
+        """Ask the client's model for a message.
+
+        Args:
+            messages: The conversation so far, oldest first; a string is one user message. It may
+                hold return values of `sample`, followed by tool results.
+            max_tokens: Most tokens to generate.
+            system_prompt: Instructions; the client may change them.
+            temperature: Randomness, on the scale of the model's provider.
+            stop_sequences: Texts that end the generation.
+            model_preferences: Advice for the choice of the model.
+            include_context: Servers whose context the client adds.
+            tools: Tools that the model may use, typed or as wire objects: name, description,
+                inputSchema. They need not be tools of this server.
+            tool_choice: Whether the model has to use a tool.
+            metadata: Parameters for the model's provider.
+            key: Key of the input request, visible to the client; generated if `None`.
+            timeout: Seconds to wait where a request is sent; `None` for no limit.
+
+        Raises:
+            MissingCapabilityError: The client did not declare sampling, or its tools or context.
+            LocalProtocolError: The revision lacks a param, or the messages break its rules.
+            RemoteError: The client refused.
+            RequestTimeoutError: No response in time.
+
+        Source: client/sampling.
+        """
+        from .client_features import sampling
+
+        options = {
+            "maxTokens": max_tokens,
+            "systemPrompt": system_prompt,
+            "temperature": temperature,
+            "stopSequences": stop_sequences,
+            "modelPreferences": model_preferences,
+            "includeContext": include_context,
+            "tools": tools,
+            "toolChoice": tool_choice,
+            "metadata": metadata,
+        }
+        question = sampling.sampling_question(messages, self.request_context, options)
+        return sampling.sampled_of(await self.multi_round_trip().ask(question, key, timeout))
+
+    async def list_roots(
+        self, *, key: str | None = None, timeout: float | None = None
+    ) -> list[Root]:
+        """The directories and files that the client wants the server to work on.
+
+        Args:
+            key: Key of the input request, visible to the client; generated if `None`.
+            timeout: Seconds to wait where a request is sent; `None` for no limit.
+
+        Raises:
+            MissingCapabilityError: The client did not declare roots; nothing was sent.
+            LocalProtocolError: The method of the request can't ask.
+            RemoteError: The client refused.
+            RequestTimeoutError: No response in time.
+
+        Source: client/roots.
+        """
+        from .client_features import roots
+
+        return roots.roots_of(await self.multi_round_trip().ask(roots.QUESTION, key, timeout))
+
+    @overload
+    async def ask_all(
+        self, first: Awaitable[_T1], second: Awaitable[_T2], /
+    ) -> tuple[_T1, _T2]: ...
+
+    @overload
+    async def ask_all(
+        self, first: Awaitable[_T1], second: Awaitable[_T2], third: Awaitable[_T3], /
+    ) -> tuple[_T1, _T2, _T3]: ...
+
+    @overload
+    async def ask_all(self, *questions: Awaitable[_T]) -> tuple[_T, ...]: ...
+
+    async def ask_all(self, *questions: Awaitable[Any]) -> tuple[Any, ...]:
+        """Ask several questions at once, in one round trip where the handler is left.
+
+            name, roots = await ctx.ask_all(ctx.elicit("Who?", Name), ctx.list_roots())
+
+        Args:
+            questions: Coroutines of this context, or coroutines that await some.
+
+        Raises:
+            Exception: The first failure; the other questions are cancelled.
+        """
+        from .client_features.multi_round_trip import gather
+
+        return tuple(await gather(questions))
+
+    @overload
+    async def once(self, key: str, function: Callable[[], Awaitable[_T]]) -> _T: ...
+
+    @overload
+    async def once(self, key: str, function: Callable[[], _T]) -> _T: ...
+
+    async def once(self, key: str, function: Callable[[], Any]) -> Any:
+        """The value that a function returned in the first run of the handler for this request.
+
+            token = await ctx.once("token", lambda: secrets.token_urlsafe(16))
+
+        Args:
+            key: Key of the value in this request.
+            function: Returns a JSON value. The client can read it.
+
+        Raises:
+            TypeError: Not a JSON value.
+        """
+        return await self.multi_round_trip().once(key, function)
+
+    def url_elicitation_result(self, error: URLElicitationRequiredError) -> dict[str, Any]:
+        """The result for a handler that raised this error; see `elicitation.required_result`."""
+        from .client_features import elicitation
+
+        return elicitation.required_result(
+            error, self.request_context, self.multi_round_trip(), self._url_elicitations
+        )

@@ -1,53 +1,56 @@
-"""What a server's registrations answer: requests by a table, capabilities by what is served.
+"""Registration of functions, and dispatch of requests to them.
 
-A method brings its capability with it, so the declaration follows from the table and has the
-shape of the session's revision. What was served once stays served, if with an empty list: a
-session keeps what was declared to it.
+Each registered feature adds its methods to one table. Requests are found in that table, and the
+declared capabilities follow from it, in the form of each revision. A method stays in the table when
+its last item is removed, with an empty list: a session keeps the capabilities that were declared.
 
 Source: server/tools, server/resources, server/prompts, server/utilities/completion.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+import inspect
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
 
 from ..._wire import UNWRITABLE, Raw, convert, error_text, is_object, to_builtins
-from ...errors import (
-    InternalError,
-    InvalidParamsError,
-    MethodNotFoundError,
-    ResourceNotFoundError,
-)
+from ...errors import InternalError, InvalidParamsError, MethodNotFoundError
 from ...facts import Method, Revision
 from ...foreign_text import safe_repr
+from ...protocol.extensions import CAPABILITY, check_extensions
 from ...protocol.lenient import is_made_of, recast
 from ...protocol.lifecycle import Description
 from ...protocol.notifications import MESSAGE
 from ...protocol.subscriptions import RESOURCE_UPDATED
+from ...revisions import REVISIONS
 from ...runtime.eager import check_own_failure
 from ...runtime.request_context import RequestContext
-from .cache_hints import Cacheable, CacheHint
-from .client_features.feature_settings import FeatureSettings
-from .client_features.input_required import InputRequired
-from .client_features.url_elicitation import URLElicitationRequiredError
+from .client_features.input_required import (
+    InputRequired,
+    OpenURLElicitations,
+    URLElicitationRequiredError,
+)
+from .client_features.request_state import RequestStateSigner
+from .content import Annotations, Icon, ToolAnnotations, present
 from .context import Context
-from .low_level_handlers import LowLevelHandlers
-from .registry import Listing
-from .revision_types import PromptShape, ToolShape, ValueShape, tool_shape
+from .custom_handlers import CustomMethod, LowLevelHandlers
+from .output_conversion import PromptResultBuilder, ToolResultBuilder, tool_result_builder
+from .registry import NO_CACHING, Cacheable, CacheHint, Registry
+from .tools import FROM_SIGNATURE, FromSignature, Tool
 
-if TYPE_CHECKING:  # what a server has none of is not loaded
+if TYPE_CHECKING:  # loaded only if a server has some
     from .completion import Completer
-    from .custom_methods import CustomMethod
     from .prompts import Prompt
     from .resources import Resource
-    from .tools import Tool
 
-Answer: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Any]]
+Handler: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Any]]
+"""Handles the requests of one method."""
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 TOOLS_CHANGED = "notifications/tools/list_changed"
 RESOURCES_CHANGED = "notifications/resources/list_changed"
@@ -55,22 +58,25 @@ PROMPTS_CHANGED = "notifications/prompts/list_changed"
 _FLAGS = frozenset({"listChanged", "subscribe"})
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server was made with.
+class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of one server.
 
     Attributes:
-        info: How it introduces itself, as wire object.
-        instructions: How to use it.
-        page_size: Most items in one answer to a list request.
+        info: Name, version and further members of `Implementation`, as wire object.
+        instructions: How to use the server, for the model.
+        page_size: Most items of a page; `None` for all.
         list_changed: Whether changes of lists are announced.
-        subscribe: Whether updates of resources are announced.
+        subscribe: Whether clients may subscribe to resources.
         logging: Whether log messages are sent.
-        show_errors: Whether the text of unexpected exceptions of tools is sent.
-        capabilities: What is declared beyond what is served.
-        mounts: Handlers of the low-level kind.
-        means: What handlers ask clients with.
-        cache: How long clients may keep each list.
-        validation_seconds: How long a value may be held against a JSON Schema that was given.
+        show_errors: Whether results contain the text of unexpected exceptions of tools.
+        capabilities: Capabilities to declare beyond those of registered features.
+        low_level_handlers: Handlers that replace those of the toolkit.
+        signer: Signs and verifies request states.
+        cache: The cache hint of each list.
+        validation_seconds: Time limit for validating a value against a user-defined JSON Schema.
+
+    Raises:
+        ValueError: The name is empty, or a limit is not positive.
     """
 
     info: Mapping[str, Any]
@@ -81,8 +87,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     logging: bool
     show_errors: bool
     capabilities: Mapping[str, Any]
-    mounts: LowLevelHandlers
-    means: FeatureSettings
+    low_level_handlers: LowLevelHandlers
+    signer: RequestStateSigner
     cache: Mapping[Cacheable, CacheHint]
     validation_seconds: float
 
@@ -97,276 +103,491 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             )
 
 
-class Toolkit:
-    """Registered functions as an application.
+class Dispatcher:
+    """Registers functions, and handles requests with them. `Server` is one.
 
     Args:
-        settings: What the server was made with.
-        announce: Called with a notification that all sessions are to hear.
-
-    Attributes:
-        settings: The same.
-        state: What the lifespan yielded for the session being served.
+        settings: Settings of the server.
+        announce: Sends a notification to all sessions.
     """
 
-    def __init__(self, settings: Settings, announce: Callable[[str], None]) -> None:
-        self.settings = settings
+    def __init__(self, settings: ServerSettings, announce: Callable[[str], None]) -> None:
+        self._settings = settings
         self._announce = announce
-        self._table: dict[str, Answer] = {}
-        self._emitted: set[str] = {MESSAGE} if settings.logging else set()
+        self._signer = settings.signer
+        self._low_level = settings.low_level_handlers or None
+        self._handlers: dict[str, Handler] = {}
+        self._notifications: set[str] = {MESSAGE} if settings.logging else set()
         self._descriptions: dict[str, Description] = {}
-        self._tool_shapes: dict[str, ToolShape | ValueShape] = {}
-        self._prompt_shapes: dict[str, PromptShape] = {}
-        self.state: ContextVar[Any] = ContextVar("state", default=None)
-        self.custom: dict[str, Method] = {}
-        self.completers: dict[tuple[str, str, str], Completer] = {}
-        cache = settings.cache
-        self.tools: Listing[Tool] = Listing("tool", "tools", self._tools_changed, cache["tools"])
-        self.resources: Listing[Resource] = Listing(
-            "resource", "resources", self._resources_changed, cache["resources"]
+        self._tool_results: dict[str, ToolResultBuilder] = {}
+        self._prompt_results: dict[str, PromptResultBuilder] = {}
+        self._state: ContextVar[Any] = ContextVar("state", default=None)
+        self._url_elicitations = OpenURLElicitations()
+        self._custom: dict[str, Method] = {}
+        self._completers: dict[tuple[str, str, str], Completer] = {}
+        cache, size = settings.cache, settings.page_size
+        self._tools: Registry[Tool] = Registry(
+            "tool", "tools", size, cache["tools"], self._tools_changed
         )
-        self.templates: Listing[Resource] = Listing(
-            "resource template", "resourceTemplates", self._resources_changed, cache["templates"]
+        self._resources: Registry[Resource] = Registry(
+            "resource", "resources", size, cache["resources"], self._resources_changed
         )
-        self.prompts: Listing[Prompt] = Listing(
-            "prompt", "prompts", self._prompts_changed, cache["prompts"]
+        self._templates: Registry[Resource] = Registry(
+            "resource template",
+            "resourceTemplates",
+            size,
+            cache["templates"],
+            self._resources_changed,
         )
+        self._prompts: Registry[Prompt] = Registry(
+            "prompt", "prompts", size, cache["prompts"], self._prompts_changed
+        )
+
+    def tool(
+        self,
+        name: str | None = None,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        annotations: ToolAnnotations | None = None,
+        icons: Sequence[Icon] = (),
+        meta: Mapping[str, Any] | None = None,
+        input_schema: Mapping[str, Any] | None = None,
+        output_schema: Mapping[str, Any] | FromSignature | None = FROM_SIGNATURE,
+    ) -> Callable[[Function], Function]:
+        """Register the decorated function as a tool.
+
+        Args:
+            name: Its name; that of the function by default.
+            title: A name for display.
+            description: What the tool does; the docstring's first paragraph by default.
+            annotations: Hints on its behaviour.
+            icons: Images for user interfaces.
+            meta: `_meta` of the tool.
+            input_schema: JSON Schema of the arguments, instead of one from the signature.
+            output_schema: JSON Schema of the structured result, or `None` for no structured result.
+
+        Raises:
+            TypeError: (from the decorator) The signature can't be served.
+            ValueError: (from the decorator) The name or a schema is invalid, or the name is taken.
+        """
+        _check_called(name, "tool")
+        members = _members(title, description, icons, meta, annotations)
+        names = _names_at_caller()
+
+        def register(function: Function) -> Function:
+            tool = Tool(
+                function,
+                name=name,
+                members=members,
+                input_schema=input_schema,
+                output_schema=output_schema,
+                names=names,
+                show_errors=self._settings.show_errors,
+                validation_seconds=self._settings.validation_seconds,
+            )
+            self._tools.add(tool.name, tool)
+            return function
+
+        return register
+
+    def resource(
+        self,
+        uri: str,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        mime_type: str | None = None,
+        size: int | None = None,
+        annotations: Annotations | None = None,
+        icons: Sequence[Icon] = (),
+        meta: Mapping[str, Any] | None = None,
+        cache: CacheHint = NO_CACHING,
+    ) -> Callable[[Function], Function]:
+        """Register the decorated function as a resource, or as a resource template.
+
+        Args:
+            uri: URI, or URI template (RFC 6570) if it contains a `{`.
+            name: Its name; that of the function by default.
+            title: A name for display.
+            description: What the resource is; the docstring's first paragraph by default.
+            mime_type: MIME type of the contents.
+            size: Size of the contents in bytes before encoding, if known.
+            annotations: Audience and priority.
+            icons: Images for user interfaces.
+            meta: `_meta` of the resource.
+            cache: The cache hint of the contents.
+
+        Raises:
+            TypeError: (from the decorator) The parameters do not match the template's variables.
+            ValueError: (from the decorator) Not a URI or template, or already registered.
+            MissingExtraError: (from the decorator) A template, and `uritemplate` is missing.
+        """
+        from .resources import Resource  # loaded only if a server has resources
+
+        _check_called(uri, "resource")
+        members = _members(title, description, icons, meta, annotations)
+        names = _names_at_caller()
+
+        def register(function: Function) -> Function:
+            resource = Resource(
+                function,
+                uri,
+                name=name,
+                mime_type=mime_type,
+                members=members if size is None else {**members, "size": size},
+                cache=cache,
+                names=names,
+            )
+            registry = self._resources if resource.template is None else self._templates
+            registry.add(uri, resource)
+            return function
+
+        return register
+
+    def prompt(
+        self,
+        name: str | None = None,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        icons: Sequence[Icon] = (),
+        meta: Mapping[str, Any] | None = None,
+    ) -> Callable[[Function], Function]:
+        """Register the decorated function as a prompt.
+
+        Args:
+            name: Its name; that of the function by default.
+            title: A name for display.
+            description: The purpose; the docstring's first paragraph by default.
+            icons: Images for user interfaces.
+            meta: `_meta` of the prompt.
+
+        Raises:
+            TypeError: (from the decorator) The signature can't be served.
+            ValueError: (from the decorator) The name is empty or taken.
+        """
+        from .prompts import Prompt  # loaded only if a server has prompts
+
+        _check_called(name, "prompt")
+        members = _members(title, description, icons, meta)
+        names = _names_at_caller()
+
+        def register(function: Function) -> Function:
+            prompt = Prompt(function, name=name, members=members, names=names)
+            self._prompts.add(prompt.name, prompt)
+            return function
+
+        return register
+
+    def completion(
+        self, *, argument: str, prompt: str | None = None, template: str | None = None
+    ) -> Callable[[Function], Function]:
+        """Register the decorated function as the completion of an argument.
+
+        Args:
+            argument: Name of the argument or variable.
+            prompt: Name of the prompt that has the argument.
+            template: The URI template that has the variable, instead of a prompt.
+
+        Raises:
+            ValueError: Not exactly one of prompt and template, or (from the decorator) the argument
+                has a completion already.
+        """
+        from .completion import Completer  # loaded only if a server has completions
+
+        if (prompt is None) == (template is None):
+            raise ValueError("completion: expected either prompt or template")
+        kind, owner = ("prompt", prompt) if prompt is not None else ("template", template)
+        names = _names_at_caller()
+
+        def register(function: Function) -> Function:
+            label = f"completion of {kind} {owner!r}, argument {argument!r}"
+            completer = Completer(function, label, names)
+            key = kind, str(owner), argument
+            if key in self._completers:
+                raise ValueError(f"{label} is registered already")
+            self._completers[key] = completer
+            self._serve({"completion/complete": self._complete})
+            return function
+
+        return register
+
+    def method(
+        self,
+        name: str,
+        *,
+        params: Any = None,
+        result: Any = None,
+        extension: str | None = None,
+    ) -> Callable[[Function], Function]:
+        """Register the decorated function for a request that the specification does not have.
+
+        Args:
+            name: The method on the wire.
+            params: Type of the params, such as a `msgspec.Struct`; `None` for a method without.
+            result: Type of the result; `None` for an empty one.
+            extension: Identifier of the extension that the method belongs to. The server declares
+                the extension; the method exists for clients that declare it too.
+
+        Raises:
+            TypeError: (from the decorator) The function has other parameters.
+            ValueError: The identifier is invalid; (from the decorator) the name is taken.
+        """
+        names = _names_at_caller()
+        if extension is not None:
+            check_extensions({CAPABILITY: {extension: {}}}, REVISIONS.newest().facts)
+
+        def register(function: Function) -> Function:
+            reserved = {request for each in REVISIONS.values() for request in each.client_requests}
+            method = CustomMethod(function, name, params, result, reserved, extension, names)
+            if name in self._custom:
+                raise ValueError(f"method {name!r} is registered already")
+            self._custom[name] = method.row
+            self._descriptions.clear()
+            self._handlers[name] = partial(self._call_custom, method)
+            return function
+
+        return register
+
+    def remove_tool(self, name: str) -> None:
+        """Remove a tool, also for clients that are connected.
+
+        Raises:
+            LookupError: There is no such tool.
+        """
+        self._tools.remove(name)
+
+    def remove_resource(self, uri: str) -> None:
+        """Remove a resource or a template, also for clients that are connected.
+
+        Raises:
+            LookupError: There is no such resource.
+        """
+        registry = self._resources if self._templates.items.get(uri) is None else self._templates
+        registry.remove(uri)
+
+    def remove_prompt(self, name: str) -> None:
+        """Remove a prompt, also for clients that are connected.
+
+        Raises:
+            LookupError: There is no such prompt.
+        """
+        self._prompts.remove(name)
 
     def describe(self, revision: Revision) -> Description:
-        """The server's account of itself in a revision."""
-        known = self._descriptions.get(revision.name)
-        if known is None:
-            known = self._descriptions[revision.name] = Description(
-                _shaped(self.settings.info, revision.implementation),
-                _shaped(self._capabilities(revision), revision.server_capabilities),
-                self.settings.instructions,
-                self.settings.cache["discover"].wire(),
+        """Name, capabilities and instructions of the server in a revision."""
+        description = self._descriptions.get(revision.name)
+        if description is None:
+            description = self._descriptions[revision.name] = Description(
+                _converted(self._settings.info, revision.implementation),
+                _converted(self._declared(revision), revision.server_capabilities),
+                self._settings.instructions,
+                self._settings.cache["discover"].wire(),
             )
-        return known
+        return description
 
-    async def handle(self, exchange: RequestContext) -> Any:
-        """Answer a request.
+    def handle(self, exchange: RequestContext) -> Coroutine[Any, Any, Any]:
+        """The result of a request, in the revision's own type or as wire object.
 
         Raises:
-            MethodNotFoundError: Nothing is registered that could.
-            ProtocolError: What the answering function raised.
+            MethodNotFoundError: No registered feature has the method.
+            ProtocolError: The handler raised it.
         """
-        if self.settings.mounts:
-            mounted = self.settings.mounts.find(exchange.revision, exchange.method)
-            if mounted is not None:
-                return _own(await mounted(exchange.params, exchange), exchange.method)
-        answer = self._table.get(exchange.method.name)
-        if answer is None:
+        if self._low_level is not None:
+            low_level = self._low_level.find(exchange.revision, exchange.method)
+            if low_level is not None:
+                return _low_level_result(low_level(exchange.params, exchange), exchange.method)
+        handler = self._handlers.get(exchange.method.name)
+        if handler is None:
             raise MethodNotFoundError(exchange.method.name)
-        return await answer(exchange)
+        return handler(exchange)
 
     async def notified(self, exchange: RequestContext) -> None:
-        """Pass a notification to the mounted handlers."""
-        mounted = self.settings.mounts.find(exchange.revision, exchange.method)
-        if mounted is not None:
-            await mounted(exchange.params, exchange)
+        """Pass a notification to the low-level handlers."""
+        if self._low_level is None:
+            return
+        low_level = self._low_level.find(exchange.revision, exchange.method)
+        if low_level is not None:
+            await low_level(exchange.params, exchange)
 
-    def add_completer(self, key: tuple[str, str, str], completer: Completer) -> None:
-        """Register what suggests values: kind and name of the owner, name of the argument.
+    def _param_headers(self, tool: str) -> Mapping[tuple[str, ...], str]:
+        """By path of an argument of a tool: the HTTP header that repeats the argument."""
+        registered = self._tools.items.get(tool)
+        return {} if registered is None else registered.param_headers
 
-        Raises:
-            ValueError: There is one already.
-        """
-        if key in self.completers:
-            raise ValueError(f"{completer.label} is registered already")
-        self.completers[key] = completer
-        self._serve({"completion/complete": self._complete})
-
-    def add_method(self, method: CustomMethod) -> None:
-        """Register a request of the server's own.
-
-        Raises:
-            ValueError: There is one already.
-        """
-        name = method.row.name
-        if name in self.custom:
-            raise ValueError(f"method {name!r} is registered already")
-        self.custom[name] = method.row
-        self._descriptions.clear()
-        self._table[name] = partial(self._call_own, method)
-
-    def marks_of(self, tool: str) -> Mapping[tuple[str, ...], str]:
-        """Arguments of a tool that HTTP header fields repeat: path and name of the field."""
-        found = self.tools.get(tool)
-        return {} if found is None else found.marks
-
-    def _capabilities(self, revision: Revision) -> dict[str, Any]:
-        made: dict[str, Any] = {}
-        served = {*self._table, *self.settings.mounts.served(revision)}
-        rows = [row for name, row in revision.client_requests.items() if name in served]
+    def _declared(self, revision: Revision) -> dict[str, Any]:
+        """The capabilities of the server in a revision, in their newest form."""
+        capabilities: dict[str, Any] = {}
+        requests = set(self._handlers)
+        if self._low_level is not None:
+            requests.update(self._low_level.requests(revision))
+        rows = [row for name, row in revision.client_requests.items() if name in requests]
         rows += [
-            row for name, row in revision.server_notifications.items() if name in self._emitted
+            row
+            for name, row in revision.server_notifications.items()
+            if name in self._notifications
         ]
-        rows += self.custom.values()
+        rows += self._custom.values()
         for row in rows:
-            here = made
+            members = capabilities
             for name in row.capability:
                 if name in _FLAGS:
-                    here[name] = True
+                    members[name] = True
                 else:
-                    here = here.setdefault(name, {})
-        return _merged(made, self.settings.capabilities)
+                    members = members.setdefault(name, {})
+        return _merged(capabilities, self._settings.capabilities)
 
-    def _serve(self, answers: Mapping[str, Answer], *emitted: str) -> None:
-        if not self._table.keys() >= answers.keys():
-            self._table.update(answers)
-            self._emitted.update(emitted)
+    def _serve(self, handlers: Mapping[str, Handler], *notifications: str) -> None:
+        """Add methods to the table, and notifications to those that are declared."""
+        if not self._handlers.keys() >= handlers.keys():
+            self._handlers.update(handlers)
+            self._notifications.update(notifications)
             self._descriptions.clear()
 
-    def _changed(self, notification: str) -> None:
-        if self.settings.list_changed:
-            self._announce(notification)
+    def _list_changed(
+        self, handlers: Mapping[str, Handler], changed: str, *notifications: str
+    ) -> None:
+        """Serve the methods of a list that has changed, and announce the change."""
+        if not self._settings.list_changed:
+            self._serve(handlers, *notifications)
+            return
+        self._serve(handlers, changed, *notifications)
+        self._announce(changed)
 
     def _tools_changed(self) -> None:
-        flags = (TOOLS_CHANGED,) if self.settings.list_changed else ()
-        self._serve({"tools/list": self._list_tools, "tools/call": self._call_tool}, *flags)
-        self._changed(TOOLS_CHANGED)
+        handlers: dict[str, Handler] = {
+            "tools/list": self._tools.page,
+            "tools/call": self._call_tool,
+        }
+        self._list_changed(handlers, TOOLS_CHANGED)
 
     def _resources_changed(self) -> None:
-        answers: dict[str, Answer] = {
-            "resources/list": self._list_resources,
-            "resources/templates/list": self._list_templates,
+        handlers: dict[str, Handler] = {
+            "resources/list": self._resources.page,
+            "resources/templates/list": self._templates.page,
             "resources/read": self._read_resource,
         }
-        flags = [RESOURCES_CHANGED] if self.settings.list_changed else []
-        if self.settings.subscribe:
-            answers["resources/subscribe"] = answers["resources/unsubscribe"] = self._subscribe
-            flags.append(RESOURCE_UPDATED)
-        self._serve(answers, *flags)
-        self._changed(RESOURCES_CHANGED)
+        if not self._settings.subscribe:
+            self._list_changed(handlers, RESOURCES_CHANGED)
+            return
+        handlers["resources/subscribe"] = handlers["resources/unsubscribe"] = self._subscribe
+        self._list_changed(handlers, RESOURCES_CHANGED, RESOURCE_UPDATED)
 
     def _prompts_changed(self) -> None:
-        flags = (PROMPTS_CHANGED,) if self.settings.list_changed else ()
-        self._serve({"prompts/list": self._list_prompts, "prompts/get": self._get_prompt}, *flags)
-        self._changed(PROMPTS_CHANGED)
+        handlers: dict[str, Handler] = {
+            "prompts/list": self._prompts.page,
+            "prompts/get": self._get_prompt,
+        }
+        self._list_changed(handlers, PROMPTS_CHANGED)
 
-    async def _list_tools(self, exchange: RequestContext) -> Any:
-        return self.tools.page(exchange, self.settings.page_size)
+    # Handlers create the coroutine of the result and return it. Only `_with_input` and the
+    # registered item have a frame while the user's function runs.
 
-    async def _list_resources(self, exchange: RequestContext) -> Any:
-        return self.resources.page(exchange, self.settings.page_size)
-
-    async def _list_templates(self, exchange: RequestContext) -> Any:
-        return self.templates.page(exchange, self.settings.page_size)
-
-    async def _list_prompts(self, exchange: RequestContext) -> Any:
-        return self.prompts.page(exchange, self.settings.page_size)
-
-    async def _call_tool(self, exchange: RequestContext) -> Any:
-        params, revision = exchange.params, exchange.revision
-        tool = self.tools.get(params.name)
+    def _call_tool(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
+        params, revision = request.params, request.revision
+        tool = self._tools.items.get(params.name)
         if tool is None:
             raise InvalidParamsError(f"unknown tool: {safe_repr(params.name)}")
-        shape = self._tool_shapes.get(revision.name)
-        if shape is None:
-            shape = tool_shape(exchange.method.result, revision.facts.behaviour.structured_content)
-            self._tool_shapes[revision.name] = shape
-        context = self._context(exchange)
-        show = self.settings.show_errors
-        return await _with_input(context, tool.call(params.arguments, context, shape, show))
+        results = self._tool_results.get(revision.name)
+        if results is None:
+            structured_content = revision.facts.behaviour.structured_content
+            results = tool_result_builder(request.method.result, structured_content)
+            self._tool_results[revision.name] = results
+        context = Context(request, self._signer, self._url_elicitations, self._state.get())
+        return _with_input(context, tool.call(params.arguments, context, results))
 
-    async def _get_prompt(self, exchange: RequestContext) -> Any:
-        params, revision = exchange.params, exchange.revision
-        prompt = self.prompts.get(params.name)
+    def _get_prompt(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
+        params, revision = request.params, request.revision
+        prompt = self._prompts.items.get(params.name)
         if prompt is None:
             raise InvalidParamsError(f"unknown prompt: {safe_repr(params.name)}")
-        shape = self._prompt_shapes.get(revision.name)
-        if shape is None:
-            shape = self._prompt_shapes[revision.name] = PromptShape(exchange.method.result)
-        context = self._context(exchange)
-        return await _with_input(context, prompt.get(params.arguments, context, shape))
+        results = self._prompt_results.get(revision.name)
+        if results is None:
+            results = PromptResultBuilder(request.method.result)
+            self._prompt_results[revision.name] = results
+        context = Context(request, self._signer, self._url_elicitations, self._state.get())
+        return _with_input(context, prompt.get(params.arguments, context, results))
 
-    def _resource(self, uri: str) -> tuple[Resource, Mapping[str, Any]]:
-        """The resource under a URI, and the template's variables in it."""
-        from .uri_templates import check_requested  # loaded already by the resources
+    def _read_resource(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
+        from .resources import find_resource  # loaded already
 
-        check_requested(uri)
-        single = self.resources.get(uri)
-        if single is not None:
-            return single, {}
-        for template in self.templates:
-            values = template.values(uri)
-            if values is not None:
-                return template, values
-        raise ResourceNotFoundError(uri)
+        uri: str = request.params.uri
+        resource, values = find_resource(uri, self._resources, self._templates)
+        context = Context(request, self._signer, self._url_elicitations, self._state.get())
+        return _with_input(context, resource.read(uri, values, context))
 
-    async def _read_resource(self, exchange: RequestContext) -> Any:
-        uri: str = exchange.params.uri
-        resource, values = self._resource(uri)
-        context = self._context(exchange)
-        return await _with_input(context, resource.read(uri, values, context))
+    async def _subscribe(self, request: RequestContext) -> None:
+        """Check the URI; the connection keeps the subscriptions of a session."""
+        from .resources import find_resource  # loaded already
 
-    async def _subscribe(self, exchange: RequestContext) -> None:
-        """Agree; the core keeps what a session subscribed to."""
-        self._resource(exchange.params.uri)
+        find_resource(request.params.uri, self._resources, self._templates)
 
-    async def _complete(self, exchange: RequestContext) -> Any:
-        params = exchange.params
+    async def _complete(self, request: RequestContext) -> Any:
+        params = request.params
         uri: str | None = getattr(params.ref, "uri", None)
         kind, owner = ("prompt", params.ref.name) if uri is None else ("template", uri)
-        known = self._arguments(kind, owner)
         argument: str = params.argument.name
-        if argument not in known:
+        if argument not in self._arguments(kind, owner):
             raise InvalidParamsError(
                 f"{kind} {safe_repr(owner)} has no argument {safe_repr(argument)}"
             )
-        completer = self.completers.get((kind, owner, argument))
+        completer = self._completers.get((kind, owner, argument))
         if completer is None:
             return {"completion": {"values": []}}
-        settled: Any = getattr(getattr(params, "context", None), "arguments", None)
-        context = self._context(exchange)
+        others: Any = getattr(getattr(params, "context", None), "arguments", None)
+        context = Context(request, self._signer, self._url_elicitations, self._state.get())
         value: str = params.argument.value
-        return await _with_input(context, completer.complete(value, settled or None, context))
+        return await _with_input(context, completer.complete(value, others or None, context))
 
-    async def _call_own(self, method: CustomMethod, exchange: RequestContext) -> Any:
-        context = self._context(exchange)
-        return await _with_input(context, method.call(context))
+    def _call_custom(
+        self, method: CustomMethod, request: RequestContext
+    ) -> Coroutine[Any, Any, Any]:
+        context = Context(request, self._signer, self._url_elicitations, self._state.get())
+        return _with_input(context, method.call(context))
 
-    def _context(self, exchange: RequestContext) -> Context:
-        return Context(exchange, self.state.get(), self.settings.means)
-
-    def _arguments(self, kind: str, owner: str) -> tuple[str, ...]:
+    def _arguments(self, kind: str, owner: str) -> Sequence[str]:
+        """Names of the arguments of a prompt, or of the variables of a template."""
         if kind == "prompt":
-            prompt = self.prompts.get(owner)
+            prompt = self._prompts.items.get(owner)
             if prompt is not None:
                 return prompt.arguments
         else:
-            template = self.templates.get(owner)
+            template = self._templates.items.get(owner)
             if template is not None and template.template is not None:
                 return template.template.names
         raise InvalidParamsError(f"unknown {kind}: {safe_repr(owner)}")
 
 
-async def _with_input(context: Context, answering: Coroutine[Any, Any, Any]) -> Any:
-    """The result of a handler, or what it asks the client first.
+async def _with_input(context: Context, handler: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a handler, or the result that asks for the input that the handler needs.
 
-    Once a question is open, nothing counts that the handler did on its way out: it runs again.
+    A question without answer overrides the handler's own result and errors: the handler runs again.
     """
     try:
-        result = await answering
+        result = await handler
     except URLElicitationRequiredError as error:
-        return context.url_required(error)
+        return context.url_elicitation_result(error)
     except BaseException as error:
-        if not context.unanswered:
+        if context.questions is None or not context.questions.is_pending:
             raise
         await check_own_failure(error)
-        return context.dialogue.result()
-    if context.unanswered:
-        return context.dialogue.result()
-    return context.dialogue.sealed(result) if isinstance(result, InputRequired) else result
+        return context.questions.pending_result()
+    if context.questions is not None and context.questions.is_pending:
+        return context.questions.pending_result()
+    if isinstance(result, InputRequired):
+        return context.multi_round_trip().explicit_result(result)
+    return result
 
 
-def _own(result: Any, method: Method) -> Any:
-    """What a low-level handler gave, in the revision's own types to the last of its objects.
+async def _low_level_result(coroutine: Coroutine[Any, Any, Any], method: Method) -> Any:
+    """The result of a low-level handler, with every object of the revision's own types.
 
     Raises:
-        InternalError: It does not fit the method.
+        InternalError: The result does not fit the method.
     """
+    result = await coroutine
     if result is None or isinstance(result, Raw):
         return result
     for kind in method.result_structs:
@@ -379,15 +600,47 @@ def _own(result: Any, method: Method) -> Any:
 
 
 def _merged(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Two objects as one, member by member all the way down."""
-    made = dict(base)
+    """Two objects as one, merged recursively."""
+    merged = dict(base)
     for name, value in more.items():
-        old = made.get(name)
-        made[name] = _merged(old, value) if is_object(old) and is_object(value) else value
-    return made
+        old = merged.get(name)
+        merged[name] = _merged(old, value) if is_object(old) and is_object(value) else value
+    return merged
 
 
-def _shaped(wire: Mapping[str, Any], kind: Any) -> Mapping[str, Any]:
-    """A wire object with the members that a type has, and no other."""
-    shaped: Mapping[str, Any] = to_builtins(convert(wire, kind))
-    return shaped
+def _converted(wire: Mapping[str, Any], kind: Any) -> Mapping[str, Any]:
+    """A wire object, without members that a type does not have."""
+    converted: Mapping[str, Any] = to_builtins(convert(wire, kind))
+    return converted
+
+
+def _members(
+    title: str | None,
+    description: str | None,
+    icons: Sequence[Icon],
+    meta: Mapping[str, Any] | None,
+    annotations: Annotations | ToolAnnotations | None = None,
+) -> dict[str, Any]:
+    """The members of a wire object that tools, resources and prompts have in common."""
+    return present(
+        title=title,
+        description=description or None,
+        icons=[to_builtins(icon) for icon in icons] or None,
+        annotations=to_builtins(annotations) if annotations else None,
+        _meta=dict(meta) if meta else None,
+    )
+
+
+def _check_called(first: object, decorator: str) -> None:
+    """Refuse a decorator that was used without parentheses."""
+    if callable(first):
+        raise TypeError(f"expected @server.{decorator}(...), got @server.{decorator}")
+
+
+def _names_at_caller() -> Mapping[str, Any] | None:
+    """The local names where a decorator is used: annotations that are text may refer to them."""
+    frame = inspect.currentframe()
+    caller = frame.f_back.f_back if frame is not None and frame.f_back is not None else None
+    if caller is None or caller.f_locals is caller.f_globals:
+        return None
+    return dict(caller.f_locals)

@@ -1,109 +1,236 @@
-"""What a server has of one kind, in the order of registration, and the pages of its list."""
+"""Registered items of one kind, and the pages of their list.
+
+A page is encoded once for each revision and sent as it is until an item is added or removed.
+
+A cursor holds the key of the last item of a page, so it stays valid while other items are added or
+removed, and becomes invalid when that item is removed. Cursors are opaque to clients.
+
+Source: server/utilities/pagination, server/utilities/caching (2026-07-28).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Generic, Protocol, TypeVar
+import base64
+import binascii
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
 
-from ..._wire import convert
+import msgspec
+
+from ..._wire import EncodingError, Raw, convert, encode, is_object
+from ...errors import InvalidParamsError
+from ...foreign_text import safe_repr
 from ...runtime.request_context import RequestContext
-from .cache_hints import CacheHint
-from .pagination import page
+from .content import expect
+
+CacheScope: TypeAlias = Literal["public", "private"]
+Cacheable: TypeAlias = Literal["tools", "prompts", "resources", "templates", "discover"]
+"""Results that may have a cache hint: each list, and the result of `server/discover`."""
+
+_CACHEABLE: tuple[Cacheable, ...] = get_args(Cacheable)
 
 
-class Listed(Protocol):
-    """What can be in a list."""
+class CacheHint(msgspec.Struct, frozen=True):
+    """How long a client may reuse a result, and for whom.
 
-    def listed(self, structured: str) -> dict[str, Any]:
-        """The wire object, in its newest form, for a revision whose structured results are so."""
+    The default is a result that is stale at once and private. Revisions without cache hints get
+    none.
+
+    Attributes:
+        ttl_ms: Milliseconds for which the result is fresh; 0 means stale at once.
+        scope: `public` if the result is the same for all users, so that a shared cache may keep
+            it, even if the server requires a token; `private` limits it to users of one token.
+
+    Raises:
+        TypeError: `ttl_ms` is not an integer.
+        ValueError: `ttl_ms` is negative, or the scope is unknown.
+    """
+
+    ttl_ms: int = 0
+    scope: CacheScope = "private"
+
+    def __post_init__(self) -> None:
+        if type(self.ttl_ms) is not int:
+            raise TypeError(f"ttl_ms: expected whole milliseconds, got {self.ttl_ms!r}")
+        if self.ttl_ms < 0:
+            raise ValueError(f"ttl_ms: expected 0 or more, got {self.ttl_ms}")
+        if self.scope not in ("public", "private"):
+            raise ValueError(f"scope: expected public or private, got {self.scope!r}")
+
+    def wire(self) -> dict[str, Any]:
+        """The members of a result that carry the hint."""
+        return {"ttlMs": self.ttl_ms, "cacheScope": self.scope}
+
+
+NO_CACHING = CacheHint()
+"""Stale at once, and private."""
+
+
+def cache_hints(
+    cache: CacheHint | Mapping[Cacheable, CacheHint] | None,
+) -> Mapping[Cacheable, CacheHint]:
+    """A hint for each cacheable result, from one hint for all or from a mapping of some.
+
+    Raises:
+        TypeError: A value is not a `CacheHint`.
+        ValueError: A key is not one of `Cacheable`.
+    """
+    if isinstance(cache, CacheHint):
+        return dict.fromkeys(_CACHEABLE, cache)
+    hints = cache or {}
+    unchecked: object = hints
+    if not is_object(unchecked):
+        raise TypeError(f"cache: expected a CacheHint, or one for each list, got {cache!r}")
+    if unknown := hints.keys() - set(_CACHEABLE):
+        raise ValueError(
+            f"cache: expected {', '.join(_CACHEABLE)}, got {', '.join(sorted(map(repr, unknown)))}"
+        )
+    for name, hint in hints.items():
+        expect(hint, CacheHint, f"cache[{name!r}]")
+    return dict.fromkeys(_CACHEABLE, NO_CACHING) | dict(hints)
+
+
+class Registered(Protocol):
+    """An item of a registry."""
+
+    def wire(self, structured_content: str) -> dict[str, Any]:
+        """The item as wire object in its newest form.
+
+        Args:
+            structured_content: What the revision allows as `structuredContent`, as in its facts.
+        """
         ...
 
 
-Item = TypeVar("Item", bound=Listed)
+Item = TypeVar("Item", bound=Registered)
 
 
-class Listing(Generic[Item]):
-    """Registered items of one kind by key.
+class Registry(Generic[Item]):
+    """Registered items of one kind by key, in the order of registration.
 
     Args:
-        kind: What they are, for error texts: `tool`.
-        member: Name of the list in the result: `tools`.
+        kind: The kind in error texts, such as `tool`.
+        member: Name of the list in the result, such as `tools`.
+        page_size: Most items of a page; `None` for all.
+        cache: The cache hint of every page.
         changed: Called after each change.
-        cache: How long clients may keep a page, the same for all pages.
+
+    Attributes:
+        items: The items by key. Only `add` and `remove` change them.
     """
 
     def __init__(
         self,
         kind: str,
         member: str,
-        changed: Callable[[], None],
+        page_size: int | None,
         cache: CacheHint,
+        changed: Callable[[], None],
     ) -> None:
         self._kind = kind
         self._member = member
-        self._changed = changed
+        self._page_size = page_size
         self._cache = cache
-        self._items: dict[str, Item] = {}
+        self._changed = changed
+        self.items: dict[str, Item] = {}
         self._pages: dict[tuple[str, str | None], Any] = {}
-        self.get = self._items.get
-        """The item under a key, or `None`."""
-
-    def __iter__(self) -> Iterator[Item]:
-        return iter(list(self._items.values()))
-
-    def __len__(self) -> int:
-        return len(self._items)
 
     def add(self, key: str, item: Item) -> None:
-        """Register an item at the end.
+        """Append an item.
 
         Raises:
-            ValueError: There is one under this key.
+            ValueError: The key is taken.
         """
-        if key in self._items:
+        if key in self.items:
             raise ValueError(f"{self._kind} {key!r} is registered already")
-        self._items[key] = item
+        self.items[key] = item
         self._pages.clear()
         self._changed()
 
     def remove(self, key: str) -> None:
-        """Take an item away.
+        """Remove an item.
 
         Raises:
-            LookupError: There is none under this key.
+            LookupError: There is no item under this key.
         """
-        if key not in self._items:
+        if key not in self.items:
             raise LookupError(f"there is no {self._kind} {key!r}")
-        del self._items[key]
+        del self.items[key]
         self._pages.clear()
         self._changed()
 
-    def page(self, exchange: RequestContext, size: int | None) -> Any:
-        """The result of a list request, in the session's own type.
+    async def page(self, request: RequestContext) -> Any:
+        """The result of a list request, in the revision's own type.
 
         Raises:
             InvalidParamsError: The cursor is not one of this list.
         """
-        cursor = getattr(exchange.params, "cursor", None)
+        cursor = getattr(request.params, "cursor", None)
         cursor = cursor if isinstance(cursor, str) else None
-        place = exchange.revision.name, cursor
-        made = self._pages.get(place)
-        if made is None:
-            made = self._made(exchange, cursor, size)
-            if cursor is None or len(self._pages) < len(self._items):
-                self._pages[place] = made
-        return made
+        place = request.revision.name, cursor
+        result = self._pages.get(place)
+        if result is None:
+            result = self._encoded_page(request, cursor)
+            if cursor is None or len(self._pages) < len(self.items):
+                self._pages[place] = result
+        return result
 
-    def _made(self, exchange: RequestContext, cursor: str | None, size: int | None) -> Any:
-        if "cursor" not in exchange.method.wire_names:
-            size = None  # the revision has no pagination
-        start, end, after = page(self._member, list(self._items), cursor, size)
-        structured = exchange.revision.facts.behaviour.structured_content
-        items = list(self._items.values())[start:end]
-        made: dict[str, Any] = {
-            self._member: [item.listed(structured) for item in items],
+    def _encoded_page(self, request: RequestContext, cursor: str | None) -> Any:
+        method = request.method
+        has_pages = "cursor" in method.wire_names
+        start, end, next_cursor = page_bounds(
+            self._member, list(self.items), cursor, self._page_size if has_pages else None
+        )
+        structured_content = request.revision.facts.behaviour.structured_content
+        items = list(self.items.values())[start:end]
+        members: dict[str, Any] = {
+            self._member: [item.wire(structured_content) for item in items],
             **self._cache.wire(),
         }
-        if after is not None:
-            made["nextCursor"] = after
-        return convert(made, exchange.method.result)
+        if next_cursor is not None:
+            members["nextCursor"] = next_cursor
+        result = convert(members, method.result)
+        if method.items is None:
+            return result
+        try:
+            encoded = Raw(encode(getattr(result, method.items)))
+        except EncodingError:
+            return result  # the connection encodes the result again, and reports the error
+        return msgspec.structs.replace(result, **{method.items: encoded})
+
+
+def cursor_after(kind: str, key: str) -> str:
+    """The cursor of the page that begins after the item `key` in a list of this kind."""
+    return base64.urlsafe_b64encode(f"{kind}\n{key}".encode()).decode("ascii")
+
+
+def page_bounds(
+    kind: str, keys: Sequence[str], cursor: str | None, size: int | None
+) -> tuple[int, int, str | None]:
+    """Start and end of a page, and the cursor of the next page.
+
+    Args:
+        kind: The kind of the list; a cursor of one kind is invalid for another.
+        keys: The items' keys, in order, each once.
+        cursor: Where to start; `None` is the beginning, an empty string is invalid.
+        size: Most items of a page; `None` for all.
+
+    Raises:
+        InvalidParamsError: The cursor names no place in this list.
+    """
+    start = 0 if cursor is None else _position(kind, keys, cursor)
+    end = len(keys) if size is None else min(start + size, len(keys))
+    return start, end, cursor_after(kind, keys[end - 1]) if end < len(keys) else None
+
+
+def _position(kind: str, keys: Sequence[str], cursor: str) -> int:
+    try:
+        decoded = base64.b64decode(cursor, altchars=b"-_", validate=True).decode()
+        cursor_kind, _, key = decoded.partition("\n")
+        if cursor_kind == kind:
+            return keys.index(key) + 1
+    except (binascii.Error, ValueError):
+        pass
+    raise InvalidParamsError(
+        f"cursor: expected one that this list gave out, got {safe_repr(cursor)}"
+    )

@@ -5,28 +5,20 @@ Source: server/tools.
 
 from __future__ import annotations
 
-import inspect
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from ..._wire import to_builtins
+from ..._wire import is_object
 from ...errors import InvalidParamsError, ProtocolError, ToolError
-from ...json_schema.validation import (
-    VALIDATION_SECONDS,
-    Complaint,
-    Deadline,
-    complaint_in_time,
-    validator,
-)
-from ...runtime.request_context import RequestContext
-from . import docstrings, invocation, output_conversion, signatures, tool_schemas
+from ...json_schema.validation import Complaint, Deadline, complaint_in_time, validator
+from . import output_conversion, signatures
 from .client_features.input_required import InputRequired
-from .content import Icon, ToolAnnotations, present
+from .content import present
 from .context import Context
 from .declared_headers import marks_of
-from .revision_types import ToolShape, ValueShape
+from .output_conversion import ToolResultBuilder
 
 FromSignature: TypeAlias = Literal["from signature"]
 FROM_SIGNATURE: FromSignature = "from signature"
@@ -40,25 +32,22 @@ class Tool:
     """A function that a model may call.
 
     Args:
-        function: Coroutine function, or a plain one that then runs in a thread.
+        function: Coroutine function, or a plain function, which runs in a worker thread.
         name: Its name; that of the function by default.
-        title: A name for people.
-        description: What it does; the docstring's first paragraph by default.
-        annotations: Hints on its behaviour.
-        icons: Images for user interfaces.
-        meta: `_meta` of the tool.
+        members: Further members of the wire object, such as `title`.
         input_schema: JSON Schema of the arguments, instead of one from the signature.
-        output_schema: JSON Schema of the structured result, or `None` for no such result.
+        output_schema: JSON Schema of the structured result, or `None` for no structured result.
         names: Further names that the annotations may use.
-        validation_seconds: How long arguments, and then the result, may be held against a schema
-            that was given. It happens in the event loop only while it takes some milliseconds.
+        show_errors: Whether results contain the text of unexpected exceptions.
+        validation_seconds: Time limit for validating arguments, and then the result, against a
+            user-defined schema. Validation moves to a worker thread after some milliseconds.
 
     Attributes:
-        marks: Paths of the arguments that HTTP headers repeat, each with its mark.
+        param_headers: By path of an argument: the HTTP header that repeats the argument.
 
     Raises:
         TypeError: The signature can't be served.
-        ValueError: Name or schema are not usable.
+        ValueError: The name or a schema is invalid.
         MissingExtraError: A schema was given and `jsonschema` is not installed.
     """
 
@@ -66,136 +55,142 @@ class Tool:
         self,
         function: Callable[..., Any],
         *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        annotations: ToolAnnotations | None = None,
-        icons: Sequence[Icon] = (),
-        meta: Mapping[str, Any] | None = None,
-        input_schema: Mapping[str, Any] | None = None,
-        output_schema: Mapping[str, Any] | FromSignature | None = FROM_SIGNATURE,
-        names: Mapping[str, Any] | None = None,
-        validation_seconds: float = VALIDATION_SECONDS,
+        name: str | None,
+        members: Mapping[str, Any],
+        input_schema: Mapping[str, Any] | None,
+        output_schema: Mapping[str, Any] | FromSignature | None,
+        names: Mapping[str, Any] | None,
+        show_errors: bool,
+        validation_seconds: float,
     ) -> None:
-        self.name = name if name is not None else invocation.source_name(function)
+        self.name = name if name is not None else signatures.source_name(function)
         self.label = f"tool {self.name!r}"
         if not _NAME.fullmatch(self.name):
             raise ValueError(
                 f"{self.label}: expected a name of 1 to 128 letters, digits, '_', '-' and '.'"
             )
         self._signature = signatures.read(function, self.label, names)
-        self._context = self._signature.context
-        self._complaint: Complaint | None = None
+        self._input_complaint: Complaint | None = None
+        self._show_errors = show_errors
         self._validation_seconds = validation_seconds
-        schema = self._inputs(input_schema)
-        self.marks = marks_of(schema)
-        self._output = self._outputs(output_schema)
-        self._call = invocation.caller(function)
-        self._listed = present(
+        schema = self._input_schema(input_schema)
+        self.param_headers = marks_of(schema)
+        self._output = self._output_of(output_schema)
+        self._wire = present(
             name=self.name,
-            title=title,
-            description=description or docstrings.paragraph(inspect.getdoc(function)),
-            icons=[to_builtins(icon) for icon in icons] or None,
             inputSchema=schema,
             outputSchema=self._output.schema,
-            annotations=to_builtins(annotations) if annotations else None,
-            _meta=dict(meta) if meta else None,
+            **{"description": self._signature.description, **members},
         )
 
-    def listed(self, structured: str) -> dict[str, Any]:
-        """The tool as `tools/list` shows it, in its newest form.
+    def wire(self, structured_content: str) -> dict[str, Any]:
+        """The tool in `tools/list`, in its newest form.
 
         Args:
-            structured: What the revision lets a structured result be; an output schema that asks
-                for more is left out.
+            structured_content: What the revision allows as `structuredContent`; an output schema
+                that needs more is left out.
         """
         schema = self._output.schema
-        if schema is None or structured == "any" or schema.get("type") == "object":
-            return self._listed
-        return {name: value for name, value in self._listed.items() if name != "outputSchema"}
+        if schema is None or structured_content == "any" or schema.get("type") == "object":
+            return self._wire
+        return {name: value for name, value in self._wire.items() if name != "outputSchema"}
 
     async def call(
-        self,
-        arguments: Mapping[str, Any] | None,
-        context: Context,
-        shape: ToolShape | ValueShape,
-        show_errors: bool,
+        self, arguments: Mapping[str, Any] | None, context: Context, results: ToolResultBuilder
     ) -> Any:
-        """The result of a call, in the session's own type, or what it needs to be told first.
+        """The result of a call in the revision's own type, or the `InputRequired` of the function.
 
         Raises:
-            InvalidParamsError: The arguments do not fit, and the revision wants that as an error.
+            InvalidParamsError: The arguments do not fit, and the revision reports that by an error.
             ProtocolError: The tool raised it.
         """
-        given = arguments or _NO_ARGUMENTS
+        arguments = arguments or _NO_ARGUMENTS
+        signature, output = self._signature, self._output
         try:
-            if self._complaint is None:
-                bound = self._signature.bind(given)
+            if self._input_complaint is None:
+                bound = signature.bind(arguments)
             else:
-                bound = await self._held(given, self._complaint)
+                bound = await self._validated(arguments, self._input_complaint)
         except ValueError as error:
-            return self._refused(str(error), context.exchange, shape)
-        if self._context is not None:
-            bound[self._context] = context
+            return self._invalid_arguments(str(error), context, results)
+        if signature.context is not None:
+            bound[signature.context] = context
         try:
-            value = await self._call(bound)
-            if type(value) is str and self._output.schema is None:
-                return shape.text(value)
+            value = await signature.call(**bound)
+            if type(value) is str and output.schema is None:
+                return results.text(value)
             if isinstance(value, InputRequired):
                 return value
-            results = self._output.results(value)
-            if self._output.complaint is not None:
-                await self._output.check(results[1], self._deadline())
-            return shape.full(*results)
+            content, structured, meta = output.results(value)
+            if output.complaint is not None:
+                await output.check(structured, self._deadline())
+            return results.full(content, structured, meta)
         except ToolError as error:
-            return shape.failure(str(error))
+            return results.failure(str(error))
         except ProtocolError:
             raise
         except Exception as error:
             _logger.exception("%s failed", self.label)
-            return shape.failure(str(error) if show_errors else f"{self.label} failed")
+            return results.failure(str(error) if self._show_errors else f"{self.label} failed")
 
-    def _refused(self, reason: str, exchange: RequestContext, shape: ToolShape | ValueShape) -> Any:
+    def _invalid_arguments(self, reason: str, context: Context, results: ToolResultBuilder) -> Any:
         text = f"{self.label}: {reason}"
-        if exchange.revision.facts.behaviour.bad_tool_arguments == "error":
+        if context.request_context.revision.facts.behaviour.bad_tool_arguments == "error":
             raise InvalidParamsError(text)
-        return shape.failure(text)
+        return results.failure(text)
 
-    async def _held(self, arguments: Mapping[str, Any], complaint: Complaint) -> dict[str, Any]:
-        """The arguments, if they are as the schema has them that was given."""
-        wrong = await complaint_in_time(complaint, arguments, self._deadline())
-        if wrong:
-            raise ValueError(wrong)
+    async def _validated(
+        self, arguments: Mapping[str, Any], complaint: Complaint
+    ) -> dict[str, Any]:
+        """The arguments, after validation against the user-defined schema."""
+        error = await complaint_in_time(complaint, arguments, self._deadline())
+        if error:
+            raise ValueError(error)
         return dict(arguments)
 
     def _deadline(self) -> Deadline:
         return Deadline.after(self._validation_seconds, "validation_seconds of the server")
 
-    def _inputs(self, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
-        if given is None:
-            if self._signature.open:
+    def _input_schema(self, schema: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        signature = self._signature
+        if schema is None:
+            if signature.open:
                 raise TypeError(f"{self.label}: **kwargs needs an input_schema")
-            return self._signature.schema()
-        schema = tool_schemas.check_object_root(given, f"{self.label}: input_schema")
-        self._complaint = validator(schema, "an input_schema")
-        named: Mapping[str, Any] = schema.get("properties", {})
+            return signature.schema()
+        schema = _object_schema(schema, f"{self.label}: input_schema")
+        self._input_complaint = validator(schema, "an input_schema")
+        properties: Mapping[str, Any] = schema.get("properties", {})
         required: Sequence[str] = schema.get("required", ())
-        parameters = self._signature.parameters
-        if not self._signature.open:
-            missing = [name for name in named if name not in parameters]
-            if missing:
-                raise TypeError(f"{self.label}: the function takes no {', '.join(missing)}")
-        lacking = [p.name for p in parameters.values() if p.required and p.name not in required]
-        if lacking:
+        parameters = signature.parameters
+        missing = [name for name in properties if name not in parameters]
+        if missing and not signature.open:
+            raise TypeError(f"{self.label}: the function takes no {', '.join(missing)}")
+        optional = [p.name for p in parameters.values() if p.required and p.name not in required]
+        if optional:
             raise TypeError(
-                f"{self.label}: input_schema does not require {', '.join(lacking)}, "
+                f"{self.label}: input_schema does not require {', '.join(optional)}, "
                 "the function does"
             )
         return schema
 
-    def _outputs(self, given: Mapping[str, Any] | FromSignature | None) -> output_conversion.Output:
-        if given is None:
+    def _output_of(
+        self, schema: Mapping[str, Any] | FromSignature | None
+    ) -> output_conversion.Output:
+        if schema is None:
             return output_conversion.Output("by value")
-        if isinstance(given, str):
+        if isinstance(schema, str):
             return output_conversion.from_annotation(self._signature.returns, self.label)
-        return output_conversion.from_schema(given)
+        return output_conversion.from_schema(schema)
+
+
+def _object_schema(schema: object, label: str) -> dict[str, Any]:
+    """The schema as a dict.
+
+    Raises:
+        ValueError: Not an object, or its root does not have `type: "object"`.
+    """
+    root = schema.get("type") if is_object(schema) else None
+    if not is_object(schema) or root != "object":
+        got = f"type {root!r}" if root is not None else repr(schema)
+        raise ValueError(f'{label}: expected a JSON Schema with type "object", got {got}')
+    return dict(schema)

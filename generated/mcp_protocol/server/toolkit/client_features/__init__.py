@@ -4,6 +4,6 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""What a handler may ask its client: forms, models, roots; and how it gets the answers."""
+"""Features of the client that a handler can use: elicitation, sampling, roots."""
 
 from __future__ import annotations

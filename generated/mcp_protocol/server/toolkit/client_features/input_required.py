@@ -4,46 +4,61 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""Asking the client for input by a result, where a revision works that way.
+"""Input that a request needs before it can be served: input requests, URL elicitations.
 
-Either a handler asks through its `Context`, and is left until the answer is there, or it returns
-`InputRequired` itself. The client gathers the answers and sends the request again.
+A handler asks through its `Context`, returns `InputRequired`, or raises
+`URLElicitationRequiredError`. The client obtains the input and sends the request again.
 
-Source: basic/patterns/mrtr (2026-07-28).
+The user acts on a web page outside the protocol, so only the server's own code knows when a URL
+elicitation is complete. Its id leads to the client that was asked, and to no other.
+
+Source: basic/patterns/mrtr (2026-07-28), client/elicitation#url-mode-elicitation-requests.
 """
 
 from __future__ import annotations
 
+import os
 import types
 import typing
-from collections.abc import Mapping
+import weakref
+from collections.abc import Collection, Mapping
 from typing import Any, Union
 
+import msgspec
+
 from ...._wire import to_builtins
-from ....errors import InternalError, MissingCapabilityError
+from ....errors import InternalError, MissingCapabilityError, ProtocolError, TransportError
+from ....foreign_text import safe_repr
 from ....protocol.required_capabilities import missing
-from ....runtime.request_context import RequestContext
+from ....protocol.uris import WEB_SCHEMES
+from ....runtime.request_context import Messenger, RequestContext
+
+ELICITATION_COMPLETE = "notifications/elicitation/complete"
+URL_ELICITATION_REQUIRED = -32042
+ELICITATION_LIMIT = 10_000
+"""Most open URL elicitations of one server; beyond that the oldest are forgotten."""
 
 
-class Left(BaseException):
-    """Leaves a handler that asked what the client has not answered yet; never to be caught.
+class InputPending(BaseException):
+    """Leaves a handler whose question the client has not answered yet. Handlers must not catch it.
 
-    It is no `Exception`, so that a handler's own `except Exception` lets it pass.
+    It is not an `Exception`, so that `except Exception` in a handler lets it pass.
     """
 
 
 class InputRequired:
-    """A result that is not the last word: the client is to send the request again with answers.
+    """A result that asks the client to send the request again with answers.
 
-    The answers are `Context.input_responses` then, and the state is `Context.request_state`: the
-    toolkit signs it, so what comes back is what was given. A client can read it.
+    The retry has the answers in `Context.input_responses` and the state in
+    `Context.request_state`. The toolkit signs the state, so the client can read but not change it.
 
     Args:
-        requests: What to ask, by a key of the handler's choice: `{"method": ..., "params": ...}`.
-        state: Text to get back with the answers.
+        requests: Input requests by keys of the handler's choice:
+            `{"method": ..., "params": ...}`.
+        state: Text that comes back with the answers.
 
     Raises:
-        ValueError: Neither of the two, or an entry of another form.
+        ValueError: There are neither requests nor a state, or a request has another form.
     """
 
     def __init__(
@@ -59,31 +74,125 @@ class InputRequired:
         self.requests: dict[str, Any] = to_builtins(requests or {})
         self.state = state
 
-    def check(self, exchange: RequestContext) -> None:
-        """Hold it against the request that it is to be the result of.
+    def check(self, request: RequestContext) -> None:
+        """Check that this may be the result of a request.
 
         Raises:
-            InternalError: The request's revision has no such result for its method, or no such
-                request to ask with.
-            MissingCapabilityError: The client did not declare that it can be asked this.
+            InternalError: The revision has no such result for the method, or no such input request.
+            MissingCapabilityError: The client did not declare a required capability.
         """
-        method, revision = exchange.method.name, exchange.revision
+        method, revision = request.method.name, request.revision
         if not revision.facts.method(method).input_required:
             raise InternalError(f"{method} can't ask for input in {revision.name}")
-        for request in self.requests.values():
-            asked = revision.input_requests.get(request["method"])
-            if asked is None:
-                raise InternalError(f"{request['method']} is no input request in {revision.name}")
-            path = missing(asked, request.get("params"), exchange.peer_capabilities)
+        for input_request in self.requests.values():
+            name = input_request["method"]
+            row = revision.input_requests.get(name)
+            if row is None:
+                raise InternalError(f"{name} is no input request in {revision.name}")
+            path = missing(row, input_request.get("params"), request.peer_capabilities)
             if path is not None:
-                raise MissingCapabilityError(path, asked.name)
+                raise MissingCapabilityError(path, row.name)
 
 
 def without_input_required(annotation: Any) -> Any:
-    """What a return annotation says of final results; `Any` if it says nothing of them."""
+    """A return annotation without `InputRequired`; `Any` if nothing else is left."""
     if annotation is InputRequired:
         return Any
     if typing.get_origin(annotation) in (Union, types.UnionType):
         parts = [part for part in typing.get_args(annotation) if part is not InputRequired]
         return Union[tuple(parts)]  # noqa: UP007 - the members are known at run time only
     return annotation
+
+
+class URLElicitation(msgspec.Struct, frozen=True):
+    """A web page that the user has to visit.
+
+    Attributes:
+        message: Why the visit is needed.
+        url: URL of the page, without secrets.
+        elicitation_id: Id in revisions that have one; generated if `None`.
+        schemes: Allowed schemes of the URL; most clients open http and https only.
+    """
+
+    message: str
+    url: str
+    elicitation_id: str | None = None
+    schemes: Collection[str] = WEB_SCHEMES
+
+
+class URLElicitationRequiredError(ProtocolError):
+    """The user has to visit web pages before the request can be served; the client may retry then.
+
+    In revisions with input requests the toolkit asks for the visits by its result instead.
+
+    Attributes:
+        elicitations: The pages, at least one.
+
+    Source: client/elicitation#url-elicitation-required-error (2025-11-25).
+    """
+
+    default_code = URL_ELICITATION_REQUIRED
+
+    def __init__(
+        self,
+        *elicitations: URLElicitation,
+        message: str = "the user has to go to a web page first",
+    ) -> None:
+        if not elicitations:
+            raise ValueError("expected a URL elicitation, got none")
+        identified = [each if each.elicitation_id else _identified(each) for each in elicitations]
+        wire = [
+            {
+                "mode": "url",
+                "message": each.message,
+                "url": each.url,
+                "elicitationId": each.elicitation_id,
+            }
+            for each in identified
+        ]
+        super().__init__(message, data={"elicitations": wire})
+        self.elicitations = tuple(identified)
+
+
+def _identified(elicitation: URLElicitation) -> URLElicitation:
+    return msgspec.structs.replace(elicitation, elicitation_id=os.urandom(16).hex())
+
+
+class OpenURLElicitations:
+    """The URL elicitations of one server that are not complete yet.
+
+    The elicitations of a client are forgotten when its connection is gone.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[str, tuple[weakref.ref[Messenger], str]] = {}
+
+    def begin(self, request: RequestContext, url: str, identifier: str | None) -> str:
+        """Register an elicitation; returns its id, a new one for `None`.
+
+        Raises:
+            ValueError: The id belongs to another elicitation.
+        """
+        identifier = os.urandom(16).hex() if identifier is None else identifier
+        peer, open_url = self._open.pop(identifier, (None, url))
+        if peer is not None and (peer() is not request.peer or open_url != url):
+            self._open[identifier] = (peer, open_url)
+            raise ValueError(
+                f"elicitation_id {safe_repr(identifier)} is that of another elicitation"
+            )
+        self._open[identifier] = (weakref.ref(request.peer), url)
+        if len(self._open) > ELICITATION_LIMIT:
+            del self._open[next(iter(self._open))]
+        return identifier
+
+    async def complete(self, identifier: str) -> bool:
+        """Notify the client of a completed elicitation; returns whether there was such a client."""
+        reference, _ = self._open.pop(identifier, (None, ""))
+        peer = None if reference is None else reference()
+        if peer is None:
+            return False
+        try:
+            await peer.notify(ELICITATION_COMPLETE, {"elicitationId": identifier})
+        except TransportError:
+            return False
+        return True

@@ -4,17 +4,17 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""What a handler asks the client: the same calls, whichever way the revision has for it.
+"""Questions of a handler to its client, with the same calls in every revision.
 
-Where a server may send requests, the question goes out and its answer comes back. Where results
-may ask for input instead, the handler is left (`Left`) and its request is answered by the open
-questions; the client sends it again with the answers, and the handler runs again from the start,
-in whichever process. What it was told so far comes along in `requestState`, sealed, so that no
-process has to keep anything.
+Where a server may send requests, a question is a request and its response is the answer. Where a
+result may ask for input instead, the handler is left (`InputPending`) and the result of its request
+carries the open questions. The client sends the request again with the answers, and the handler
+runs again from the start, possibly in another process. Earlier answers travel in the signed
+`requestState`, so no process keeps them.
 
-An answer belongs to a key. Without one of the user's own, the key is made of what is asked: so
-questions of tasks that run side by side find their answers in any order, and a question that has
-changed is a new one. A key of the user's own goes with a digest of what was asked under it.
+Each answer has a key. The default key is a digest of the question: concurrent tasks find their
+answers in any order, and a changed question is a new one. For a key that the handler chose, the
+state keeps the digest of the question.
 
 Source: basic/patterns/mrtr (2026-07-28), client/elicitation, client/sampling, client/roots.
 """
@@ -43,46 +43,46 @@ from ....errors import (
 from ....facts import Method, Revision
 from ....protocol.required_capabilities import missing
 from ....runtime.request_context import RequestContext
-from .. import revision_types
-from .input_required import InputRequired, Left
+from ..revision_types import mismatch
+from .input_required import InputPending, InputRequired
 from .request_state import RequestStateSigner
 
 _KEY_DIGITS = 16
-_APART = ("_meta", "inputResponses", "requestState")
-"""Params that a retry does not share with the request that it repeats."""
+_NOT_REPEATED = ("_meta", "inputResponses", "requestState")
+"""Params in which a retry differs from the first request."""
 
 _encode_sorted = msgspec.json.Encoder(order="deterministic").encode
 _logger = logging.getLogger(__name__)
 
 
 class Question(msgspec.Struct, frozen=True):
-    """Something to ask the client.
+    """A request to the client, or an input request.
 
     Attributes:
-        method: The request, such as `elicitation/create`.
-        params: Its params as wire object in the revision's shape, or `None`.
-        word: What keys of such questions begin with.
-        repeats: Whether it is a question anew each time that it is asked in one run.
+        method: The method, such as `elicitation/create`.
+        params: Its params as wire object in the revision's form, or `None`.
+        capability: The client capability; also the prefix of default keys.
+        repeats: Whether the same question, asked again in one run, is another question.
     """
 
     method: str
     params: Mapping[str, Any] | None
-    word: str
+    capability: str
     repeats: bool = True
 
     def digest(self) -> str:
-        """What tells it from other questions."""
+        """Identifies the question."""
         return _digest(self.method, self.params)
 
 
 class _State(msgspec.Struct, omit_defaults=True):
-    """What a server has to know when a request comes again.
+    """The content of a request state.
 
     Attributes:
         answers: By key: the digest of the question, and the answer as wire object.
-        asked: By key: the digest of each question left open.
-        kept: Values that the handler wants to find again.
-        own: The state that the handler gave itself.
+        asked: By key: the digest of each open question.
+        kept: Values of `Context.once`.
+        own: The state of an `InputRequired` that the handler returned.
     """
 
     answers: dict[str, tuple[str, Any]] = {}
@@ -95,147 +95,146 @@ _decode_state = msgspec.json.Decoder(_State).decode
 
 
 class MultiRoundTrip:
-    """What the client was asked on behalf of one request, and what it said.
+    """The questions and answers of one request.
 
     Args:
-        exchange: The request.
-        sealer: Opens the state that came with it, and seals the one that leaves.
+        request: The request.
+        signer: Verifies the state that came with it, and signs the state of its result.
 
     Attributes:
         responses: Answers that came with the request, as wire objects by key.
-        state: The state that the handler gave itself in the round before, if it did.
+        state: The state of the `InputRequired` that the handler returned in the round before.
 
     Raises:
-        InvalidParamsError: The request's state is not one that was given for it.
+        InvalidParamsError: The state of the request is invalid.
     """
 
-    def __init__(self, exchange: RequestContext, sealer: RequestStateSigner) -> None:
-        self._exchange = exchange
-        self._sealer = sealer
-        sealed: str | None = getattr(exchange.params, "request_state", None)
-        given: Any = getattr(exchange.params, "input_responses", None)
-        self.responses: Mapping[str, Any] = to_builtins(given or {})
-        state = _State() if sealed is None else self._opened(sealed)
+    def __init__(self, request: RequestContext, signer: RequestStateSigner) -> None:
+        self._request = request
+        self._signer = signer
+        signed: str | None = getattr(request.params, "request_state", None)
+        responses: Any = getattr(request.params, "input_responses", None)
+        self.responses: Mapping[str, Any] = to_builtins(responses or {})
+        state = _State() if signed is None else self._verified(signed)
         self.state = state.own
-        self._asked = state.asked
+        self._asked_before = state.asked
         self._kept = state.kept
         self._answers = state.answers
         for key, answer in self.responses.items():
-            if sealed is None:
+            if signed is None:
                 self._answers[key] = ("", answer)
             elif key in state.asked:
                 self._answers[key] = (state.asked[key], answer)
         self._open: dict[str, Question] = {}
-        self._taken: set[str] = set()
-        self._counted: Counter[str] = Counter()
+        self._used_keys: set[str] = set()
+        self._repetitions: Counter[str] = Counter()
 
     @property
-    def unanswered(self) -> bool:
-        """Whether the handler asked what the client has not answered yet."""
+    def is_pending(self) -> bool:
+        """Whether a question of the handler has no answer yet."""
         return bool(self._open)
 
     async def ask(self, question: Question, key: str | None, timeout: float | None) -> Any:
-        """Ask the client, and give its answer as wire object.
+        """The client's answer to a question, as wire object.
 
         Args:
-            question: What to ask.
-            key: What the answer is kept under, if not under a key made of the question.
+            key: Key of the answer; `None` for a key made from the question.
             timeout: Seconds to wait where a request is sent; `None` for no limit.
 
         Raises:
-            Left: The answer comes with another request.
-            MissingCapabilityError: The client did not declare that it can be asked this.
-            LocalProtocolError: There is no way to ask it in the revision, or for this request.
+            InputPending: The answer comes with a retry of the request.
+            MissingCapabilityError: The client did not declare a required capability.
+            LocalProtocolError: The revision, or the method of the request, can't ask it.
             RemoteError: The client refused.
-            RemoteProtocolError: The answer is none.
-            ValueError: The key stands for another question already.
+            RemoteProtocolError: The answer has the wrong form.
+            ValueError: The key is in use for another question.
         """
-        revision = self._exchange.revision
-        row = askable(self._exchange, question.method, question.word, question.params)
-        check_possible(row, question.params, revision)
+        revision = self._request.revision
+        row = askable(self._request, question.method, question.capability, question.params)
+        check_params(row, question.params, revision)
         name = self._key(question, key)
         if revision.server_requests:
-            sent = await self._exchange.request(row.name, question.params, timeout=timeout)
-            return to_builtins(sent)
-        if not revision.facts.method(self._exchange.method.name).input_required:
-            asker = self._exchange.method.name
-            raise LocalProtocolError(f"{asker} can't ask for input in {revision.name}")
+            result = await self._request.request(row.name, question.params, timeout=timeout)
+            return to_builtins(result)
+        if not revision.facts.method(self._request.method.name).input_required:
+            method = self._request.method.name
+            raise LocalProtocolError(f"{method} can't ask for input in {revision.name}")
         answer = self._answer(name, question.digest())
         if answer is None:
             self._open[name] = question
-            raise Left
-        wrong = revision_types.refusal(answer, row.result)
-        if wrong:
-            raise RemoteProtocolError(f"inputResponses.{name}: {wrong}", code=INVALID_PARAMS)
+            raise InputPending
+        error = mismatch(answer, row.result)
+        if error:
+            raise RemoteProtocolError(f"inputResponses.{name}: {error}", code=INVALID_PARAMS)
         return answer
 
     async def once(self, key: str, function: Callable[[], Any]) -> Any:
-        """The JSON value that a function gave when it was first called for this key."""
+        """The JSON value that a function returned when it was first called for this key."""
         if key not in self._kept:
-            made = function()
-            value = await made if inspect.isawaitable(made) else made
+            result = function()
+            value = await result if inspect.isawaitable(result) else result
             encoded = encode(value)
             if msgspec.json.decode(encoded) != value:
                 raise TypeError(f"{key}: expected a JSON value, got {value!r}")
             self._kept.setdefault(key, msgspec.Raw(encoded))  # another task may have been first
-        return msgspec.json.decode(self._kept[key])  # a fresh one: no handler changes what is kept
+        return msgspec.json.decode(self._kept[key])  # a copy, so that no handler changes the value
 
-    def result(self) -> dict[str, Any]:
+    def pending_result(self) -> dict[str, Any]:
         """The result that asks the open questions, as wire object.
 
         Raises:
-            InternalError: What is known so far is too much for a state.
+            InternalError: The request state is too large.
         """
-        if self._asked and not self._asked.keys() & self._taken:
+        if self._asked_before and not self._asked_before.keys() & self._used_keys:
             _logger.warning(
                 "%s asked something else than before it was answered; what changes from run to "
                 "run is never answered (see Context.once)",
-                self._exchange.method.name,
+                self._request.method.name,
             )
-        requests = {key: _entry(question) for key, question in self._open.items()}
+        requests = {key: _input_request(question) for key, question in self._open.items()}
         asked = {key: question.digest() for key, question in self._open.items()}
         return {
             "resultType": "input_required",
             "inputRequests": requests,
-            "requestState": self._sealed(asked, self.state),
+            "requestState": self._signed(asked, self.state),
         }
 
-    def sealed(self, wanted: InputRequired) -> dict[str, Any]:
-        """The result that a handler returned itself, as wire object.
+    def explicit_result(self, required: InputRequired) -> dict[str, Any]:
+        """The result for an `InputRequired` that a handler returned, as wire object.
 
         Raises:
-            InternalError: The revision has no such result, or the state is too much.
-            MissingCapabilityError: The client did not declare that it can be asked this.
+            InternalError: The revision has no such result, or the request state is too large.
+            MissingCapabilityError: The client did not declare a required capability.
         """
-        wanted.check(self._exchange)
-        made: dict[str, Any] = {"resultType": "input_required"}
-        if wanted.requests:
-            made["inputRequests"] = wanted.requests
+        required.check(self._request)
+        result: dict[str, Any] = {"resultType": "input_required"}
+        if required.requests:
+            result["inputRequests"] = required.requests
         asked = {
             key: _digest(request["method"], request.get("params"))
-            for key, request in wanted.requests.items()
+            for key, request in required.requests.items()
         }
-        if wanted.state is not None or self._answers or self._kept:
-            made["requestState"] = self._sealed(asked, wanted.state)
-        return made
+        if required.state is not None or self._answers or self._kept:
+            result["requestState"] = self._signed(asked, required.state)
+        return result
 
     def _key(self, question: Question, key: str | None) -> str:
-        """The key of a question, which is made of it unless the user chose one."""
+        """The key of a question: the handler's own, or one made from the question."""
         if key is None:
-            key = f"{question.word}-{question.digest()}"
+            key = f"{question.capability}-{question.digest()}"
             if question.repeats:
-                self._counted[key] += 1
-                if (time := self._counted[key]) > 1:
-                    key = f"{key}-{time}"
-        elif key in self._taken:
+                self._repetitions[key] += 1
+                if (repetition := self._repetitions[key]) > 1:
+                    key = f"{key}-{repetition}"
+        elif key in self._used_keys:
             raise ValueError(f"key {key!r} is in use for another question of this request")
-        self._taken.add(key)
+        self._used_keys.add(key)
         return key
 
     def _answer(self, key: str, digest: str) -> Any:
-        """The answer under a key to this very question; `None` if there is none."""
-        asked, answer = self._answers.get(key, (digest, None))
-        if asked not in ("", digest):
+        """The answer under a key to the question with this digest; `None` if there is none."""
+        asked_digest, answer = self._answers.get(key, (digest, None))
+        if asked_digest not in ("", digest):
             _logger.warning("the question under the key %r has changed; it is asked again", key)
             del self._answers[key]
             return None
@@ -243,102 +242,107 @@ class MultiRoundTrip:
             self._answers[key] = (digest, answer)
         return answer
 
-    def _opened(self, sealed: str) -> _State:
-        payload = self._sealer.open(sealed, _binding(self._exchange))
+    def _verified(self, signed: str) -> _State:
+        payload = self._signer.verify(signed, _binding(self._request))
         try:
             return _decode_state(payload)
         except msgspec.DecodeError as error:
             raise InvalidParamsError("requestState: expected one of this version") from error
 
-    def _sealed(self, asked: dict[str, str], own: str | None) -> str:
-        answers = {key: told for key, told in self._answers.items() if told[0]}
+    def _signed(self, asked: dict[str, str], own: str | None) -> str:
+        answers = {key: answer for key, answer in self._answers.items() if answer[0]}
         state = _State(answers, asked, self._kept, own)
-        return self._sealer.seal(encode(state), _binding(self._exchange))
+        return self._signer.sign(encode(state), _binding(self._request))
 
 
 def askable(
-    exchange: RequestContext, method: str, word: str, params: Mapping[str, Any] | None
+    request: RequestContext, method: str, capability: str, params: Mapping[str, Any] | None
 ) -> Method:
-    """The row of a question in the revision of a request.
+    """The row of a question in the method table of a request's revision.
 
     Args:
-        exchange: The request.
-        method: What is to be asked.
-        word: The capability that it belongs to.
-        params: Its params, as far as they need something to be declared.
+        request: The request.
+        method: The question's method.
+        capability: The client capability that the method belongs to.
+        params: The question's params, as far as they require capabilities.
 
     Raises:
-        MissingCapabilityError: The client did not declare what it needs, or can't in its revision.
+        MissingCapabilityError: The client did not declare a required capability, or the revision
+            does not have the method.
     """
-    revision = exchange.revision
+    revision = request.revision
     row = revision.server_requests.get(method) or revision.input_requests.get(method)
-    path = (word,) if row is None else missing(row, params, exchange.peer_capabilities)
+    path = (capability,) if row is None else missing(row, params, request.peer_capabilities)
     if row is None or path is not None:
-        raise MissingCapabilityError(path or (word,), f"{method} in {revision.name}")
+        raise MissingCapabilityError(path or (capability,), f"{method} in {revision.name}")
     return row
 
 
-def check_possible(row: Method, params: Mapping[str, Any] | None, revision: Revision) -> None:
-    """Hold params against what a revision can carry.
+def check_params(row: Method, params: Mapping[str, Any] | None, revision: Revision) -> None:
+    """Check that a revision has all members of some params.
 
     Raises:
-        LocalProtocolError: It can't carry all of them.
+        LocalProtocolError: The revision lacks a member, or the params have another form.
     """
-    refused = revision_types.refusal(params or {}, row.params) if row.params is not None else None
-    if refused:
-        raise LocalProtocolError(f"{row.name}: not possible in {revision.name}: {refused}")
+    error = mismatch(params or {}, row.params) if row.params is not None else None
+    if error:
+        raise LocalProtocolError(f"{row.name}: not possible in {revision.name}: {error}")
 
 
-def _entry(question: Question) -> dict[str, Any]:
-    made: dict[str, Any] = {"method": question.method}
+def _input_request(question: Question) -> dict[str, Any]:
+    request: dict[str, Any] = {"method": question.method}
     if question.params is not None:
-        made["params"] = question.params
-    return made
+        request["params"] = question.params
+    return request
 
 
 def _digest(method: str, params: Mapping[str, Any] | None) -> str:
     return hashlib.sha256(_encode_sorted([method, params])).hexdigest()[:_KEY_DIGITS]
 
 
-def _binding(exchange: RequestContext) -> bytes:
-    """What tells a request, and its retries, from all others."""
-    raw = exchange.raw_params
+def _binding(request: RequestContext) -> bytes:
+    """Identifies a request and its retries."""
+    raw = request.raw_params
     params: dict[str, Any] = {} if raw is None else msgspec.json.decode(raw)
-    salient = {name: value for name, value in params.items() if name not in _APART}
-    return _encode_sorted([exchange.method.name, salient])
+    repeated = {name: value for name, value in params.items() if name not in _NOT_REPEATED}
+    return _encode_sorted([request.method.name, repeated])
 
 
-async def all_of(asks: tuple[Awaitable[Any], ...]) -> list[Any]:
-    """What several askers were told, in their order; all of them ask before the handler is left.
+async def gather(questions: tuple[Awaitable[Any], ...]) -> list[Any]:
+    """Await several questions; all are asked before the handler is left.
+
+    Returns:
+        The answers, in the order of the questions.
 
     Raises:
-        Left: One of them was left.
-        Exception: What the first of them to fail raised; the others are cancelled.
+        InputPending: At least one question has no answer yet.
+        Exception: The first failure; the other questions are cancelled.
     """
-    told: list[Any] = [None] * len(asks)
-    left: list[Left] = []
-    failed: list[Exception] = []
+    answers: list[Any] = [None] * len(questions)
+    is_pending = False
+    failures: list[Exception] = []
 
-    async def run(at: int, ask: Awaitable[Any]) -> None:
+    async def run(at: int, question: Awaitable[Any]) -> None:
+        nonlocal is_pending
         try:
-            told[at] = await ask
-        except Left as leaving:
-            left.append(leaving)
+            answers[at] = await question
+        except InputPending:
+            is_pending = True
         except Exception as error:
-            failed.append(error)
+            failures.append(error)
             tasks.cancel_scope.cancel()
 
     try:
         async with anyio.create_task_group() as tasks:
-            for at, ask in enumerate(asks):
-                tasks.start_soon(run, at, ask)
+            for at, question in enumerate(questions):
+                tasks.start_soon(run, at, question)
                 await anyio.lowlevel.checkpoint()  # so that they ask in their order
     finally:
-        for ask in asks:
-            if inspect.iscoroutine(ask):
-                ask.close()  # one that was cancelled before it began
-    if failed:
-        raise failed[0]
-    if left:
-        raise Left
-    return told
+        for question in questions:
+            if inspect.iscoroutine(question):
+                question.close()  # it was cancelled before it started
+    if failures:
+        raise failures[0]
+    if is_pending:
+        raise InputPending
+    return answers

@@ -4,7 +4,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""Asking the client's model: messages in, a message out.
+"""Sampling: messages to the client's model, and the message that it returns.
 
 Source: client/sampling.
 """
@@ -24,28 +24,28 @@ from ....errors import (
     MissingCapabilityError,
     RemoteProtocolError,
 )
-from ....facts import Method, Revision
+from ....facts import Method
 from ....protocol import sampling_messages
 from ....runtime.request_context import RequestContext
-from .. import revision_types
-from ..content import Audio, Content, Image, Message, Text, Wire
-from .multi_round_trip import Question, askable, check_possible
+from ..content import Audio, Content, Image, Message, Text, Wire, wire_block
+from ..revision_types import field_type, structs_in
+from .multi_round_trip import Question, askable, check_params
 
 METHOD = "sampling/createMessage"
-_WORD = "sampling"
+_CAPABILITY = "sampling"
 
 IncludeContext: TypeAlias = Literal["none", "thisServer", "allServers"]
 ToolChoice: TypeAlias = Literal["auto", "required", "none"]
 
 
 class ModelPreferences(Wire, frozen=True):
-    """Which model would suit. Advice: the client chooses.
+    """Advice for the choice of a model by the client.
 
     Attributes:
-        hints: Parts of names of models, most wanted first.
-        cost_priority: From 0 to 1, how much low cost matters.
-        speed_priority: How much speed does.
-        intelligence_priority: How much ability does.
+        hints: Parts of model names, in order of preference.
+        cost_priority: Importance of low cost, from 0 to 1.
+        speed_priority: Importance of speed, from 0 to 1.
+        intelligence_priority: Importance of ability, from 0 to 1.
     """
 
     hints: Sequence[str] = ()
@@ -61,11 +61,11 @@ class ModelPreferences(Wire, frozen=True):
 
 
 class ToolUse(Wire, frozen=True, tag_field="type", tag="tool_use"):
-    """What a model wants a tool to do.
+    """A tool call that a model requests.
 
     Attributes:
-        id: Tells it from other uses; its result names it.
-        name: The tool.
+        id: Identifies the call; its result refers to it.
+        name: Name of the tool.
         input: The arguments.
     """
 
@@ -76,12 +76,12 @@ class ToolUse(Wire, frozen=True, tag_field="type", tag="tool_use"):
 
 
 class ToolUseResult(Wire, frozen=True, tag_field="type", tag="tool_result"):
-    """What a tool gave the model that wanted it.
+    """The result of a tool call that a model requested.
 
     Attributes:
         tool_use_id: Id of the `ToolUse`.
-        content: Blocks; a string is text.
-        structured_content: The same as a value, if there is one.
+        content: Content blocks; a string is text.
+        structured_content: The structured result, if there is one.
         is_error: Whether the tool failed.
     """
 
@@ -93,15 +93,15 @@ class ToolUseResult(Wire, frozen=True, tag_field="type", tag="tool_result"):
 
 
 Block: TypeAlias = Text | Image | Audio | ToolUse | ToolUseResult
-"""What a message to or from a model is made of."""
+"""A content block of a message to or from a model."""
 
 
 class SamplingMessage(msgspec.Struct, frozen=True):
     """A message to or from a model.
 
     Attributes:
-        role: Who speaks.
-        content: One block or several; a string is text.
+        role: Author of the message.
+        content: One content block or several; a string is text.
     """
 
     role: Literal["user", "assistant"]
@@ -109,13 +109,13 @@ class SamplingMessage(msgspec.Struct, frozen=True):
 
 
 class Sampled(msgspec.Struct, frozen=True):
-    """What a model said. As a message in a later request it is the model's own.
+    """A message of a model; in the messages of a later request it has the role `assistant`.
 
     Attributes:
-        role: Who speaks.
-        content: Its blocks, one or several.
+        role: Author of the message.
+        content: Its content blocks, one or several.
         model: Name of the model.
-        stop_reason: Why it stopped, such as `endTurn` or `toolUse`, if that is known.
+        stop_reason: Why the generation ended, such as `endTurn` or `toolUse`, if known.
     """
 
     role: Literal["user", "assistant"]
@@ -125,55 +125,54 @@ class Sampled(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The blocks of text, one after the other."""
+        """The text blocks, joined."""
         return "".join(block.text for block in self.content if isinstance(block, Text))
 
     @property
     def tool_uses(self) -> tuple[ToolUse, ...]:
-        """What the model wants tools to do."""
+        """The tool calls that the model requests."""
         return tuple(block for block in self.content if isinstance(block, ToolUse))
 
 
-Said: TypeAlias = str | Block | Message | SamplingMessage | Sampled | Mapping[str, Any]
-"""A message: text and blocks are the user's; results of tools in a row are one message."""
+MessageLike: TypeAlias = str | Block | Message | SamplingMessage | Sampled | Mapping[str, Any]
+"""A message: text and blocks are user messages; consecutive tool results form one message."""
 
 
 def sampling_question(
-    messages: str | Sequence[Said], exchange: RequestContext, options: Mapping[str, Any]
+    messages: str | Sequence[MessageLike], request: RequestContext, options: Mapping[str, Any]
 ) -> Question:
-    """The question to a model.
+    """The question for a model, for the revision of a request.
 
     Args:
-        messages: The conversation, oldest first; a string is all of it.
-        exchange: The request.
-        options: Other params as values by wire name; `None` for what is not said.
+        messages: The conversation, oldest first; a string is one user message.
+        request: The request.
+        options: Other params by wire name; `None` for absent ones.
 
     Raises:
-        MissingCapabilityError: The client did not declare that it can be asked this.
-        LocalProtocolError: The revision can't carry it, or the messages do not follow each other
-            by the rules.
+        MissingCapabilityError: The client did not declare a required capability.
+        LocalProtocolError: The revision lacks a param, or the sequence of messages is invalid.
     """
-    told = [messages] if isinstance(messages, str) else messages
-    params: dict[str, Any] = {"messages": _messages(told)}
+    conversation = [messages] if isinstance(messages, str) else messages
+    params: dict[str, Any] = {"messages": _messages(conversation)}
     params |= {name: to_builtins(value) for name, value in options.items() if value is not None}
     if "modelPreferences" in params:
         params["modelPreferences"] = _preferences(params["modelPreferences"])
     if "toolChoice" in params:
         params["toolChoice"] = {"mode": params["toolChoice"]}
-    row = askable(exchange, METHOD, _WORD, params)
-    check_possible(row, params, exchange.revision)
-    _check_context(params, row, exchange)
-    wrong = sampling_messages.complaint(params["messages"])
-    if wrong:
-        raise LocalProtocolError(f"{METHOD}: {wrong}")
-    return Question(METHOD, params, _WORD)
+    row = askable(request, METHOD, _CAPABILITY, params)
+    check_params(row, params, request.revision)
+    _check_context(params, row, request)
+    error = sampling_messages.complaint(params["messages"])
+    if error:
+        raise LocalProtocolError(f"{METHOD}: {error}")
+    return Question(METHOD, params, _CAPABILITY)
 
 
 def sampled_of(wire: Any) -> Sampled:
-    """What a model said, as a value.
+    """The message in the result of a sampling request.
 
     Raises:
-        RemoteProtocolError: It is no message of a model.
+        RemoteProtocolError: The result is not a message of a model.
     """
     try:
         content = sampling_messages.blocks_of(wire)
@@ -188,66 +187,61 @@ def sampled_of(wire: Any) -> Sampled:
         raise RemoteProtocolError(text, code=INVALID_PARAMS) from error
 
 
-def _messages(told: Iterable[Said]) -> list[dict[str, Any]]:
-    made: list[dict[str, Any]] = []
-    open_results: list[dict[str, Any]] = []
-    for said in told:
-        if isinstance(said, ToolUseResult):
-            if not open_results:
-                made.append({"role": "user", "content": open_results})
-            open_results.append(_block(said))
+def _messages(messages: Iterable[MessageLike]) -> list[dict[str, Any]]:
+    wire: list[dict[str, Any]] = []
+    tool_results: list[dict[str, Any]] = []
+    for message in messages:
+        if isinstance(message, ToolUseResult):
+            if not tool_results:
+                wire.append({"role": "user", "content": tool_results})
+            tool_results.append(_block(message))
             continue
-        open_results = []
-        made.append(_message(said))
-    return [_slim(each) for each in made]
+        tool_results = []
+        wire.append(_message(message))
+    return [_unwrapped(each) for each in wire]
 
 
-def _message(said: Said) -> dict[str, Any]:
-    if isinstance(said, Message | SamplingMessage | Sampled):
-        content: Any = said.content
+def _message(message: MessageLike) -> dict[str, Any]:
+    if isinstance(message, Message | SamplingMessage | Sampled):
+        content: Any = message.content
         blocks: Sequence[Any] = content if is_many(content) else [content]
-        return {"role": said.role, "content": [_block(block) for block in blocks]}
-    if is_object(said) or hasattr(said, "role"):
-        return dict(to_builtins(said))
-    return {"role": "user", "content": [_block(said)]}
+        return {"role": message.role, "content": [_block(block) for block in blocks]}
+    if is_object(message) or hasattr(message, "role"):
+        return dict(to_builtins(message))
+    return {"role": "user", "content": [_block(message)]}
 
 
 def _block(block: Any) -> dict[str, Any]:
     if isinstance(block, ToolUseResult):
-        made: dict[str, Any] = to_builtins(block)
-        return {**made, "content": [revision_types.wire_block(each) for each in block.content]}
-    return dict(block) if is_object(block) else revision_types.wire_block(block)
+        wire: dict[str, Any] = to_builtins(block)
+        return {**wire, "content": [wire_block(each) for each in block.content]}
+    return dict(block) if is_object(block) else wire_block(block)
 
 
-def _slim(message: dict[str, Any]) -> dict[str, Any]:
-    """A message with one block by itself, as all revisions have it; several are a list."""
+def _unwrapped(message: dict[str, Any]) -> dict[str, Any]:
+    """The message; a list of one block becomes that block, which every revision allows."""
     content: Any = message.get("content")
     return {**message, "content": content[0]} if is_many(content) and len(content) == 1 else message
 
 
 def _preferences(wire: Mapping[str, Any]) -> Mapping[str, Any]:
     hints: Any = wire.get("hints", ())
-    named = [{"name": hint} if isinstance(hint, str) else hint for hint in hints]
-    return {**wire, "hints": named} if named else wire
+    model_hints = [{"name": hint} if isinstance(hint, str) else hint for hint in hints]
+    return {**wire, "hints": model_hints} if model_hints else wire
 
 
-def _check_context(params: Mapping[str, Any], row: Method, exchange: RequestContext) -> None:
-    """Refuse to ask for context that a client would have to declare."""
-    wanted = params.get("includeContext", "none")
-    if wanted == "none" or not _has_context(exchange.revision):
+def _check_context(params: Mapping[str, Any], row: Method, request: RequestContext) -> None:
+    """Require the `context` capability where the revision has it and the params need it."""
+    include_context = params.get("includeContext", "none")
+    if include_context == "none" or not _has_context(request.revision.client_capabilities):
         return
-    declared: Any = exchange.peer_capabilities.get(_WORD)
+    declared: Any = request.peer_capabilities.get(_CAPABILITY)
     if not is_object(declared) or "context" not in declared:
-        raise MissingCapabilityError((_WORD, "context"), f"{row.name} with context")
+        raise MissingCapabilityError((_CAPABILITY, "context"), f"{row.name} with context")
 
 
 @cache
-def _context_types(capabilities: Any) -> bool:
-    sampling = revision_types.field_type(capabilities, _WORD)
-    return any(
-        revision_types.field_type(each, "context") for each in revision_types.structs_in(sampling)
-    )
-
-
-def _has_context(revision: Revision) -> bool:
-    return _context_types(revision.client_capabilities)
+def _has_context(capabilities: Any) -> bool:
+    """Whether the type of client capabilities has `sampling.context`."""
+    sampling = field_type(capabilities, _CAPABILITY)
+    return any(field_type(each, "context") for each in structs_in(sampling))

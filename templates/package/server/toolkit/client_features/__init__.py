@@ -1,3 +1,3 @@
-"""What a handler may ask its client: forms, models, roots; and how it gets the answers."""
+"""Features of the client that a handler can use: elicitation, sampling, roots."""
 
 from __future__ import annotations

@@ -1,234 +1,289 @@
-"""Asking the client's user: by a form that is described by a type, or by a page to go to.
+"""Elicitation: forms described by a type, and web pages that the user visits.
+
+A form is a dataclass, TypedDict or Struct with plain fields, or a flat JSON Schema. A field has one
+schema, or several equivalent ones in order of preference: a revision gets the first that it can
+express. A default is sent where the revision has a member for it; elsewhere the field is optional,
+and the type supplies the default.
 
 Source: client/elicitation.
 """
 
 from __future__ import annotations
 
+import enum
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+import typing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import UNSET, Meta, inspect
 
-from ...._wire import UNSET, convert, error_text, is_object
+from ...._wire import convert, error_text, is_object, to_builtins
 from ....errors import INVALID_PARAMS, LocalProtocolError, RemoteProtocolError
 from ....facts import Method, Revision
 from ....foreign_text import safe_repr
 from ....protocol import elicitation_schema
+from ....protocol.elicitation_schema import FORMATS
 from ....protocol.uris import LOOPBACK, WEB_SCHEMES, url_complaint
 from ....runtime.request_context import RequestContext
-from .. import revision_types
-from . import form_fields
-from .form_fields import FormField
-from .input_required import InputRequired
+from ..content import present
+from ..revision_types import field_type, mismatch, struct_with, structs_in
+from .input_required import InputRequired, OpenURLElicitations, URLElicitationRequiredError
 from .multi_round_trip import MultiRoundTrip, Question, askable
-from .url_elicitation import Elicitations, URLElicitationRequiredError
 
 METHOD = "elicitation/create"
-_WORD = "elicitation"
+_CAPABILITY = "elicitation"
+_TITLES = "titles"
+_NOTES = frozenset({"title", "description", "format"})
 
-Content = TypeVar("Content")
+FormContent = TypeVar("FormContent")
+FieldSchema: TypeAlias = dict[str, Any]
 _logger = logging.getLogger(__name__)
 
 
-class Accepted(msgspec.Struct, Generic[Content], frozen=True):
-    """The user agreed.
+class Accepted(msgspec.Struct, Generic[FormContent], frozen=True):
+    """The user accepted.
 
     Attributes:
-        content: What was filled in; `None` where there was no form. To have agreed to open a page
-            is not to have done there what it is for.
+        content: Content of the form; `None` for a URL, where accepting means to agree to the visit.
     """
 
-    content: Content
+    content: FormContent
     action: Literal["accept"] = "accept"
 
 
 class Declined(msgspec.Struct, frozen=True):
-    """The user refused."""
+    """The user declined."""
 
     action: Literal["decline"] = "decline"
     content: None = None
 
 
 class Cancelled(msgspec.Struct, frozen=True):
-    """The user neither agreed nor refused, but closed the question."""
+    """The user dismissed the question without a choice."""
 
     action: Literal["cancel"] = "cancel"
     content: None = None
 
 
-Answer: TypeAlias = Accepted[Content] | Declined | Cancelled
-"""What became of an elicitation; `action` tells which."""
+Answer: TypeAlias = Accepted[FormContent] | Declined | Cancelled
+"""The outcome of an elicitation, told apart by `action`."""
+
+
+def titles(by_value: Mapping[str, str] | None = None, /, **by_name: str) -> Meta:
+    """Titles for the values of a choice, as an annotation.
+
+        size: Annotated[Literal["s", "m"], titles(s="Small", m="Medium")]
+
+    Args:
+        by_value: Title by value, for values that are not identifiers.
+        by_name: Title by value.
+    """
+    return Meta(extra={_TITLES: {**(by_value or {}), **by_name}})
+
+
+class FormField(msgspec.Struct, frozen=True):
+    """One field of a form.
+
+    Attributes:
+        name: Its name on the wire.
+        schemas: Equivalent schemas without default, best first.
+        default: The default as wire value; `None` for no default.
+        required: Whether a value has to be given.
+        fills_none: Whether an absent value becomes `None`.
+    """
+
+    name: str
+    schemas: Sequence[FieldSchema]
+    default: Any
+    required: bool
+    fills_none: bool
+
+    def fitted(self, row: Method, revision: Revision) -> Mapping[str, Any]:
+        """The best schema that a revision can express, with the default if possible.
+
+        Raises:
+            LocalProtocolError: The revision can express none of them.
+        """
+        for schema in self.schemas:
+            if self.default is not None:
+                with_default = {**schema, "default": self.default}
+                if _is_expressible(with_default, row):
+                    return with_default
+            if _is_expressible(schema, row):
+                return schema
+        kind = "choice of several" if self.schemas[0]["type"] == "array" else "field"
+        raise LocalProtocolError(
+            f"{METHOD}: {self.name}: a form in {revision.name} has no such {kind}"
+        )
 
 
 class Form:
-    """What a person is to fill in.
+    """A form for the user.
 
     Args:
-        kind: A dataclass, TypedDict or Struct; or the flat JSON Schema itself.
+        kind: A dataclass, TypedDict or Struct; or a flat JSON Schema.
 
     Raises:
-        TypeError: It is none of these, or has a field that no form can have.
+        TypeError: It is none of these, or has a field that a form can't have.
     """
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
         self._schema: Mapping[str, Any] | None = None
         self._fields: Sequence[FormField] = ()
-        self._shapes: dict[str, Mapping[str, Any]] = {}
+        self._by_revision: dict[str, Mapping[str, Any]] = {}
         if is_object(kind):
             self._schema = dict(kind)
         else:
-            self._fields = form_fields.fields_of(kind)
+            self._fields = fields_of(kind)
 
     def schema(self, row: Method, revision: Revision) -> Mapping[str, Any]:
-        """The form in the shape of a revision.
+        """The schema of the form in a revision.
 
         Args:
             row: The elicitation request of that revision.
 
         Raises:
-            LocalProtocolError: The revision has no such form.
+            LocalProtocolError: The revision can't express the form.
         """
-        known = self._shapes.get(revision.name)
+        known = self._by_revision.get(revision.name)
         if known is not None:
             return known
-        made = self._schema or _object(
-            {field.name: _fitted(field, row, revision) for field in self._fields}, self._fields
+        schema = self._schema or _object_schema(
+            {field.name: field.fitted(row, revision) for field in self._fields}, self._fields
         )
-        wrong = revision_types.refusal(made, _form_type(row)) or elicitation_schema.form_complaint(
-            made
-        )
-        if wrong:
-            raise LocalProtocolError(f"{METHOD}: no form in {revision.name}: {wrong}")
-        self._shapes[revision.name] = made
-        return made
+        error = mismatch(schema, _form_type(row)) or elicitation_schema.form_complaint(schema)
+        if error:
+            raise LocalProtocolError(f"{METHOD}: no form in {revision.name}: {error}")
+        self._by_revision[revision.name] = schema
+        return schema
 
     def content(self, wire: Mapping[str, Any]) -> Any:
-        """What was filled in, as an instance of the type.
+        """The content of an accepted form, as an instance of the type.
 
         Raises:
-            RemoteProtocolError: It does not fit the form.
+            RemoteProtocolError: The content does not fit the form.
         """
-        full = self._schema or _object({f.name: f.wires[0] for f in self._fields}, self._fields)
-        wrong = elicitation_schema.complaint(full, wire)
-        if wrong is None and self._schema is not None:
+        full = self._schema or _object_schema(
+            {field.name: field.schemas[0] for field in self._fields}, self._fields
+        )
+        error = elicitation_schema.complaint(full, wire)
+        if error is None and self._schema is not None:
             return dict(wire)
-        if wrong is None:
+        if error is None:
             try:
-                return convert(self._filled(wire), self._kind)
-            except msgspec.ValidationError as error:
-                wrong = error_text(error)
-        raise RemoteProtocolError(f"{METHOD}: content: {wrong}", code=INVALID_PARAMS)
+                return convert(self._members(wire), self._kind)
+            except msgspec.ValidationError as validation_error:
+                error = error_text(validation_error)
+        raise RemoteProtocolError(f"{METHOD}: content: {error}", code=INVALID_PARAMS)
 
-    def _filled(self, wire: Mapping[str, Any]) -> dict[str, Any]:
-        """The values of the fields that there are, integers written as such."""
-        made: dict[str, Any] = {}
+    def _members(self, wire: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of the fields; whole floats of integer fields become integers."""
+        members: dict[str, Any] = {}
         for field in self._fields:
             value = wire.get(field.name, None if field.fills_none else UNSET)
-            if field.wires[0]["type"] == "integer" and isinstance(value, float):
+            if field.schemas[0]["type"] == "integer" and isinstance(value, float):
                 value = int(value)
             if value is not UNSET:
-                made[field.name] = value
-        return made
+                members[field.name] = value
+        return members
 
 
 @lru_cache(maxsize=256)
-def _form_of(kind: Any) -> Form:
+def _cached_form(kind: Any) -> Form:
     return Form(kind)
 
 
 def form_of(kind: Any) -> Form:
     """The form of a type or schema; see `Form`."""
-    return Form(kind) if is_object(kind) or kind.__hash__ is None else _form_of(kind)
+    return Form(kind) if is_object(kind) or kind.__hash__ is None else _cached_form(kind)
 
 
-def form_question(message: str, form: Form, exchange: RequestContext) -> Question:
-    """The question that a form asks, in the shape of the request's revision.
+def form_question(message: str, form: Form, request: RequestContext) -> Question:
+    """The question that shows a form, for the revision of a request.
 
     Raises:
-        MissingCapabilityError: The client did not declare that it shows forms.
-        LocalProtocolError: The revision has no such form.
+        MissingCapabilityError: The client did not declare form elicitation.
+        LocalProtocolError: The revision can't express the form.
     """
-    row = askable(exchange, METHOD, _WORD, {})
-    schema = form.schema(row, exchange.revision)
-    return Question(METHOD, {"message": message, "requestedSchema": schema}, _WORD)
+    row = askable(request, METHOD, _CAPABILITY, {})
+    schema = form.schema(row, request.revision)
+    return Question(METHOD, {"message": message, "requestedSchema": schema}, _CAPABILITY)
 
 
 def url_question(
     message: str,
     url: str,
-    identifier: str | None,
-    exchange: RequestContext,
-    elicitations: Elicitations,
+    elicitation_id: str | None,
+    request: RequestContext,
+    url_elicitations: OpenURLElicitations,
     schemes: Collection[str] = WEB_SCHEMES,
 ) -> Question:
-    """The question whether the user goes to a page, in the shape of the request's revision.
+    """The question that sends the user to a web page, for the revision of a request.
 
     Args:
-        message: Why.
-        url: The page.
-        identifier: The elicitation's id, for revisions that have one; `None` for a fresh one.
-        exchange: The request.
-        elicitations: Where the id is kept.
-        schemes: The schemes that the address may have.
+        message: Why the visit is needed.
+        url: URL of the page.
+        elicitation_id: Id in revisions that have one; generated if `None`.
+        request: The request.
+        url_elicitations: Keeps the id.
+        schemes: Allowed schemes of the URL.
 
     Raises:
-        MissingCapabilityError: The client did not declare that it opens pages.
-        ValueError: Not a URL of such a scheme, or the id is that of another elicitation.
+        MissingCapabilityError: The client did not declare URL elicitation.
+        ValueError: Not a URL of an allowed scheme, or the id belongs to another elicitation.
     """
-    params = _page(message, url, schemes)
-    row = askable(exchange, METHOD, _WORD, params)
+    params = _url_params(message, url, schemes)
+    row = askable(request, METHOD, _CAPABILITY, params)
     if _has_ids(row):
-        params["elicitationId"] = elicitations.begin(exchange, url, identifier)
-    return Question(METHOD, params, _WORD)
+        params["elicitationId"] = url_elicitations.begin(request, url, elicitation_id)
+    return Question(METHOD, params, _CAPABILITY)
 
 
-def required(
+def required_result(
     error: URLElicitationRequiredError,
-    exchange: RequestContext,
-    dialogue: MultiRoundTrip,
-    elicitations: Elicitations,
+    request: RequestContext,
+    multi_round_trip: MultiRoundTrip,
+    url_elicitations: OpenURLElicitations,
 ) -> dict[str, Any]:
-    """What answers a request that needs its user to go to web pages first, as wire object.
-
-    Args:
-        error: The pages.
-        exchange: The request.
-        dialogue: What its client was told and asked so far.
-        elicitations: Where ids are kept.
+    """The result of a request whose user has to visit web pages first, as wire object.
 
     Raises:
-        URLElicitationRequiredError: That is the answer, where the revision has it.
-        MissingCapabilityError: The client did not declare that it opens pages.
-        ValueError: Not a URL, or the id is that of another elicitation.
+        URLElicitationRequiredError: The revision has this error, which is the response then.
+        MissingCapabilityError: The client did not declare URL elicitation.
+        ValueError: Not a URL of an allowed scheme, or an id belongs to another elicitation.
     """
-    askable(exchange, METHOD, _WORD, {"mode": "url"})
-    if exchange.revision.facts.errors.url_elicitation_required is not None:
+    askable(request, METHOD, _CAPABILITY, {"mode": "url"})
+    if request.revision.facts.errors.url_elicitation_required is not None:
         for each in error.elicitations:
-            elicitations.begin(exchange, _checked(each.url, each.schemes), each.elicitation_id)
+            url = _checked_url(each.url, each.schemes)
+            url_elicitations.begin(request, url, each.elicitation_id)
         raise error
-    asked = {
-        f"{_WORD}-{at}": {"method": METHOD, "params": _page(each.message, each.url, each.schemes)}
+    input_requests = {
+        f"{_CAPABILITY}-{at}": {
+            "method": METHOD,
+            "params": _url_params(each.message, each.url, each.schemes),
+        }
         for at, each in enumerate(error.elicitations, 1)
     }
-    return dialogue.sealed(InputRequired(asked, dialogue.state))
+    return multi_round_trip.explicit_result(InputRequired(input_requests, multi_round_trip.state))
 
 
 def answer_of(
-    wire: Mapping[str, Any], content: Callable[[Mapping[str, Any]], Content]
-) -> Answer[Content]:
-    """The answer as a value.
+    wire: Mapping[str, Any], content: Callable[[Mapping[str, Any]], FormContent]
+) -> Answer[FormContent]:
+    """The answer in the result of an elicitation.
 
     Args:
-        wire: The result of an elicitation as wire object.
-        content: Makes the content of what the wire has there.
+        wire: The result as wire object.
+        content: Converts the content of an accepted form.
 
     Raises:
-        RemoteProtocolError: It is no such result, or its content does not fit.
+        RemoteProtocolError: The result has an unknown action, or content that does not fit.
     """
     match wire.get("action"):
         case "accept":
@@ -243,16 +298,16 @@ def answer_of(
             )
 
 
-def _page(message: str, url: str, schemes: Collection[str]) -> dict[str, Any]:
-    return {"mode": "url", "message": message, "url": _checked(url, schemes)}
+def _url_params(message: str, url: str, schemes: Collection[str]) -> dict[str, Any]:
+    return {"mode": "url", "message": message, "url": _checked_url(url, schemes)}
 
 
-def _checked(url: str, schemes: Collection[str]) -> str:
-    wrong = url_complaint(url, schemes)
-    if wrong is not None:
-        raise ValueError(f"url: {wrong} (schemes=)")
-    place = urlsplit(url)
-    if place.scheme.lower() != "https" and place.hostname not in LOOPBACK:
+def _checked_url(url: str, schemes: Collection[str]) -> str:
+    error = url_complaint(url, schemes)
+    if error is not None:
+        raise ValueError(f"url: {error} (schemes=)")
+    parts = urlsplit(url)
+    if parts.scheme.lower() != "https" and parts.hostname not in LOOPBACK:
         _logger.warning(
             "url: expected https, since what users do there matters, got %s", safe_repr(url)
         )
@@ -261,37 +316,237 @@ def _checked(url: str, schemes: Collection[str]) -> str:
 
 @cache
 def _form_type(row: Method) -> Any:
-    return revision_types.field_type(
-        revision_types.struct_with(row.params, "requestedSchema"), "requestedSchema"
-    )
+    return field_type(struct_with(row.params, "requestedSchema"), "requestedSchema")
 
 
 @cache
 def _has_ids(row: Method) -> bool:
-    return any(
-        revision_types.field_type(each, "elicitationId")
-        for each in revision_types.structs_in(row.params)
-    )
+    return any(field_type(each, "elicitationId") for each in structs_in(row.params))
 
 
-def _fitted(field: FormField, row: Method, revision: Revision) -> Mapping[str, Any]:
-    """The best form of a field that a revision can carry."""
-    for wire in field.wires:
-        if field.default is not None and _carries({**wire, "default": field.default}, row):
-            return {**wire, "default": field.default}
-        if _carries(wire, row):
-            return wire
-    wanted = "choice of several" if field.wires[0]["type"] == "array" else "field"
-    raise LocalProtocolError(
-        f"{METHOD}: {field.name}: a form in {revision.name} has no such {wanted}"
-    )
+def _is_expressible(schema: Mapping[str, Any], row: Method) -> bool:
+    return mismatch(_object_schema({"x": schema}, ()), _form_type(row)) is None
 
 
-def _carries(wire: Mapping[str, Any], row: Method) -> bool:
-    return revision_types.refusal(_object({"x": wire}, ()), _form_type(row)) is None
-
-
-def _object(properties: Mapping[str, Any], fields: Sequence[FormField]) -> dict[str, Any]:
-    made: dict[str, Any] = {"type": "object", "properties": dict(properties)}
+def _object_schema(properties: Mapping[str, Any], fields: Sequence[FormField]) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "object", "properties": dict(properties)}
     required = [field.name for field in fields if field.required]
-    return {**made, "required": required} if required else made
+    return {**schema, "required": required} if required else schema
+
+
+class _FieldTypeError(TypeError):
+    """A type that a form field can't have."""
+
+
+class _PlainType(msgspec.Struct, frozen=True):
+    """A type without annotations and without `None`.
+
+    Attributes:
+        node: The type.
+        notes: Title, description and format from the annotations.
+        titles: Title by value of a choice.
+        optional: Whether `None` is allowed.
+    """
+
+    node: inspect.Type
+    notes: Mapping[str, Any]
+    titles: Mapping[str, str]
+    optional: bool
+
+
+def fields_of(kind: Any) -> tuple[FormField, ...]:
+    """The fields of a form type, in order.
+
+    Raises:
+        TypeError: Not a dataclass, TypedDict or Struct, or a field is more than a plain value.
+    """
+    name = getattr(kind, "__name__", repr(kind))
+    try:
+        node = inspect.type_info(kind)
+    except (TypeError, NameError) as error:
+        raise TypeError(f"form {name}: {' '.join(str(error).split())}") from error
+    if not isinstance(
+        node, inspect.DataclassType | inspect.TypedDictType | inspect.StructType
+    ) or getattr(node, "array_like", False):
+        raise TypeError(f"form {name}: expected a dataclass, TypedDict or Struct")
+    if getattr(node, "tag", None) is not None:
+        raise TypeError(f"form {name}: expected a Struct without a tag")
+    hints = typing.get_type_hints(typing.get_origin(kind) or kind, include_extras=True)
+    fields: list[FormField] = []
+    for field in node.fields:
+        try:
+            fields.append(_field(field, tuple(_literals(hints[field.name]))))
+        except _FieldTypeError as error:
+            raise TypeError(f"form {name}: {field.encode_name}: {error}") from None
+    return tuple(fields)
+
+
+def _literals(annotation: Any) -> Iterator[Any]:
+    """The values of every Literal in a type, in the order of the source."""
+    for part in typing.get_args(annotation):
+        if typing.get_origin(annotation) is typing.Literal:
+            yield part
+        else:
+            yield from _literals(part)
+
+
+def _field(field: inspect.Field, literals: Sequence[Any]) -> FormField:
+    plain = _plain(field.type)
+    schemas = [{**schema, **plain.notes} for schema in _schemas(plain, literals)]
+    return FormField(
+        name=field.encode_name,
+        schemas=schemas,
+        default=_default(field),
+        required=field.required and not plain.optional,
+        fills_none=field.required and plain.optional,
+    )
+
+
+def _default(field: inspect.Field) -> Any:
+    """A default as wire value, sets in sorted order; `None` if there is nothing to show."""
+    default: Any = field.default
+    if field.default_factory is not msgspec.NODEFAULT:
+        default = field.default_factory()
+    if default is msgspec.NODEFAULT or default is None or default is UNSET:
+        return None
+    wire = to_builtins(default)
+    if wire == []:
+        return None
+    return sorted(wire) if isinstance(default, set | frozenset) else wire
+
+
+def _plain(node: inspect.Type) -> _PlainType:
+    if isinstance(node, inspect.Metadata):
+        inner = _plain(node.type)
+        metadata: Any = node  # its dicts have no types of their own
+        notes: dict[str, Any] = {**inner.notes, **(metadata.extra_json_schema or {})}
+        if unknown := notes.keys() - _NOTES:
+            raise _FieldTypeError(f"a form says nothing of {', '.join(sorted(unknown))}")
+        extra: dict[str, Any] = metadata.extra or {}
+        value_titles: Mapping[str, str] = extra.get(_TITLES, {})
+        return _PlainType(inner.node, notes, {**inner.titles, **value_titles}, inner.optional)
+    if isinstance(node, inspect.UnionType):
+        rest = [each for each in node.types if not isinstance(each, inspect.NoneType)]
+        if len(rest) == 1:
+            inner = _plain(rest[0])
+            return _PlainType(inner.node, inner.notes, inner.titles, True)
+        return _PlainType(_number_of(rest), {}, {}, len(rest) < len(node.types))
+    return _PlainType(node, {}, {}, False)
+
+
+def _number_of(nodes: Sequence[inspect.Type]) -> inspect.Type:
+    """The type that `int | float` stands for; no other union has one."""
+    floats = [node for node in nodes if isinstance(node, inspect.FloatType)]
+    ints = [node for node in nodes if isinstance(node, inspect.IntType)]
+    if len(floats) == len(ints) == 1 and len(nodes) == 2:
+        return floats[0]
+    raise _FieldTypeError("expected one type, got a choice of several")
+
+
+def _schemas(plain: _PlainType, literals: Sequence[Any]) -> list[FieldSchema]:
+    """The equivalent schemas of a field, best first.
+
+    Args:
+        plain: Its type.
+        literals: Its literal values in the order of the source, which msgspec does not keep.
+    """
+    format_ = plain.notes.get("format")
+    if format_ is not None and not isinstance(plain.node, inspect.StrType):
+        raise _FieldTypeError("a format is for text alone")
+    if format_ is not None and format_ not in FORMATS:
+        raise _FieldTypeError(f"format: expected one of {', '.join(sorted(FORMATS))}")
+    for kind, build in _BUILDERS.items():
+        if isinstance(plain.node, kind):
+            return build(_in_order(plain.node, literals), plain.titles)
+    name = type(plain.node).__name__.removesuffix("Type").lower()
+    raise _FieldTypeError(f"no field of a form holds a value of the type {name}")
+
+
+def _in_order(node: inspect.Type, literals: Sequence[Any]) -> inspect.Type:
+    if isinstance(node, inspect.LiteralType):
+        return inspect.LiteralType(tuple(sorted(node.values, key=literals.index)))
+    if not isinstance(node, _LISTS):
+        return node
+    item = _plain(node.item_type)
+    inner = inspect.Metadata(_in_order(item.node, literals), extra={_TITLES: dict(item.titles)})
+    return msgspec.structs.replace(node, item_type=inner)
+
+
+def _text(node: Any, _: Mapping[str, str]) -> list[FieldSchema]:
+    if node.pattern is not None:
+        raise _FieldTypeError("a form has no patterns")
+    return [present(type="string", minLength=node.min_length, maxLength=node.max_length)]
+
+
+def _number(node: Any, _: Mapping[str, str]) -> list[FieldSchema]:
+    is_integer = isinstance(node, inspect.IntType)
+    if node.multiple_of is not None:
+        raise _FieldTypeError("a form has no multiples")
+    if not is_integer and (node.gt is not None or node.lt is not None):
+        raise _FieldTypeError("a form has bounds that are included: use ge and le")
+    least = node.ge if node.gt is None else node.gt + 1
+    most = node.le if node.lt is None else node.lt - 1
+    return [present(type="integer" if is_integer else "number", minimum=least, maximum=most)]
+
+
+def _choice(node: Any, value_titles: Mapping[str, str]) -> list[FieldSchema]:
+    values = _values(node)
+    untitled: FieldSchema = {"type": "string", "enum": values}
+    if not value_titles:
+        return [untitled]
+    if unknown := value_titles.keys() - set(values):
+        raise _FieldTypeError(f"titles: there is no value {', '.join(sorted(unknown))}")
+    names = [value_titles.get(value, value) for value in values]
+    titled: FieldSchema = {"type": "string", "oneOf": _titled(values, value_titles)}
+    return [titled, {**untitled, "enumNames": names}]
+
+
+def _choices(node: Any, value_titles: Mapping[str, str]) -> list[FieldSchema]:
+    item = _plain(node.item_type)
+    if not isinstance(item.node, inspect.EnumType | inspect.LiteralType):
+        raise _FieldTypeError("expected a list of an Enum or Literal: a form lists choices alone")
+    values = _values(item.node)
+    all_titles = {**item.titles, **value_titles}
+    items: FieldSchema = {"type": "string", "enum": values}
+    if all_titles:
+        items = {"anyOf": _titled(values, all_titles)}
+    return [present(type="array", items=items, minItems=node.min_length, maxItems=node.max_length)]
+
+
+def _titled(values: Sequence[str], value_titles: Mapping[str, str]) -> list[FieldSchema]:
+    return [{"const": value, "title": value_titles.get(value, value)} for value in values]
+
+
+def _values(node: Any) -> list[str]:
+    """The values of an Enum or Literal."""
+    kind: type[enum.Enum] | None = getattr(node, "cls", None)
+    values: list[Any] = list(node.values) if kind is None else [member.value for member in kind]
+    if not all(isinstance(value, str) for value in values):
+        raise _FieldTypeError("expected a choice between texts")
+    return values
+
+
+def _date(_: Any, __: Mapping[str, str]) -> list[FieldSchema]:
+    return [{"type": "string", "format": "date"}]
+
+
+def _date_time(_: Any, __: Mapping[str, str]) -> list[FieldSchema]:
+    return [{"type": "string", "format": "date-time"}]
+
+
+def _boolean(_: Any, __: Mapping[str, str]) -> list[FieldSchema]:
+    return [{"type": "boolean"}]
+
+
+_LISTS = (inspect.ListType, inspect.SetType, inspect.FrozenSetType, inspect.VarTupleType)
+_BUILDERS: Mapping[type, Callable[[Any, Mapping[str, str]], list[FieldSchema]]] = {
+    inspect.StrType: _text,
+    inspect.DateType: _date,
+    inspect.DateTimeType: _date_time,
+    inspect.IntType: _number,
+    inspect.FloatType: _number,
+    inspect.BoolType: _boolean,
+    inspect.EnumType: _choice,
+    inspect.LiteralType: _choice,
+    **dict.fromkeys(_LISTS, _choices),
+}

@@ -1,6 +1,6 @@
-"""The roots of a client: where it wants a server to work.
+"""Roots: the directories and files that a client wants the server to work on.
 
-They say what matters, and keep nobody out: a server that is to stay within them has to see to it.
+Roots are not enforced: a server that has to stay within them checks paths with `Root.contains`.
 
 Source: client/roots.
 """
@@ -24,12 +24,12 @@ QUESTION = Question("roots/list", None, "roots", repeats=False)
 
 
 class Root(msgspec.Struct, frozen=True):
-    """A directory or file.
+    """A directory or file that a client names.
 
     Attributes:
-        uri: Its address; a `file://` URI in all revisions so far.
-        name: Its name for people, if it has one.
-        meta: Its `_meta`, if it has some.
+        uri: URI; a `file://` URI in all revisions so far.
+        name: Name for display, if there is one.
+        meta: `_meta`, if present.
     """
 
     uri: str
@@ -38,18 +38,18 @@ class Root(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> Path:
-        """Where it is on this machine, if client and server share one.
+        """The path on this machine, if client and server share a file system.
 
         Raises:
-            ValueError: It is no `file://` URI.
+            ValueError: Not a `file://` URI.
         """
-        place = urlsplit(self.uri)
-        if place.scheme != "file":
+        parts = urlsplit(self.uri)
+        if parts.scheme != "file":
             raise ValueError(f"expected a file:// URI, got {safe_repr(self.uri)}")
-        return Path(url2pathname(place.path))
+        return Path(url2pathname(parts.path))
 
     def contains(self, path: str | os.PathLike[str]) -> bool:
-        """Whether a path is the root or lies below it, by its text: no link is followed."""
+        """Whether a path is the root or below it; links are not resolved."""
         inner = Path(os.path.normpath(path))
         return inner.is_relative_to(os.path.normpath(self.path))
 

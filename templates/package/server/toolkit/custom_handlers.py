@@ -1,0 +1,135 @@
+"""Handlers for methods by name: custom methods, and low-level handlers of a revision.
+
+A custom method is not part of the specification. A rendered `ServerHandlers` handles the methods of
+its revision; a method that it overrides is not handled by the toolkit. The state of an
+`InputRequiredResult` that a low-level handler returns is sent as it is: the handler itself has to
+sign and verify it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Protocol
+
+from ..._wire import to_builtins
+from ...errors import MethodNotFoundError
+from ...facts import Method, Revision
+from ...protocol.extensions import CAPABILITY
+from ...runtime.request_context import RequestContext
+from . import signatures
+from .context import Context
+
+
+class CustomMethod:
+    """A request that the specification does not have.
+
+    Args:
+        function: Takes the typed params if there are any, and optionally a `Context`.
+        name: The method on the wire.
+        params: Type of the params; `None` for a method without params.
+        result: Type of the result; `None` for an empty result.
+        reserved: Names of the specification's methods.
+        extension: The extension that the method belongs to, or `None`.
+        names: Further names that the annotations may use.
+
+    Attributes:
+        row: Its row for the method table.
+
+    Raises:
+        TypeError: The function has other parameters.
+        ValueError: The name is reserved, or starts with `rpc.`.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        name: str,
+        params: Any,
+        result: Any,
+        reserved: Iterable[str],
+        extension: str | None,
+        names: Mapping[str, Any] | None = None,
+    ) -> None:
+        label = f"method {name!r}"
+        if not name or name.startswith("rpc."):
+            raise ValueError(f"{label}: expected a name that does not start with 'rpc.'")
+        if name in reserved:
+            raise ValueError(f"{label}: the specification has it already")
+        self.row = Method(
+            name=name,
+            kind="request",
+            sender="client",
+            params=params,
+            params_required=params is not None,
+            result=Any if result is None else result,
+            capability=() if extension is None else (CAPABILITY, extension),
+            items=None,
+            python_name=name.replace("/", "_"),
+        )
+        self._extension = extension
+        signature = signatures.read(function, label, names)
+        parameters = list(signature.parameters)
+        if len(parameters) != (params is not None):
+            expected = "one parameter for the params" if params is not None else "no parameter"
+            raise TypeError(f"{label}: expected {expected}, got {', '.join(parameters) or 'none'}")
+        self._params = parameters[0] if parameters else None
+        self._context = signature.context
+        self._call = signature.call
+
+    async def call(self, context: Context) -> Any:
+        """The result: a Struct, or a wire object.
+
+        Raises:
+            MethodNotFoundError: The client does not declare the method's extension.
+        """
+        if self._extension is not None and context.client_extension(self._extension) is None:
+            raise MethodNotFoundError(self.row.name)
+        arguments: dict[str, Any] = {}
+        if self._params is not None:
+            arguments[self._params] = context.request_context.params
+        if self._context is not None:
+            arguments[self._context] = context
+        value = await self._call(**arguments)
+        return {} if value is None else to_builtins(value)
+
+
+class RevisionHandlers(Protocol):
+    """Low-level handlers of one revision, such as a rendered `ServerHandlers`."""
+
+    revision: ClassVar[str]
+    """Name of the revision."""
+
+    def mcp_handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
+        """The coroutine function that overrides a method; `None` for none."""
+        ...
+
+
+class LowLevelHandlers:
+    """The low-level handlers of one server, by revision.
+
+    Raises:
+        ValueError: A revision has two sets of handlers.
+    """
+
+    def __init__(self, handlers: Sequence[RevisionHandlers]) -> None:
+        self._by_revision: dict[str, RevisionHandlers] = {}
+        for each in handlers:
+            if each.revision in self._by_revision:
+                raise ValueError(f"expected one set of handlers for {each.revision}, got two")
+            self._by_revision[each.revision] = each
+
+    def __bool__(self) -> bool:
+        return bool(self._by_revision)
+
+    def find(
+        self, revision: Revision, method: Method
+    ) -> Callable[[Any, RequestContext], Any] | None:
+        """The coroutine function that overrides a method, or `None`."""
+        handlers = self._by_revision.get(revision.name)
+        return None if handlers is None else handlers.mcp_handler(method)
+
+    def requests(self, revision: Revision) -> Iterator[str]:
+        """Names of the requests that are overridden in a revision."""
+        for name, method in revision.client_requests.items():
+            if self.find(revision, method) is not None:
+                yield name
