@@ -1,4 +1,4 @@
-"""What an application over HTTP is made with: addresses it trusts, limits, how it answers."""
+"""Settings of an ASGI application: trusted hosts, limits, response forms."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class HttpSettings:
+class ServerHttpSettings:
     """How an application speaks HTTP.
 
     Attributes:
@@ -162,8 +162,8 @@ class HttpSettings:
                 raise ValueError(f"{name}: expected more than 0, got {seconds}")
 
 
-class HttpOptions(TypedDict, total=False):
-    """The attributes of `HttpSettings`, but for the path, as keyword arguments."""
+class ServerHttpOptions(TypedDict, total=False):
+    """The attributes of `ServerHttpSettings`, but for the path, as keyword arguments."""
 
     hosts: Sequence[str] | None
     origins: Sequence[str] | None
