@@ -86,13 +86,16 @@ class AsgiApplication:
             return
         request = HttpRequest(scope)
         state = self._state()
-        refused = self._refuse(request, state) or await self._ensure_started(state)
+        is_sse = state.sse is not None and state.sse.serves(request.path)
+        refused = self._refuse(request, state, is_sse)
+        if refused is None and not state.background.running:
+            refused = await self._start(state)
         if refused is not None:
             await state.bodies.refuse(refused, request, receive, send)
             return
         self._service.use_state(state.background.state)
         try:
-            if request.method == "POST" and not state.has_sse_path(request):
+            if request.method == "POST" and not is_sse:
                 await self._post(request, state, receive, send)
             else:
                 await self._other_method(request, state, receive, send)
@@ -168,12 +171,14 @@ class AsgiApplication:
             if event == "lifespan.shutdown":
                 return
 
-    def _refuse(self, request: HttpRequest, state: LifespanState) -> HttpResponse | None:
+    def _refuse(
+        self, request: HttpRequest, state: LifespanState, is_sse: bool
+    ) -> HttpResponse | None:
         """The refusal of a request before it is routed, if its head calls for one."""
         refused = self._validator.check(request)
         if refused is not None:
             return refused
-        if not state.has_sse_path(request):
+        if not is_sse:
             if request.path not in self._paths:
                 text = f"no such path; the endpoint is {self.endpoint_path}"
                 return responses.refusal(404, text)
@@ -186,15 +191,13 @@ class AsgiApplication:
             return responses.refusal(431, f"expected at most {limit} header fields (Limits.fields)")
         return None
 
-    async def _ensure_started(self, state: LifespanState) -> HttpResponse | None:
-        """Enter the lifespan if that is not done; the refusal of the request if that fails."""
-        if not state.background.running:
-            try:
-                await state.background.start()
-            except Exception:
-                logger.exception("the lifespan failed")
-                text = "the server could not be started; its log says why"
-                return responses.unavailable(text)
+    async def _start(self, state: LifespanState) -> HttpResponse | None:
+        """Enter the lifespan; the refusal of the request if that fails."""
+        try:
+            await state.background.start()
+        except Exception:
+            logger.exception("the lifespan failed")
+            return responses.unavailable("the server could not be started; its log says why")
         return None
 
     async def _other_method(
@@ -302,10 +305,6 @@ class LifespanState:
         self.sse = sse_endpoints(service, settings, self.quotas, self.bodies)
         self._drain_seconds = service.drain
         self._draining = False
-
-    def has_sse_path(self, request: HttpRequest) -> bool:
-        """Whether a request is for an endpoint of HTTP+SSE."""
-        return self.sse is not None and self.sse.serves(request.path)
 
     def free_memory(self) -> None:
         """Free memory for request bodies: cancel an abandoned call, end the largest stream."""

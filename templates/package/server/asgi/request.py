@@ -209,7 +209,11 @@ class RequestBodies:
             Disconnected: The client disconnected before the end of the body.
         """
 
+        waited = False
+
         def set_deadline() -> None:
+            nonlocal waited
+            waited = True
             scope.deadline = anyio.current_time() + self._limits.body_seconds
             self._enter(scope)
 
@@ -221,7 +225,7 @@ class RequestBodies:
         finally:
             if scope in self._incomplete:
                 self._size -= self._incomplete.pop(scope)
-        if scope.deadline != math.inf:
+        if waited:
             scope.deadline = math.inf
             if scope.cancel_called:  # although the last part had arrived
                 return self.timed_out(scope)

@@ -71,6 +71,7 @@ class SessionPost:
         self._messages: Sequence[jsonrpc.Message] = () if message is None else (message,)
         self._events: Sequence[Event] = ()
         self._requests: Sequence[RequestReceived] = ()
+        self._sends: Sequence[Send] = ()
         self._carrier: PostResponse | None = None
         self._scope: anyio.CancelScope | None = None
         self.response = self._refuse(posts.limits, message, body)
@@ -93,8 +94,8 @@ class SessionPost:
         else:
             self._events = peer.connection.take(self._messages[0], now)
         self._requests = [event for event in self._events if isinstance(event, RequestReceived)]
-        sends = sum(isinstance(event, Send) for event in self._events)
-        self.expected = len(self._requests) + sends
+        self._sends = [event for event in self._events if isinstance(event, Send)]
+        self.expected = len(self._requests) + len(self._sends)
         if not self.expected and self.response is None:
             self.response = HttpResponse(self._session.revision.facts.http.accepted)
 
@@ -119,9 +120,8 @@ class SessionPost:
             session.responses[request.id] = carrier
         try:
             await carrier.start()
-            for event in self._events:
-                if isinstance(event, Send):
-                    await carrier.send(event.message, event.about)
+            for send in self._sends:
+                await carrier.send(send.message, send.about)
             if len(self._events) > 1:
                 await self._serve_together()
             elif requests:

@@ -110,7 +110,8 @@ class StatelessEndpoint:
                 try:
                     await pausing(peer.take(event, scope), call.watch)
                 finally:
-                    await call.end()
+                    if call.watched or not response.done:
+                        await call.end()
             elif isinstance(event, Send) and connection.being_served:
                 await self._listen(peer, message, event.message, request, receive, response)
             else:
@@ -224,9 +225,13 @@ class StatelessEndpoint:
 
 
 class _Call:
-    """A request that is being served."""
+    """A request that is being served.
 
-    __slots__ = ("_endpoint", "_id", "_peer", "_response")
+    Attributes:
+        watched: Whether a task waits for the client to disconnect.
+    """
+
+    __slots__ = ("_endpoint", "_id", "_peer", "_response", "watched")
 
     def __init__(
         self, endpoint: StatelessEndpoint, peer: Peer, identifier: RequestId, response: PostResponse
@@ -235,9 +240,11 @@ class _Call:
         self._peer = peer
         self._id = identifier
         self._response = response
+        self.watched = False
 
     def watch(self) -> None:
         """Wait for the client to disconnect: the handler has to wait for something."""
+        self.watched = True
         self._endpoint.start_watching(self, self._response)
 
     def cancel(self) -> None:
