@@ -124,8 +124,8 @@ if TYPE_CHECKING:
         StoredEvent,
     )
     from .server.asgi.settings import (
-        HttpSettings,
         Limits,
+        ServerHttpSettings,
     )
     from .server.server_session import (
         ServerSession,
@@ -231,8 +231,8 @@ __all__ = [
     "EventStore",
     "MemoryEventStore",
     "StoredEvent",
-    "HttpSettings",
     "Limits",
+    "ServerHttpSettings",
     "ServerSession",
     "Accepted",
     "Cancelled",
@@ -316,8 +316,8 @@ _HOMES = {
     "EventStore": ".server.asgi.event_store",
     "MemoryEventStore": ".server.asgi.event_store",
     "StoredEvent": ".server.asgi.event_store",
-    "HttpSettings": ".server.asgi.settings",
     "Limits": ".server.asgi.settings",
+    "ServerHttpSettings": ".server.asgi.settings",
     "ServerSession": ".server.server_session",
     "Accepted": ".server.toolkit.client_features.elicitation",
     "Cancelled": ".server.toolkit.client_features.elicitation",

@@ -21,7 +21,7 @@ from .errors import ListenFailedError, MissingExtraError
 from .server.toolkit.server import RunWhileImportedError, Server, importing
 
 if TYPE_CHECKING:
-    from .server.asgi.settings import HttpOptions
+    from .server.asgi.settings import ServerHttpOptions
 
 _PACKAGE = __package__ or ""
 _DEFAULT_NAME = "server"
@@ -82,12 +82,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _serve_http(server: Server, chosen: argparse.Namespace) -> None:
-    from .server.asgi.uvicorn_runner import address  # standard streams need none of it
+    from .server.asgi.uvicorn_adapter import parse_address  # standard streams need none of it
 
     path: str = chosen.path or "/mcp"
-    options: HttpOptions = {"sse_path": _SSE_PATH} if chosen.sse else {}
+    options: ServerHttpOptions = {"sse_path": _SSE_PATH} if chosen.sse else {}
     try:
-        address(chosen.http)
+        parse_address(chosen.http)
         server.asgi(path, **options)
         if chosen.backend != "asyncio":
             raise ValueError(f"--backend: uvicorn runs on asyncio, not on {chosen.backend}")

@@ -87,7 +87,7 @@ EXPORTS = (
     _export(
         ".server.asgi.event_store", "server+http", "EventStore", "MemoryEventStore", "StoredEvent"
     ),
-    _export(".server.asgi.settings", "server+http", "HttpSettings", "Limits"),
+    _export(".server.asgi.settings", "server+http", "Limits", "ServerHttpSettings"),
     _export(".server.server_session", "server", "ServerSession"),
     _export(
         ".server.toolkit.client_features.elicitation",

@@ -79,7 +79,7 @@ def test_a_choice_imports_with_its_own_dependencies_alone_and_shows_what_it_has(
     shown = set(done.stdout.split())
     assert ("Server" in shown) is ("server" in chosen or chosen == "all")
     assert ("connect" in shown) is ("client" in chosen or chosen == "all")
-    assert ("HttpSettings" in shown) is (
+    assert ("ServerHttpSettings" in shown) is (
         "Server" in shown and "http" in transports.replace("all", "http")
     )
 

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias, Unpack
 import anyio
 import anyio.abc
 
-from mcp_protocol.server.asgi.settings import HttpOptions
+from mcp_protocol.server.asgi.settings import ServerHttpOptions
 from package.asgi_stream import SECONDS, App, Reply, Stream
 from package.wire import HANDSHAKE, INITIALIZED, encoded, facts, initialize, request
 
@@ -220,7 +220,7 @@ def fields_of(revision: str, message: Mapping[str, Any]) -> dict[str, str | None
 
 @asynccontextmanager
 async def asgi(
-    server: Any, *, path: str = "/mcp", lifespan: bool = True, **options: Unpack[HttpOptions]
+    server: Any, *, path: str = "/mcp", lifespan: bool = True, **options: Unpack[ServerHttpOptions]
 ) -> AsyncIterator[Http]:
     """Run an application, or a server as one.
 

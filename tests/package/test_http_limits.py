@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.server.asgi.settings import HttpSettings, Limits
+from mcp_protocol.server.asgi.settings import Limits, ServerHttpSettings
 from mcp_protocol.server.toolkit.context import Context
 from package.asgi_client import Http, asgi, fields_of
 from package.asgi_stream import Stream
@@ -373,13 +373,13 @@ async def test_settings_that_mean_nothing_are_refused(
 async def test_each_limit_is_on_by_default_and_said_to_be_for_something(
     revision: str, name: str
 ) -> None:
-    assert 0 < getattr(HttpSettings().limits, name) < math.inf
+    assert 0 < getattr(ServerHttpSettings().limits, name) < math.inf
     lines = str(Limits.__doc__).splitlines()
     assert any(line.strip().startswith(f"{name}: ") for line in lines)
 
 
 async def test_a_default_changes_only_on_purpose(revision: str) -> None:
-    limits = HttpSettings().limits
+    limits = ServerHttpSettings().limits
     assert (limits.body, limits.fields, limits.in_flight) == (4 * 2**20, 100, 1000)
     assert (limits.bodies, limits.reading, limits.discard) == (128 * 2**20, 1000, 64 * 2**20)
     assert (limits.streams, limits.sessions, limits.idle) == (10_000, 10_000, 1800)

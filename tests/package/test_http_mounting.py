@@ -20,7 +20,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
-from mcp_protocol.server.asgi.app import Application
+from mcp_protocol.server.asgi.app import AsgiApplication
 from mcp_protocol.server.toolkit.context import Context
 from mcp_protocol.server.toolkit.server import Server
 from package.asgi_client import SESSION, Http, asgi, fields_of
@@ -63,8 +63,8 @@ class Living:
         return str(ctx.state)
 
 
-def app_of(http: Http) -> Application:
-    assert isinstance(http.app, Application)
+def app_of(http: Http) -> AsgiApplication:
+    assert isinstance(http.app, AsgiApplication)
     return http.app
 
 
@@ -260,7 +260,7 @@ def app_in(*routes: Any, **more: Any) -> Starlette:
     return Starlette(routes=list(routes), **more)
 
 
-def fastapi_with(path: str, app: Application, **more: Any) -> FastAPI:
+def fastapi_with(path: str, app: AsgiApplication, **more: Any) -> FastAPI:
     made = FastAPI(**more)
     made.mount(path, app)
     return made
@@ -311,7 +311,7 @@ async def test_a_package_that_knows_the_older_transport_alone_has_its_endpoints(
     revision: str,
 ) -> None:
     app = Web().only(revision)
-    assert app.place == "/sse"
+    assert app.endpoint_path == "/sse"
     async with asgi(app, path="/sse") as http, http.stream("GET") as stream:
         place = urljoin("/sse", (await stream.event()).data.decode())
         assert (await http.post(initialize(revision), place)).status == 202

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_protocol.server.asgi.uvicorn_runner import address
+from mcp_protocol.server.asgi.uvicorn_adapter import parse_address
 from package.raw_http import head, whole
 from package.web_process import REVISION, SERVE, rest, run, started, until, write_server
 from package.wire import HANDSHAKE, SESSIONS, encoded, initialize
@@ -220,7 +220,7 @@ def test_it_can_listen_anywhere_and_says_where_it_is_reached(
     ],
 )
 def test_an_address_has_a_host_and_a_port(text: str, found: tuple[str, int]) -> None:
-    assert address(text) == found
+    assert parse_address(text) == found
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_an_address_has_a_host_and_a_port(text: str, found: tuple[str, int]) -> 
 )
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected HOST:PORT"):
-        address(text)
+        parse_address(text)
 
 
 def test_a_trace_has_what_comes_and_what_goes(folder: Path) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.server.asgi.host_origin import Guard
-from mcp_protocol.server.asgi.request import Incoming
+from mcp_protocol.server.asgi.host_origin import HostOriginValidator
+from mcp_protocol.server.asgi.request import HttpRequest
 from package.asgi_client import Http, asgi, fields_of
 from package.asgi_stream import Reply
 from package.rules import holding
@@ -198,10 +198,10 @@ def shown(host: str) -> str:
 @pytest.mark.parametrize("field", ["host", "origin"])
 async def test_a_field_that_comes_twice_is_refused(field: str) -> None:
     value = {"host": b"localhost", "origin": b"http://localhost"}[field]
-    guard = Guard(None, None, 403)
+    validator = HostOriginValidator(None, None, 403)
     headers = [(b"host", b"localhost"), (field.encode(), value)]
-    assert guard.check(Incoming(scope_with(headers))) is None or field == "host"
-    assert guard.check(Incoming(scope_with([*headers, (field.encode(), value)]))) is not None
+    assert validator.check(HttpRequest(scope_with(headers))) is None or field == "host"
+    assert validator.check(HttpRequest(scope_with([*headers, (field.encode(), value)]))) is not None
 
 
 @pytest.mark.parametrize(
@@ -312,16 +312,21 @@ async def test_a_long_value_is_shortened_in_the_refusal() -> None:
 
 
 def test_a_name_that_the_server_listens_at_is_known() -> None:
-    guard = Guard(None, None, 403)
-    guard.know(["My-Machine.local", "0.0.0.0", ""])
-    assert [guard.check(_incoming(host)) is None for host in KNOWN] == [True, True, False, False]
+    validator = HostOriginValidator(None, None, 403)
+    validator.allow(["My-Machine.local", "0.0.0.0", ""])
+    assert [validator.check(_incoming(host)) is None for host in KNOWN] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 KNOWN = ("my-machine.local:8000", "localhost", "0.0.0.0:8000", "")
 
 
 def _incoming(host: str) -> Any:
-    return Incoming(scope_with([(b"host", host.encode())], ("0.0.0.0", 1)))
+    return HttpRequest(scope_with([(b"host", host.encode())], ("0.0.0.0", 1)))
 
 
 def scope_with(headers: Any, server: Any = None) -> dict[str, Any]:

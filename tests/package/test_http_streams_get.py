@@ -10,8 +10,8 @@ import pytest
 from mcp_protocol import Context, Server, TransportError
 from mcp_protocol.facts import Lifecycle
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server.asgi.app import Application
-from mcp_protocol.server.asgi.settings import HttpSettings, Limits
+from mcp_protocol.server.asgi.app import AsgiApplication
+from mcp_protocol.server.asgi.settings import Limits, ServerHttpSettings
 from package.asgi_client import asgi
 from package.asgi_stream import Stream
 from package.live import App, names_back
@@ -88,7 +88,7 @@ async def test_a_session_of_a_revision_without_this_transport_has_its_stream_too
 @pytest.mark.requirement("http.interim-get-405-allow")
 async def test_where_no_revision_has_such_a_stream_a_get_is_not_allowed() -> None:
     alone = App(names_back, REVISIONS.of(Lifecycle.PER_REQUEST)).service
-    async with asgi(Application(alone, HttpSettings())) as http:
+    async with asgi(AsgiApplication(alone, ServerHttpSettings())) as http:
         reply = await http.get()
         assert reply.status == 405
         assert reply.fields["allow"] == "POST"

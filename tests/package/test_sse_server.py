@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from mcp_protocol import Context, Server
-from mcp_protocol.server.asgi.settings import HttpOptions, Limits
+from mcp_protocol.server.asgi.settings import Limits, ServerHttpOptions
 from package.asgi_client import Http, asgi
 from package.asgi_stream import Reply, Stream
 from package.rules import holding
@@ -401,7 +401,7 @@ async def test_it_is_served_only_where_it_is_wanted(path: str) -> None:
 @pytest.mark.parametrize(
     "paths", [{"sse_path": "/mcp"}, {"sse_path": "/messages"}, {"sse_path": "sse"}]
 )
-def test_paths_that_can_not_be_told_apart_are_refused(paths: HttpOptions) -> None:
+def test_paths_that_can_not_be_told_apart_are_refused(paths: ServerHttpOptions) -> None:
     with pytest.raises(ValueError, match="sse_path"):
         tools().asgi(**paths)
 

@@ -10,8 +10,8 @@ import anyio
 
 from mcp_protocol.errors import MissingCapabilityError
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server.asgi.app import Application
-from mcp_protocol.server.asgi.settings import HttpOptions, HttpSettings
+from mcp_protocol.server.asgi.app import AsgiApplication
+from mcp_protocol.server.asgi.settings import ServerHttpOptions, ServerHttpSettings
 from mcp_protocol.server.serving import Service
 from mcp_protocol.server.toolkit.context import Context
 from mcp_protocol.server.toolkit.server import Server
@@ -112,7 +112,7 @@ class Web:
     async def greeting(self, who: str) -> str:
         return f"Hello, {who}!"
 
-    def only(self, *revisions: str, **options: Unpack[HttpOptions]) -> Application:
+    def only(self, *revisions: str, **options: Unpack[ServerHttpOptions]) -> AsgiApplication:
         """The application of a package that has these revisions alone."""
         service = Service(self.server, REVISIONS.among(revisions), self.server.describe)
-        return Application(service, HttpSettings(**options))
+        return AsgiApplication(service, ServerHttpSettings(**options))

@@ -18,6 +18,7 @@ from __future__ import annotations
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import copy_context
+from operator import call
 from typing import Any, TypeAlias, TypeVar
 
 import anyio.lowlevel
@@ -37,7 +38,7 @@ def pausing(
     coroutine: Coroutine[Any, Any, Result], on_wait: Callable[[], object]
 ) -> Awaitable[Result]:
     """The same for a coroutine of our own, whose context variables are those of this task."""
-    return _driven(coroutine, on_wait, _directly)
+    return _driven(coroutine, on_wait, call)
 
 
 @types.coroutine
@@ -68,10 +69,6 @@ def _driven(
         except StopIteration as end:
             result = end.value
             return result
-
-
-def _directly(call: Callable[..., Result], *arguments: Any) -> Result:
-    return call(*arguments)
 
 
 async def check_own_failure(error: BaseException) -> None:

@@ -4,11 +4,11 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""Serving: an application over a channel, and what all sessions of one server share.
+"""Serving an application over a channel, and announcements to all clients of a server.
 
 Changes that a server announces (a list that changed, a resource that was updated) may come from
-any thread. They wait in each session, equal ones once, until a task of that session sends them;
-the core leaves out what nobody there asked to hear.
+any thread. They are queued for each client, equal ones once, until a task of the session sends
+them; the connection drops those that the client did not subscribe to.
 
 Source: basic/lifecycle, server/resources#subscriptions.
 """
@@ -35,93 +35,98 @@ from ..protocol.lifecycle import Description
 from ..runtime.peer import CONCURRENT_REQUESTS, Peer
 from ..runtime.request_context import Application
 
-_WAITING = 1000  # changes that a session keeps for a client that does not read
+_MOST_PENDING = 1000  # announcements queued for a client that does not read
 
 _logger = logging.getLogger(__name__)
 
 
-class Session:
-    """One client being served, and what it is yet to be told.
+class AnnouncementQueue:
+    """Announcements to one client. Made on the event loop that serves the client.
 
-    Made in the task that serves it.
+    Args:
+        peer: The running protocol.
+
+    Attributes:
+        peer: As passed.
     """
 
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
         self._thread = threading.get_ident()
         self._token = anyio.lowlevel.current_token()
-        self._waiting: dict[tuple[str, str | None], Mapping[str, Any] | None] = {}
-        self._news = anyio.Event()
+        self._pending: dict[tuple[str, str | None], Mapping[str, Any] | None] = {}
+        self._added = anyio.Event()
 
     def announce(self, name: str, params: Mapping[str, Any] | None) -> None:
-        """Have a notification sent soon, once however often it is asked for till then."""
+        """Queue a notification; equal ones are sent once."""
         if threading.get_ident() == self._thread:
-            self._note(name, params)
+            self._add(name, params)
         else:
-            import anyio.from_thread  # most servers never get here
+            import anyio.from_thread  # most servers announce on the event loop
 
-            anyio.from_thread.run_sync(self._note, name, params, token=self._token)
+            anyio.from_thread.run_sync(self._add, name, params, token=self._token)
 
-    async def send_announced(self) -> None:
-        """Send what is announced, until cancelled."""
+    async def send_all(self) -> None:
+        """Send announcements until cancelled."""
         while True:
-            while self._waiting:
-                name, uri = next(iter(self._waiting))
-                params = self._waiting.pop((name, uri))
+            while self._pending:
+                name, uri = next(iter(self._pending))
+                params = self._pending.pop((name, uri))
                 try:
                     await self.peer.notify(name, params)
                 except McpError as error:
                     _logger.debug("%s was not sent: %s", name, error)
-            await self._news.wait()
-            self._news = anyio.Event()
+            await self._added.wait()
+            self._added = anyio.Event()
 
-    def _note(self, name: str, params: Mapping[str, Any] | None) -> None:
+    def _add(self, name: str, params: Mapping[str, Any] | None) -> None:
         uri = (params or {}).get("uri")
         if uri is not None and not self.peer.connection.follows(uri):
-            return  # it would wait, in a session without a stream for as long as that is open
-        self._waiting[name, uri] = params
-        if len(self._waiting) > _WAITING:
-            del self._waiting[next(iter(self._waiting))]
-        self._news.set()
+            return  # without an open stream, the queue would keep it until there is one
+        self._pending[name, uri] = params
+        if len(self._pending) > _MOST_PENDING:
+            del self._pending[next(iter(self._pending))]
+        self._added.set()
 
 
-class Sessions:
-    """The sessions of one server that are open now."""
+class Announcer:
+    """Announces changes to all clients of one server."""
 
     def __init__(self) -> None:
-        self._open: dict[Session, None] = {}
+        self._queues: dict[AnnouncementQueue, None] = {}
 
     def __len__(self) -> int:
-        return len(self._open)
+        """Number of clients."""
+        return len(self._queues)
 
     def announce(self, name: str, params: Mapping[str, Any] | None = None) -> None:
-        """Tell every session of a change. Works from any thread; does not wait for the sending."""
-        for session in list(self._open):
+        """Send a notification to all clients. Works from any thread; does not wait."""
+        for queue in list(self._queues):
             try:
-                session.announce(name, params)
+                queue.announce(name, params)
             except RuntimeError:
-                self.remove(session)  # its event loop is gone, and nobody took leave
+                self.remove(queue)  # its event loop was closed
 
-    def add(self, session: Session) -> None:
-        """Count a session as open."""
-        self._open[session] = None
+    def add(self, queue: AnnouncementQueue) -> None:
+        """Add a client."""
+        self._queues[queue] = None
 
-    def remove(self, session: Session) -> None:
-        """Count a session as open no more."""
-        self._open.pop(session, None)
+    def remove(self, queue: AnnouncementQueue) -> None:
+        """Remove a client."""
+        self._queues.pop(queue, None)
 
     @contextmanager
-    def joined(self, session: Session) -> Generator[None]:
-        """Count a session as open for as long as the block runs."""
-        self.add(session)
+    def joined(self, queue: AnnouncementQueue) -> Generator[None]:
+        """Add a client for as long as the block runs."""
+        self.add(queue)
         try:
             yield
         finally:
-            self.remove(session)
+            self.remove(queue)
 
 
-def _stateless(state: Any) -> None:
-    """Nobody asks for what a lifespan yields."""
+def _ignore_state(state: Any) -> None:
+    """Discard what a lifespan yields."""
 
 
 def _no_marks(tool: str) -> Mapping[tuple[str, ...], str]:
@@ -130,17 +135,17 @@ def _no_marks(tool: str) -> Mapping[tuple[str, ...], str]:
 
 @dataclass(frozen=True)
 class Service:
-    """What is served, whatever it is served over.
+    """A server, independent of transports.
 
     Attributes:
-        application: Answers requests.
-        revisions: The revisions to speak.
-        describe: The server's account of itself in a revision.
-        extensions: Methods of the server's own, by wire name.
-        sessions: The server's sessions, joined while one is open.
-        drain: Seconds that requests being served may still take once a client is gone.
-        lifespan: What is entered before serving; for one client, or for all that share a listener.
-        use_state: Gives the current task what `lifespan` yielded.
+        application: Responds to requests.
+        revisions: The revisions that are served.
+        describe: The description of the server in a revision.
+        extensions: Custom methods, by wire name.
+        announcer: Announces changes to all clients.
+        drain: Seconds that requests may take to finish once a client is gone.
+        lifespan: Entered before serving; for one client, or for all that share a listener.
+        use_state: Sets what `lifespan` yielded for the current task.
         max_concurrent_requests: Handlers that one session may have waiting at a time, except over
             Streamable HTTP, which has limits of its own.
         marks_of: Path and field name of each argument of a tool that HTTP header fields repeat.
@@ -150,10 +155,10 @@ class Service:
     revisions: Revisions
     describe: Callable[[Revision], Description]
     extensions: Mapping[str, Method] = field(default_factory=dict[str, Method])
-    sessions: Sessions = field(default_factory=Sessions)
+    announcer: Announcer = field(default_factory=Announcer)
     drain: float = 0.0
     lifespan: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext
-    use_state: Callable[[Any], object] = _stateless
+    use_state: Callable[[Any], object] = _ignore_state
     max_concurrent_requests: int = CONCURRENT_REQUESTS
     marks_of: Callable[[str], Mapping[tuple[str, ...], str]] = _no_marks
 
@@ -174,17 +179,17 @@ async def serve(service: Service, channel: Channel) -> None:
 
 
 async def serve_session(service: Service, channel: Channel) -> None:
-    """Serve one client until it is gone, in a lifespan that was entered already."""
+    """Serve one client until it is gone, in a lifespan that was entered before."""
     await run_session(service, new_session(service, channel))
 
 
-def new_session(service: Service, channel: Channel) -> Session:
-    """A session with a client that has not said anything yet."""
-    from ..runtime.trace import traced  # its patterns cost import time that only serving is worth
+def new_session(service: Service, channel: Channel) -> AnnouncementQueue:
+    """The peer of a new client, and its announcements."""
+    from ..runtime.trace import traced  # slow to import, and needed for serving only
 
     connection = Connection("server", service.revisions, service.describe, service.extensions)
     channel = traced(channel, "server")
-    return Session(
+    return AnnouncementQueue(
         Peer(
             connection,
             channel,
@@ -195,17 +200,17 @@ def new_session(service: Service, channel: Channel) -> Session:
     )
 
 
-async def run_session(service: Service, session: Session) -> None:
-    """Serve the client of a session until it is gone."""
-    with service.sessions.joined(session):
+async def run_session(service: Service, queue: AnnouncementQueue) -> None:
+    """Serve a client until it is gone, and send it announcements."""
+    with service.announcer.joined(queue):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(session.send_announced)
-            await session.peer.run()
+            tasks.start_soon(queue.send_all)
+            await queue.peer.run()
             tasks.cancel_scope.cancel()
 
 
 def leave_stuck_threads() -> None:
-    """Exit at once if a worker thread would hold up the interpreter's end."""
+    """Exit at once if a worker thread would block the interpreter's exit."""
     stuck = [t for t in threading.enumerate() if t.name == "AnyIO worker thread" and not t.daemon]
     for thread in stuck:
         thread.join(0.5)

@@ -4,7 +4,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""A server at standard input and output, from the start of the event loop to its end."""
+"""Running a server at standard input and output."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _logger = logging.getLogger(__name__)
 def run_stdio(serve_channel: Callable[[Channel], Any], backend: Backend) -> None:
     """Serve the client at the other end of standard input and output, then return.
 
-    Ends when standard input does, at SIGINT and at SIGTERM. A plain function that still runs in
-    its thread then can't be stopped; the process leaves without it.
+    Returns at the end of standard input, at SIGINT and at SIGTERM. A plain function that still runs
+    in its thread can't be stopped; the process then exits without waiting for it.
     """
-    from ..transports.stdio import open_stdio  # what serves other channels need not load it
+    from ..transports.stdio import open_stdio  # other channels do not need it
 
     async def main() -> None:
         failure: Exception | None = None
@@ -40,7 +40,7 @@ def run_stdio(serve_channel: Callable[[Channel], Any], backend: Backend) -> None
             try:
                 await serve_channel(channel)
             except Exception as error:
-                failure = error  # to leave as it is: the last line on standard error is its text
+                failure = error  # unwrapped, so that the last line on standard error is its text
             finally:
                 with anyio.CancelScope(shield=True):
                     await channel.close()

@@ -23,8 +23,8 @@ MARK = "x-mcp-header"
 Path: TypeAlias = tuple[str, ...]
 """Names of properties, from the arguments' root down to the marked one."""
 
-MarksOf: TypeAlias = Callable[[str], Mapping[Path, str]]
-"""Path and mark of each argument of a tool that header fields repeat, by the tool's name."""
+ParamHeadersOf: TypeAlias = Callable[[str], Mapping[Path, str]]
+"""Path and field name of each argument of a tool that header fields repeat, by the tool's name."""
 
 _TYPES = ("integer", "string", "boolean")
 _DATA = frozenset({"const", "default", "enum", "examples", MARK})

@@ -4,10 +4,10 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""Header fields of a draft that never became a revision, where a client sends them in a session.
+"""Header fields of a draft that never became a revision, in sessions.
 
-Clients of the revision itself send none of them. So none is asked for, and what a client does send
-has to say what its message says.
+Clients of the revision itself send none of these fields. So none is required, and a field that is
+sent has to agree with the body.
 
 Source: the draft between 2025-11-25 and 2026-07-28 (standard MCP request headers).
 """
@@ -22,34 +22,37 @@ from msgspec import UNSET
 
 from ..._wire import UNREADABLE, decoder
 from ...foreign_text import safe_repr
-from ...framing import http_headers as http_fields
+from ...framing import http_headers
 from ...protocol import jsonrpc
-from ...protocol.param_headers import MarksOf, value_at
+from ...protocol.param_headers import ParamHeadersOf, value_at
 from ...revision_facts import Facts
-from .request import Incoming
-from .responses import Reply, refusal
+from .request import HttpRequest
+from .responses import HttpResponse, refusal
 
 _decode = decoder(dict[str, Any])
 
 
 def check_draft(
-    facts: Facts, incoming: Incoming, message: jsonrpc.Message | None, marks_of: MarksOf
-) -> Reply | None:
-    """What refuses a message for a header field that says something else; `None` if none does.
+    facts: Facts,
+    request: HttpRequest,
+    message: jsonrpc.Message | None,
+    param_headers_of: ParamHeadersOf,
+) -> HttpResponse | None:
+    """The refusal of a message whose header fields differ from its body.
+
+    Clients that follow the draft name the method, so most messages are not parsed for this.
 
     Args:
-        facts: What the revision of the session states: what the fields are called.
-        incoming: The POST.
-        message: What it brought; `None` for a batch.
-        marks_of: Which arguments of a tool header fields repeat.
-
-    Whoever follows the draft names the method, so a message without these fields costs nothing.
+        facts: The facts of the session's revision, which name the fields.
+        request: The POST.
+        message: The message; `None` for a batch.
+        param_headers_of: Arguments of a tool that header fields repeat.
     """
     if not isinstance(message, (jsonrpc.Request, jsonrpc.Notification)):
         return None
     draft = facts.draft
-    method = incoming.field(draft.method)
-    name = incoming.field(draft.name)
+    method = request.field(draft.method)
+    name = request.field(draft.name)
     if method is None and name is None:
         return None
     fields: list[tuple[str | None, str | None, Any]] = [(draft.method, method, message.method)]
@@ -58,15 +61,15 @@ def check_draft(
         params = _params(message)
         fields.append((draft.name, name, params.get(stated.named_by)))
         if stated.param_headers and draft.param_prefix is not None:
-            marks = marks_of(str(params.get(stated.named_by)))
-            for path, mark in marks.items():
-                field = f"{draft.param_prefix}{mark}"
-                value = incoming.field(field)
+            param_headers = param_headers_of(str(params.get(stated.named_by)))
+            for path, header in param_headers.items():
+                field = f"{draft.param_prefix}{header}"
+                value = request.field(field)
                 fields.append((field, value, value_at(params.get("arguments"), path)))
-    for called, value, wanted in fields:
-        if value is not None and not _says(value, wanted):
-            text = f"{called}: the header says {safe_repr(value, 80)}, "
-            text += f"the body {safe_repr(wanted, 80)}"
+    for field_name, value, expected in fields:
+        if value is not None and not _agrees(value, expected):
+            text = f"{field_name}: the header says {safe_repr(value, 80)}, "
+            text += f"the body {safe_repr(expected, 80)}"
             identifier = message.id if isinstance(message, jsonrpc.Request) else UNSET
             return refusal(
                 facts.http.rejected, text, code=draft.header_mismatch or 0, id=identifier
@@ -74,15 +77,15 @@ def check_draft(
     return None
 
 
-def _says(value: str, wanted: Any) -> bool:
+def _agrees(value: str, expected: Any) -> bool:
     try:
-        return value == wanted or http_fields.says(value, wanted)
+        return value == expected or http_headers.says(value, expected)
     except ValueError:
         return False
 
 
 def _params(message: jsonrpc.Request | jsonrpc.Notification) -> Mapping[str, Any]:
-    """Params as an object; empty if they are none, which the body is refused for."""
+    """Params as an object; empty if they have another type, for which the body is refused later."""
     params: Mapping[str, Any] = {}
     if message.params is not None:
         with suppress(*UNREADABLE):

@@ -4,7 +4,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""The endpoints that an application has, as the revisions have them."""
+"""The endpoints of an application, as far as the chosen revisions need them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 from ..serving import Service
 from .lifespan import TaskScope
-from .request_body import RequestBodies
 from .session_endpoint import SessionEndpoint, with_sessions
-from .load import Load
-from .stream_limits import StreamLimits
-from .settings import HttpSettings
+from .quotas import Quotas
+from .request import RequestBodies
+from .settings import ServerHttpSettings
 from .stateless_endpoint import StatelessEndpoint
 
 if TYPE_CHECKING:
@@ -24,47 +23,35 @@ if TYPE_CHECKING:
 
 
 def stateless_endpoint(
-    service: Service,
-    settings: HttpSettings,
-    background: TaskScope,
-    streams: StreamLimits,
-    load: Load,
+    service: Service, settings: ServerHttpSettings, background: TaskScope, quotas: Quotas
 ) -> StatelessEndpoint | None:
-    """Answers for the revisions without sessions; `None` if the package has none of those."""
-    return StatelessEndpoint(service, settings, background, streams, load)
+    """Serves the revisions without sessions; `None` if the package has none of those."""
+    return StatelessEndpoint(service, settings, background, quotas)
 
 
-def handshake_endpoint(
-    service: Service,
-    settings: HttpSettings,
-    background: TaskScope,
-    streams: StreamLimits,
-    load: Load,
+def session_endpoint(
+    service: Service, settings: ServerHttpSettings, background: TaskScope, quotas: Quotas
 ) -> SessionEndpoint | None:
-    """Answers for the revisions with sessions; `None` if none of those is served."""
-    sessions = with_sessions(service.revisions)
-    if sessions:
-        return SessionEndpoint(service, settings, sessions, background, streams, load)
+    """Serves the revisions with sessions; `None` if none of those is served."""
+    revisions = with_sessions(service.revisions)
+    if revisions:
+        return SessionEndpoint(service, settings, revisions, background, quotas)
     return None
 
 
 def sse_endpoints(
-    service: Service,
-    settings: HttpSettings,
-    streams: StreamLimits,
-    load: Load,
-    bodies: RequestBodies,
+    service: Service, settings: ServerHttpSettings, quotas: Quotas, bodies: RequestBodies
 ) -> SseEndpoints | None:
-    """The two endpoints of HTTP+SSE; `None` if they are not wanted."""
+    """Serves HTTP+SSE; `None` if that is not enabled."""
     if settings.sse_path is not None:
-        from .sse_endpoint import SseEndpoints  # of no use to most
+        from .sse_endpoint import SseEndpoints  # most servers do not need it
 
-        return SseEndpoints(service, settings, streams, load, bodies)
+        return SseEndpoints(service, settings, quotas, bodies)
     return None
 
 
-def check_sse_paths(service: Service, settings: HttpSettings) -> None:
-    """See that the endpoints of HTTP+SSE can be served, if they are wanted.
+def check_sse_paths(service: Service, settings: ServerHttpSettings) -> None:
+    """Check that the endpoints of HTTP+SSE can be served, if they are enabled.
 
     Raises:
         ValueError: They can't.

@@ -4,9 +4,8 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""Which kind of revision a POST belongs to, and whether its header fields say what its body says.
-
-Decisions only: a request in, a verdict out; nothing here reads or writes.
+"""Header fields of revisions without sessions: which POSTs are theirs, and whether fields and body
+agree. Nothing here reads or writes.
 
 Source: basic/transports/streamable-http (2026-07-28: request metadata, backward compatibility).
 """
@@ -23,18 +22,17 @@ from ..._wire import UNREADABLE, decoder
 from ...errors import HeaderMismatchError, InvalidParamsError, UnsupportedRevisionError
 from ...facts import Lifecycle, Revisions
 from ...foreign_text import safe_repr, safe_text
-from ...framing import http_headers as http_fields
+from ...framing import http_headers
 from ...protocol import jsonrpc
-from ...protocol.param_headers import MarksOf, value_at
+from ...protocol.param_headers import ParamHeadersOf, value_at
 from ...protocol.request_meta import Shared
 from ...revision_facts import Facts, Headers
-from .request import Incoming, is_discovery
+from .request import HttpRequest, is_discovery
 
-Claim: TypeAlias = Any
-"""What a message says that header fields repeat: `revision`, `arguments`, and what names a thing.
+BodyValues: TypeAlias = Any
+"""Values of a message that header fields repeat: `meta.revision`, `arguments`, and names.
 
-A member that the message does not have is UNSET. `None` stands for params that are not of the form
-that they have to be.
+A member that the message does not have is UNSET. `None` stands for params of the wrong type.
 """
 
 _ARGUMENTS = "arguments"
@@ -42,102 +40,107 @@ _META = "_meta"
 _decode_any = decoder(Any)
 
 
-class PerRequestRules:
-    """What the revisions without sessions ask of a POST.
+class HeaderValidator:
+    """Compares header fields with the body of a POST.
 
     Args:
         revisions: All revisions that are served.
-        marks_of: Which arguments of a tool header fields repeat.
+        param_headers_of: Arguments of a tool that header fields repeat.
 
     Attributes:
-        revisions: Those without sessions.
-        facts: What the newest of them states; `None` if there is none.
-        shared: What all connections of theirs have in common.
+        revisions: The revisions without sessions.
+        facts: The facts of the newest of them; `None` if there is none.
+        shared: What all connections of these revisions have in common.
     """
 
-    def __init__(self, revisions: Revisions, marks_of: MarksOf) -> None:
+    def __init__(self, revisions: Revisions, param_headers_of: ParamHeadersOf) -> None:
         self.revisions = revisions.of(Lifecycle.PER_REQUEST)
         self.facts: Facts | None = self.revisions.newest().facts if self.revisions else None
         self.shared = Shared(self.revisions)
         self._others = frozenset(revisions) - frozenset(self.revisions)
-        self._marks_of = marks_of
+        self._param_headers_of = param_headers_of
         facts = self.facts or Facts()
         self._attributes = {name: f"named_{i}" for i, name in enumerate(sorted(facts.name_members))}
-        self._read = _claim_reader(facts.meta.protocol_version or "", self._attributes)
-        self._nothing: Claim = self._read(b"{}")
+        self._decode = _values_decoder(facts.meta.protocol_version or "", self._attributes)
+        self._no_values: BodyValues = self._decode(b"{}")
 
-    def claim_of(self, message: jsonrpc.Message | None) -> Claim:
-        """What a message says that header fields repeat; of a batch, nothing."""
+    def values_of(self, message: jsonrpc.Message | None) -> BodyValues:
+        """The values of a message that header fields repeat; a batch has none."""
         if not isinstance(message, jsonrpc.Request) or message.params is None:
-            return self._nothing
+            return self._no_values
         try:
-            return self._read(message.params)
+            return self._decode(message.params)
         except UNREADABLE:
             return None
 
-    def apply(self, incoming: Incoming, message: jsonrpc.Message | None, claim: Claim) -> bool:
-        """Whether a POST is to be served without a session: its header or its body says so.
+    def applies(
+        self, request: HttpRequest, message: jsonrpc.Message | None, values: BodyValues
+    ) -> bool:
+        """Whether the header or the body of a POST names a revision without sessions.
 
-        Gateways that know older revisions only exist, and forward `server/discover` of a client
-        as any other request. The header then says how the client's requests will come.
+        For `server/discover` only the header counts: gateways that know older revisions only
+        forward that request like any other, and their header says how later requests will come.
         """
         facts = self.facts
         if facts is None:
             return False
-        if _revision(claim) is not None and not is_discovery(message):
+        if _revision(values) is not None and not is_discovery(message):
             return True
-        named = incoming.field(facts.headers.protocol_version)
+        named = request.field(facts.headers.protocol_version)
         return named is not None and named not in self._others
 
-    def named_by(self, incoming: Incoming) -> bool:
-        """Whether the header of a request names one of the revisions without sessions."""
-        named = None if self.facts is None else incoming.field(self.facts.headers.protocol_version)
+    def named_by(self, request: HttpRequest) -> bool:
+        """Whether the header of a request names a revision without sessions."""
+        named = None if self.facts is None else request.field(self.facts.headers.protocol_version)
         return named is not None and named in self.revisions
 
-    def check(self, incoming: Incoming, message: jsonrpc.Request, claim: Claim) -> None:
-        """Hold the header fields of a request against its body.
+    def check(self, request: HttpRequest, message: jsonrpc.Request, values: BodyValues) -> None:
+        """Compare the header fields of a request with its body.
 
         Raises:
-            HeaderMismatchError: They say something else, or one of them is missing.
+            HeaderMismatchError: They differ, or a field is missing.
             UnsupportedRevisionError: The revision is none of these.
-            InvalidParamsError: The params say nothing that they could be held against.
+            InvalidParamsError: The params have the wrong type.
         """
         facts = self.facts
         assert facts is not None
         headers = facts.headers
-        self._check_revision(incoming, claim, facts)
-        if claim is None:
+        self._check_revision(request, values, facts)
+        if values is None:
             raise InvalidParamsError("params: expected an object, and one as its _meta")
-        _check_value(incoming, headers.method, message.method)
+        _check_value(request, headers.method, message.method)
         stated = facts.method(message.method)
         if stated.named_by is None:
             return
-        name = getattr(claim, self._attributes[stated.named_by])
+        name = getattr(values, self._attributes[stated.named_by])
         if not isinstance(name, str):
-            return  # the body itself is wrong, and is refused for that
-        _check_value(incoming, headers.name, name, encoded=True)
+            return  # invalid; the body is refused later
+        _check_value(request, headers.name, name, encoded=True)
         if stated.param_headers and headers.param_prefix is not None:
-            self._check_arguments(incoming, headers.param_prefix, name, claim)
+            param_headers = self._param_headers_of(name)
+            if param_headers:
+                arguments = _decoded(values.arguments)
+                _check_arguments(request, headers.param_prefix, param_headers, arguments)
 
-    def check_notification(self, incoming: Incoming, message: jsonrpc.Notification) -> None:
-        """Hold the header fields of a notification against it: those that it has.
+    def check_notification(self, request: HttpRequest, message: jsonrpc.Notification) -> None:
+        """Compare the header fields that a notification has with its body.
 
         Raises:
-            HeaderMismatchError: They say something else.
+            HeaderMismatchError: They differ.
             UnsupportedRevisionError: The revision is none of these.
         """
         assert self.facts is not None
         headers: Headers = self.facts.headers
-        named = incoming.field(headers.protocol_version)
+        named = request.field(headers.protocol_version)
         if named is not None and named not in self.revisions:
             raise self._unsupported(named, self.facts)
-        if incoming.field(headers.method) is not None:
-            _check_value(incoming, headers.method, message.method)
+        if request.field(headers.method) is not None:
+            _check_value(request, headers.method, message.method)
 
-    def _check_revision(self, incoming: Incoming, claim: Claim, facts: Facts) -> None:
+    def _check_revision(self, request: HttpRequest, values: BodyValues, facts: Facts) -> None:
         field = facts.headers.protocol_version
-        named = incoming.field(field)
-        stated = _revision(claim)
+        named = request.field(field)
+        stated = _revision(values)
         if named is None:
             raise HeaderMismatchError(
                 f"{field}: expected one of {', '.join(self.shared.terms.supported)}, got nothing"
@@ -154,51 +157,36 @@ class PerRequestRules:
         code = facts.errors.unsupported_revision
         return UnsupportedRevisionError(safe_text(named), self.shared.terms.supported, code)
 
-    def _check_arguments(self, incoming: Incoming, prefix: str, tool: str, claim: Claim) -> None:
-        marks = self._marks_of(tool)
-        if not marks:
-            return
-        arguments = _decoded(claim.arguments)
-        for path, mark in marks.items():
-            value = value_at(arguments, path)
-            field = f"{prefix}{mark}"
-            if value is not None:
-                _check_value(incoming, field, value, encoded=True)
-            elif (said := incoming.field(field)) is not None:
-                raise HeaderMismatchError(
-                    f"{field}: the header says {safe_repr(said, 80)}, the body nothing"
-                )
 
-
-def _claim_reader(key: str, attributes: Mapping[str, str]) -> Callable[[bytes | Raw], Claim]:
-    """A decoder of params for what header fields repeat.
+def _values_decoder(key: str, attributes: Mapping[str, str]) -> Callable[[bytes | Raw], BodyValues]:
+    """A decoder of params for the values that header fields repeat.
 
     Args:
         key: The key of `_meta` that names the revision.
-        attributes: Attribute of the claim by each member that names what a request is about.
+        attributes: Attribute of the result by each member that names a thing.
     """
-    stated = msgspec.defstruct(
-        "_Stated", [("revision", Any, UNSET)], rename={"revision": key}, gc=False
+    meta = msgspec.defstruct(
+        "_StatedMeta", [("revision", Any, UNSET)], rename={"revision": key}, gc=False
     )
-    claim = msgspec.defstruct(
-        "_Claim",
+    values = msgspec.defstruct(
+        "_BodyValues",
         [
             *((attribute, Any, UNSET) for attribute in attributes.values()),
             (_ARGUMENTS, Raw | msgspec.UnsetType, UNSET),
-            ("meta", stated | msgspec.UnsetType, UNSET),
+            ("meta", meta | msgspec.UnsetType, UNSET),
         ],
         rename={"meta": _META, **{to: member for member, to in attributes.items()}},
         gc=False,
     )
-    read: Callable[[bytes | Raw], Claim] = msgspec.json.Decoder(claim).decode
-    return read
+    decode: Callable[[bytes | Raw], BodyValues] = msgspec.json.Decoder(values).decode
+    return decode
 
 
-def _revision(claim: Claim) -> str | None:
+def _revision(values: BodyValues) -> str | None:
     """The revision that a request's own `_meta` names."""
-    if claim is None or claim.meta is UNSET:
+    if values is None or values.meta is UNSET:
         return None
-    named = claim.meta.revision
+    named = values.meta.revision
     return named if isinstance(named, str) else None
 
 
@@ -206,7 +194,7 @@ def _decoded(arguments: Any) -> Any:
     """Arguments as JSON values.
 
     Raises:
-        InvalidParamsError: They can't be read, so nothing can be held against them.
+        InvalidParamsError: They can't be decoded.
     """
     try:
         return None if arguments is UNSET else _decode_any(arguments)
@@ -214,27 +202,42 @@ def _decoded(arguments: Any) -> Any:
         raise InvalidParamsError(f"params.arguments: {error}") from None
 
 
-def _check_value(
-    incoming: Incoming, field: str | None, wanted: Any, *, encoded: bool = False
+def _check_arguments(
+    request: HttpRequest, prefix: str, param_headers: Mapping[tuple[str, ...], str], arguments: Any
 ) -> None:
-    """Refuse a field that is missing or does not say what the body has."""
+    """Compare the parameter headers of a tool call with its arguments."""
+    for path, name in param_headers.items():
+        value = value_at(arguments, path)
+        field = f"{prefix}{name}"
+        if value is not None:
+            _check_value(request, field, value, encoded=True)
+        elif (header := request.field(field)) is not None:
+            raise HeaderMismatchError(
+                f"{field}: the header says {safe_repr(header, 80)}, the body nothing"
+            )
+
+
+def _check_value(
+    request: HttpRequest, field: str | None, expected: Any, *, encoded: bool = False
+) -> None:
+    """Refuse a field that is missing or differs from the value in the body."""
     if field is None:
         return
-    value = incoming.field(field)
+    value = request.field(field)
     if value is None:
-        raise HeaderMismatchError(f"{field}: expected {safe_repr(wanted, 80)}, got nothing")
-    if value == wanted and (not encoded or _is_plain(value)):
+        raise HeaderMismatchError(f"{field}: expected {safe_repr(expected, 80)}, got nothing")
+    if value == expected and (not encoded or _is_plain(value)):
         return
     try:
-        same = encoded and http_fields.says(value, wanted)
+        same = encoded and http_headers.says(value, expected)
     except ValueError as error:
         raise HeaderMismatchError(f"{field}: {error}") from None
     if not same:
         raise HeaderMismatchError(
-            f"{field}: the header says {safe_repr(value, 80)}, the body {safe_repr(wanted, 80)}"
+            f"{field}: the header says {safe_repr(value, 80)}, the body {safe_repr(expected, 80)}"
         )
 
 
 def _is_plain(value: str) -> bool:
-    """Whether a value can only mean itself; most do."""
+    """Whether a value is certainly not encoded."""
     return value.isascii() and value.isprintable() and not value.startswith("=?")

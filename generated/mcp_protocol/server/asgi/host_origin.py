@@ -4,14 +4,14 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""Who may speak to a server: `Host` and `Origin` against a list, so that no web page can.
+"""Validation of `Host` and `Origin`, which prevents DNS rebinding.
 
-A page whose name an attacker points at a local address reaches a local server from the reader's
-browser. The browser then names that page in both fields, and a list of known names refuses it. An
-address that a request came in at is as good as a known name: nobody can point it elsewhere.
+An attacker can point the name of a web page at a local address, so that the page reaches a local
+server from a browser. The browser then sends that name in both fields, and a list of allowed names
+refuses the request. The address that received a request is allowed too: DNS can't change it.
 
 Both fields are parsed by the grammar of RFC 3986 and compared as a whole: a value that only begins
-like a known name is another name.
+like an allowed name is another name.
 
 Source: basic/transports (security warning), basic/security_best_practices.
 """
@@ -24,13 +24,13 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple, TypeAlias
 
 from ...foreign_text import safe_repr
-from .request import Incoming
-from .responses import Reply, refusal
+from .request import HttpRequest
+from .responses import HttpResponse, refusal
 
 _Host: TypeAlias = str | IPv4Address | IPv6Address
 
 _ANY = "*"
-_REMEMBERED = 100  # most clients say the same each time
+_CACHED = 100  # most clients send the same values each time
 _LARGEST_PORT = 65535
 
 _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([0-9a-z._~-]+))(?::([0-9]{1,5}))?", re.IGNORECASE)
@@ -50,19 +50,19 @@ class Authority(NamedTuple):
 
 
 LOOPBACK: frozenset[_Host] = frozenset({"localhost", IPv4Address("127.0.0.1"), IPv6Address("::1")})
-"""Names that no other machine answers to."""
+"""Names of the local machine."""
 
 _WILDCARDS: frozenset[_Host] = frozenset({IPv4Address("0.0.0.0"), IPv6Address("::"), ""})
-"""Addresses of a listener, and of nobody else."""
+"""Addresses to listen at, but not to connect to."""
 
 
-class Guard:
+class HostOriginValidator:
     """Checks `Host` and `Origin`.
 
     Args:
-        hosts: Hosts that are served, with or without port; by default the names of loopback, and
-            the address at which a request comes in.
-        origins: Origins that are served; by default those whose host is served.
+        hosts: Allowed hosts, with or without port; by default the names of loopback, and the
+            address that received the request.
+        origins: Allowed origins; by default those whose host is allowed.
         status: The status of a refusal.
 
     Raises:
@@ -75,30 +75,31 @@ class Guard:
         self._all_hosts = hosts is not None and _ANY in hosts
         self._listed = None if hosts is None else frozenset(map(_listed, {*hosts} - {_ANY}))
         self._origins = None if origins is None else frozenset(map(_plain, origins))
-        self._known = LOOPBACK
+        self._allowed = LOOPBACK
         self._status = status
         self._passed: set[tuple[bytes | None, bytes | None, str | None]] = set()
 
-    def know(self, names: Collection[str]) -> None:
-        """Serve more hosts by default: those that the server was told to listen at."""
-        self._known |= {_host(name) for name in names} - _WILDCARDS
+    def allow(self, names: Collection[str]) -> None:
+        """Allow more hosts by default: names that the server listens at."""
+        self._allowed |= {_host(name) for name in names} - _WILDCARDS
 
-    def check(self, incoming: Incoming) -> Reply | None:
-        """What refuses a request; `None` if nothing does."""
-        bound = incoming.server[0] if incoming.server is not None else None
-        seen = (incoming.raw(b"host"), incoming.raw(b"origin"), bound)
-        if seen in self._passed:
+    def check(self, request: HttpRequest) -> HttpResponse | None:
+        """The refusal of a request, or `None`."""
+        bound = request.server[0] if request.server is not None else None
+        headers = request.headers
+        key = (headers.get(b"host"), headers.get(b"origin"), bound)
+        if key in self._passed:
             return None
-        host, origin = incoming.field("Host") or "", incoming.field("Origin")
-        if not self._serves(host, bound):
+        host, origin = request.field("Host") or "", request.field("Origin")
+        if not self._allows_host(host, bound):
             return self._refuse("Host", host, "hosts")
-        if origin is not None and not self._trusts(origin, bound):
+        if origin is not None and not self._allows_origin(origin, bound):
             return self._refuse("Origin", origin, "origins")
-        if len(self._passed) < _REMEMBERED:
-            self._passed.add(seen)
+        if len(self._passed) < _CACHED:
+            self._passed.add(key)
         return None
 
-    def _serves(self, text: str, bound: str | None) -> bool:
+    def _allows_host(self, text: str, bound: str | None) -> bool:
         if self._all_hosts:
             return True
         authority = parse_authority(text)
@@ -107,17 +108,17 @@ class Guard:
         host, port = authority
         if self._listed is not None:
             return (host, None) in self._listed or (host, port) in self._listed
-        if host in self._known:
+        if host in self._allowed:
             return True
         return bound is not None and host not in _WILDCARDS and host == _host(bound)
 
-    def _trusts(self, origin: str, bound: str | None) -> bool:
+    def _allows_origin(self, origin: str, bound: str | None) -> bool:
         if self._origins is not None:
             return _ANY in self._origins or origin.lower() in self._origins
         web = _WEB_ORIGIN.fullmatch(origin)
-        return web is not None and self._serves(web[1], bound)
+        return web is not None and self._allows_host(web[1], bound)
 
-    def _refuse(self, field: str, value: str, setting: str) -> Reply:
+    def _refuse(self, field: str, value: str, setting: str) -> HttpResponse:
         return refusal(
             self._status,
             f"{field}: {safe_repr(value)} is not served here; the setting {setting!r} of the "
@@ -128,11 +129,11 @@ class Guard:
 def parse_authority(text: str) -> Authority | None:
     """Host and port as `Host` has them: a name, an IPv4 address, or an IPv6 address in brackets.
 
-    Names are of letters, digits and `-._~`; a port is 0 to 65535. An IPv6 address that stands for
-    an IPv4 address is that; zone ids are for links, and have no place here.
+    Names consist of letters, digits and `-._~`; a port is 0 to 65535. An IPv4-mapped IPv6 address
+    becomes the IPv4 address; zone ids are not accepted.
 
     Returns:
-        `None` if the text is something else, such as two values, or one with user and password.
+        `None` for anything else, such as two values, or a value with user and password.
 
     Source: RFC 9110 (Host), RFC 3986 (authority).
     """
@@ -150,19 +151,19 @@ def parse_authority(text: str) -> Authority | None:
 
 
 def _host(text: str) -> _Host:
-    """A name or an address without brackets, as it is compared."""
+    """A name or an address without brackets, normalized."""
     try:
-        found = ip_address(text.partition("%")[0])  # sockets name the zone of a link
+        address = ip_address(text.partition("%")[0])  # sockets add the zone id
     except ValueError:
         return text.lower()
-    return (found.ipv4_mapped or found) if isinstance(found, IPv6Address) else found
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
 
 
 def _listed(text: str) -> Authority:
-    """A host of the list, which may have an IPv6 address without brackets.
+    """A listed host; an IPv6 address may have no brackets.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The text is no host.
     """
     bare = _plain(text)
     authority = parse_authority(f"[{bare}]") or parse_authority(bare)
@@ -172,5 +173,5 @@ def _listed(text: str) -> Authority:
 
 
 def _plain(origin: str) -> str:
-    """An entry of a list as it is compared."""
+    """A listed value, normalized."""
     return origin.lower().rstrip("/")

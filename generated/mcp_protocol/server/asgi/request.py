@@ -4,89 +4,368 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""One HTTP request as it came in through ASGI, and what its header fields refuse.
+"""One HTTP request: its header fields, and its body within limits of bytes and time.
+
+A body that arrives with its request costs nothing here. Incomplete bodies are counted: the one
+whose next part is the longest overdue makes room for the next, so clients that send half a body
+keep nobody out.
+
+Some clients read nothing before their whole body is written. If the connection were closed before
+that, a reset would destroy the refusal. So the refusal is sent at once, and the rest of the body is
+discarded before the response ends.
 
 Source: ASGI specification 3.0 (HTTP connection scope).
 """
 
 from __future__ import annotations
 
+import math
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from msgspec import UNSET
+import anyio
+from msgspec import UNSET, Struct
 
 from ...foreign_text import safe_repr
 from ...framing.http_headers import JSON, media_type
 from ...framing.sse import MEDIA_TYPE as SSE
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import DISCOVER
-from .responses import Reply, refusal
+from ...runtime.eager import pausing
+from .responses import HttpResponse, over_limit, refusal
 from .settings import Answers, Limits
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
+SHORT_BODY = 64 * 1024
+"""Bytes of a body that is not counted against `Limits.bodies`."""
+
 _JSON = JSON.encode()
 _LENGTH_DIGITS = 18
+_DROPPED_BY_SERVERS = 16 * 1024  # bytes of an unread body that ASGI servers discard themselves
+_CLOSE: Mapping[str, str] = {"Connection": "close"}
+_TIMED_OUT = refusal(408, "the body did not come in time (Limits.body_seconds)")
 
 
-class Incoming:
-    """One HTTP request.
+class HttpRequest:
+    """The head of one HTTP request.
 
     Args:
-        scope: The connection scope.
+        scope: The ASGI connection scope.
 
     Attributes:
-        method: Its method, in upper case.
-        path: Its path below where the application is mounted; `/` for none.
-        query: Its query, undecoded.
-        count: How many header fields there were.
-        client: Address that it came from, if known.
-        server: Address that it came in at, if known.
-        version: The version of HTTP, such as `1.1` or `2`.
+        method: The method, in upper case.
+        path: The path below the mount point; `/` if empty.
+        query: The query string, undecoded.
+        headers: Header fields by lower-case name; repeated fields are joined by commas.
+        count: Number of header fields as received.
+        client: Address of the client, if known.
+        server: Address that received the request, if known.
+        version: The HTTP version, such as `1.1` or `2`.
     """
 
-    __slots__ = (
-        *("_raw", "client", "count", "method", "path"),
-        *("query", "server", "version"),
-    )
+    __slots__ = ("client", "count", "headers", "method", "path", "query", "server", "version")
 
     def __init__(self, scope: Scope) -> None:
+        root: str = scope.get("root_path", "")
         self.method: str = scope["method"]
-        self.path = _below(scope["path"], scope.get("root_path", "").rstrip("/"))
+        self.path: str = _below(scope["path"], root.rstrip("/")) if root else scope["path"] or "/"
         self.query: bytes = scope.get("query_string", b"")
         self.client: tuple[str, int] | None = scope.get("client")
         self.server: tuple[str, int | None] | None = scope.get("server")
         self.version: str = scope.get("http_version", "1.1")
         pairs: list[tuple[bytes, bytes]] = list(scope["headers"])
         self.count = len(pairs)
-        raw = dict(pairs)
-        self._raw = raw if len(raw) == len(pairs) else _joined(pairs)
+        headers: Mapping[bytes, bytes] = dict(pairs)
+        self.headers = headers if len(headers) == len(pairs) else _joined(pairs)
 
     def field(self, name: str | None) -> str | None:
-        """The value of a field, whatever the case of its name; `None` if absent.
-
-        The values of one that came more than once are joined by commas.
-        """
-        value = None if name is None else self._raw.get(_key(name))
+        """The value of a header field by its case-insensitive name; `None` if absent."""
+        value = None if name is None else self.headers.get(_key(name))
         return None if value is None else value.decode("latin-1").strip(" \t")
-
-    def raw(self, key: bytes) -> bytes | None:
-        """The value of a field as it came, by its name in lower case; `None` if absent."""
-        return self._raw.get(key)
 
     @property
     def accepts_json(self) -> bool:
-        """Whether the answer may be one JSON document."""
-        return _accepted(self._raw.get(b"accept"))[0]
+        """Whether the client accepts a JSON document."""
+        return _accepted(self.headers.get(b"accept"))[0]
 
     @property
     def accepts_events(self) -> bool:
-        """Whether the answer may be a stream of events."""
-        return _accepted(self._raw.get(b"accept"))[1]
+        """Whether the client accepts a stream of events."""
+        return _accepted(self.headers.get(b"accept"))[1]
+
+
+def response_forms(request: HttpRequest, answers: Answers) -> tuple[bool, bool]:
+    """Whether a response has to be JSON, and whether it has to be a stream; never both.
+
+    The client's `Accept` field takes precedence over the setting.
+    """
+    json, events = _accepted(request.headers.get(b"accept"))
+    return (
+        not events or (answers == "json" and json),
+        not json or (answers == "sse" and events),
+    )
+
+
+def is_discovery(message: jsonrpc.Message | None) -> bool:
+    """Whether a message is the `server/discover` request of revisions without sessions."""
+    return isinstance(message, jsonrpc.Request) and message.method == DISCOVER
+
+
+def check_events(request: HttpRequest, *, id: Any = UNSET) -> HttpResponse | None:
+    """The refusal of a request for events if the client does not accept them.
+
+    Args:
+        request: The request.
+        id: Id of the JSON-RPC request in the body, if there is one.
+    """
+    if request.accepts_events:
+        return None
+    return refusal(406, f"Accept: expected {SSE}, got {_shown(request, 'Accept')}", id=id)
+
+
+def check_post(request: HttpRequest, limits: Limits) -> HttpResponse | None:
+    """The refusal of a POST before its body is read, if the head calls for one."""
+    refused = check_body(request, limits)
+    if refused is None and True not in _accepted(request.headers.get(b"accept")):
+        return refusal(406, f"Accept: expected {JSON} and {SSE}, got {_shown(request, 'Accept')}")
+    return refused
+
+
+def check_body(request: HttpRequest, limits: Limits) -> HttpResponse | None:
+    """The refusal of a body for its type or length, as far as the header fields state them."""
+    headers = request.headers
+    kind = headers.get(b"content-type")
+    if kind != _JSON and (kind is None or media_type(kind.decode("latin-1")) != JSON):
+        got = _shown(request, "Content-Type")
+        return refusal(415, f"Content-Type: expected {JSON}, got {got}")
+    if headers.get(b"content-encoding") not in (None, b"identity"):
+        got = _shown(request, "Content-Encoding")
+        return refusal(415, f"Content-Encoding: expected none, got {got}")
+    length = headers.get(b"content-length")
+    if length is None:
+        return None
+    if not length.isdigit():
+        got = _shown(request, "Content-Length")
+        return refusal(400, f"Content-Length: expected a number, got {got}")
+    if len(length) > _LENGTH_DIGITS or int(length) > limits.body:
+        return _too_long(limits)
+    return None
+
+
+def check_initialize(message: jsonrpc.Request, body: bytes, limits: Limits) -> HttpResponse | None:
+    """The refusal of an `initialize` that is too long: a session keeps much of it."""
+    if len(body) <= limits.initialize:
+        return None
+    text = f"initialize: expected at most {limits.initialize} bytes (Limits.initialize)"
+    return refusal(413, text, id=message.id)
+
+
+class Disconnected(Exception):
+    """The client disconnected before its request was complete."""
+
+
+class RejectedBody(Struct, frozen=True):
+    """A body that was not accepted.
+
+    Attributes:
+        response: The refusal.
+        unread: Whether more of the body may arrive.
+        full: Whether there is no room for the body.
+    """
+
+    response: HttpResponse
+    unread: bool = True
+    full: bool = False
+
+
+class RequestBodies:
+    """The request bodies that one application reads and holds.
+
+    Args:
+        limits: Limits of number, size and time.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._size = 0  # bytes of all bodies that are not short
+        # Counted bytes of each incomplete body, the one longest without a new part first.
+        self._incomplete: OrderedDict[anyio.CancelScope, int] = OrderedDict()
+        self._cancelled: dict[anyio.CancelScope, HttpResponse] = {}
+        self._discarding: OrderedDict[anyio.CancelScope, None] = OrderedDict()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the bodies of more than 64 KiB."""
+        return self._size
+
+    async def read(self, scope: anyio.CancelScope, receive: Receive) -> bytes | RejectedBody:
+        """The whole body, to be returned by `release`, or its refusal.
+
+        Args:
+            scope: The scope of the caller; cancelled if the body does not arrive. `timed_out` then
+                gives the refusal.
+            receive: The ASGI receive callable.
+
+        Raises:
+            Disconnected: The client disconnected before the end of the body.
+        """
+
+        waited = False
+
+        def set_deadline() -> None:
+            nonlocal waited
+            waited = True
+            scope.deadline = anyio.current_time() + self._limits.body_seconds
+            self._enter(scope)
+
+        try:
+            body = await pausing(self._gather(scope, receive), set_deadline)
+        except Disconnected:
+            self._cancelled.pop(scope, None)
+            raise
+        finally:
+            if scope in self._incomplete:
+                self._size -= self._incomplete.pop(scope)
+        if waited:
+            scope.deadline = math.inf
+            if scope.cancel_called:  # although the last part had arrived
+                return self.timed_out(scope)
+        if isinstance(body, bytes) and len(body) > SHORT_BODY:
+            if not self._has_room(len(body)):
+                return RejectedBody(over_limit("bodies"), unread=False, full=True)
+            self._size += len(body)
+        return body
+
+    def release(self, body: bytes) -> None:
+        """Stop counting a body."""
+        if len(body) > SHORT_BODY:
+            self._size -= len(body)
+
+    def timed_out(self, scope: anyio.CancelScope) -> RejectedBody:
+        """The refusal of a body whose scope was cancelled before it arrived."""
+        return RejectedBody(self._cancelled.pop(scope, _TIMED_OUT))
+
+    async def refuse(
+        self,
+        refused: HttpResponse,
+        request: HttpRequest,
+        receive: Receive,
+        send: Send,
+        *,
+        partly_read: bool = False,
+    ) -> None:
+        """Send a refusal of a request whose body was not read to its end.
+
+        Args:
+            refused: The refusal.
+            request: The request.
+            receive: The ASGI receive callable.
+            send: The ASGI send callable.
+            partly_read: Whether some of the body was read.
+        """
+        if not request.version.startswith("1") or not (partly_read or _is_long(request)):
+            await refused.send(send)
+            return
+        closing = HttpResponse(refused.status, refused.body, {**refused.headers, **_CLOSE})
+        if b"expect" in request.headers and not partly_read:
+            await closing.send(send)  # the client sends no body before `100 Continue`
+            return
+        try:
+            await closing.send(send, more=True)
+            await self._discard(receive)
+            await send({"type": "http.response.body", "body": b""})
+        except OSError:
+            return
+
+    async def _discard(self, receive: Receive) -> None:
+        """Read the rest of a body and drop it; at most `Limits.reading` bodies at a time."""
+        limits = self._limits
+        left = limits.discard
+        if len(self._discarding) >= limits.reading:
+            longest, _ = self._discarding.popitem(last=False)
+            longest.cancel()
+        with anyio.CancelScope(deadline=anyio.current_time() + limits.body_seconds) as scope:
+            self._discarding[scope] = None
+            try:
+                while left > 0:
+                    message = await receive()
+                    if message["type"] != "http.request" or not message.get("more_body", False):
+                        return
+                    left -= len(message.get("body", b""))
+                    if scope in self._discarding:
+                        self._discarding.move_to_end(scope)
+            finally:
+                self._discarding.pop(scope, None)
+
+    async def _gather(self, scope: anyio.CancelScope, receive: Receive) -> bytes | RejectedBody:
+        gathered = bytearray()  # takes no more room than the body, however small the parts are
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                raise Disconnected
+            part: bytes = message.get("body", b"")
+            more: bool = message.get("more_body", False)
+            if len(gathered) + len(part) > self._limits.body:
+                return RejectedBody(_too_long(self._limits), more)
+            if not more:
+                return bytes(gathered + part) if gathered else part
+            self._enter(scope)
+            gathered += part
+            if not self._grow(scope, len(gathered)):
+                return RejectedBody(over_limit("bodies"), full=True)
+
+    def _enter(self, scope: anyio.CancelScope) -> None:
+        """Count an incomplete body."""
+        if scope not in self._incomplete:
+            if len(self._incomplete) >= self._limits.reading:
+                self._cancel(next(iter(self._incomplete)), "reading")
+            self._incomplete[scope] = 0
+
+    def _grow(self, scope: anyio.CancelScope, size: int) -> bool:
+        """Count a new part; `False` if there is no room for the body."""
+        before = self._incomplete.get(scope)
+        if before is None:
+            return True  # cancelled; the next `receive` raises
+        self._incomplete.move_to_end(scope)
+        if size > SHORT_BODY:
+            if not self._has_room(size - before, scope):
+                return False
+            self._size += size - before
+            self._incomplete[scope] = size
+        return True
+
+    def _has_room(self, size: int, own: anyio.CancelScope | None = None) -> bool:
+        """Whether more bytes may be held; cancels the bodies that are the longest overdue."""
+        while self._size + size > self._limits.bodies:
+            others = (each for each, held in self._incomplete.items() if held and each is not own)
+            longest = next(others, None)
+            if longest is None:
+                return False
+            self._cancel(longest, "bodies")
+        return True
+
+    def _cancel(self, scope: anyio.CancelScope, limit: str) -> None:
+        self._size -= self._incomplete.pop(scope)
+        self._cancelled[scope] = over_limit(limit)
+        scope.cancel()
+
+
+def _is_long(request: HttpRequest) -> bool:
+    """Whether the body may be longer than servers discard by themselves."""
+    length = request.headers.get(b"content-length")
+    if length is None:
+        return b"transfer-encoding" in request.headers
+    digits = len(str(_DROPPED_BY_SERVERS))
+    return not length.isdigit() or len(length) > digits or int(length) > _DROPPED_BY_SERVERS
+
+
+def _too_long(limits: Limits) -> HttpResponse:
+    return refusal(413, f"body: expected at most {limits.body} bytes (Limits.body)")
 
 
 @lru_cache(100)
@@ -95,33 +374,33 @@ def _key(name: str) -> bytes:
 
 
 def _below(path: str, root: str) -> str:
-    """A path without that of the mount, which servers put before it, or leave out."""
+    """A path without that of the mount point, which not all servers include."""
     if root and path.startswith(root) and path[len(root) : len(root) + 1] in ("", "/"):
         path = path[len(root) :]
     return path or "/"
 
 
 def _joined(pairs: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Fields by name; values of one that came more than once are joined by commas."""
-    found: dict[bytes, bytes] = {}
+    """Header fields by name; values of a repeated field are joined by commas."""
+    fields: dict[bytes, bytes] = {}
     for name, value in pairs:
-        found[name] = b"%b, %b" % (found[name], value) if name in found else value
-    return found
+        fields[name] = b"%b, %b" % (fields[name], value) if name in fields else value
+    return fields
 
 
 @lru_cache(200)
 def _accepted(accept: bytes | None) -> tuple[bool, bool]:
-    """Whether JSON and events are taken; a client that names nothing takes anything.
+    """Whether JSON and events are accepted; without an `Accept` field, both are.
 
     Source: RFC 9110 (Accept).
     """
     if accept is None:
         return True, True
-    weights: dict[str, bool] = {}
+    accepted: dict[str, bool] = {}
     for part in accept.decode("latin-1").lower().split(","):
-        kind, *parameters = (piece.strip() for piece in part.split(";"))
-        weights[kind] = not any(_is_zero(parameter) for parameter in parameters)
-    return _takes(weights, JSON), _takes(weights, SSE)
+        media_range, *parameters = (piece.strip() for piece in part.split(";"))
+        accepted[media_range] = not any(_is_zero(parameter) for parameter in parameters)
+    return _accepts(accepted, JSON), _accepts(accepted, SSE)
 
 
 def _is_zero(parameter: str) -> bool:
@@ -129,84 +408,13 @@ def _is_zero(parameter: str) -> bool:
     return name == "q" and not value.strip("0.")
 
 
-def _takes(weights: Mapping[str, bool], kind: str) -> bool:
-    """What the most telling of a client's media ranges says of one type."""
+def _accepts(accepted: Mapping[str, bool], kind: str) -> bool:
+    """Whether the most specific media range that matches a type accepts the type."""
     ranges = (kind, f"{kind.partition('/')[0]}/*", "*/*")
-    return next((weights[name] for name in ranges if name in weights), False)
+    return next((accepted[name] for name in ranges if name in accepted), False)
 
 
-def forms(incoming: Incoming, answers: Answers) -> tuple[bool, bool]:
-    """Whether an answer can only be JSON, and whether it can only be a stream; never both.
-
-    What a client does not take is not sent, whatever the setting.
-    """
-    takes_json, takes_events = _accepted(incoming.raw(b"accept"))
-    return (
-        not takes_events or (answers == "json" and takes_json),
-        not takes_json or (answers == "sse" and takes_events),
-    )
-
-
-def check_events(incoming: Incoming, *, id: Any = UNSET) -> Reply | None:
-    """What refuses a request that is answered by events, if its client takes none.
-
-    Args:
-        incoming: The request.
-        id: Id of the JSON-RPC request in it, if there is one.
-    """
-    if incoming.accepts_events:
-        return None
-    return refusal(406, f"Accept: expected {SSE}, got {_shown(incoming, 'Accept')}", id=id)
-
-
-def check_post(incoming: Incoming, limits: Limits) -> Reply | None:
-    """What refuses a POST before its body is read; `None` if nothing does."""
-    refused = check_body(incoming, limits)
-    if refused is None and not (incoming.accepts_json or incoming.accepts_events):
-        return refusal(406, f"Accept: expected {JSON} and {SSE}, got {_shown(incoming, 'Accept')}")
-    return refused
-
-
-def check_body(incoming: Incoming, limits: Limits) -> Reply | None:
-    """What refuses a body for its type or length, as far as its header fields tell."""
-    kind = incoming.raw(b"content-type")
-    if kind != _JSON and (kind is None or media_type(kind.decode("latin-1")) != JSON):
-        return refusal(
-            415, f"Content-Type: expected {JSON}, got {_shown(incoming, 'Content-Type')}"
-        )
-    if incoming.raw(b"content-encoding") not in (None, b"identity"):
-        got = _shown(incoming, "Content-Encoding")
-        return refusal(415, f"Content-Encoding: expected none, got {got}")
-    length = incoming.raw(b"content-length")
-    if length is None:
-        return None
-    if not length.isdigit():
-        got = _shown(incoming, "Content-Length")
-        return refusal(400, f"Content-Length: expected a number, got {got}")
-    if len(length) > _LENGTH_DIGITS or int(length) > limits.body:
-        return too_long(limits)
-    return None
-
-
-def check_initialize(message: jsonrpc.Request, body: bytes, limits: Limits) -> Reply | None:
-    """What refuses a request that opens a session for its length: much of it is kept."""
-    if len(body) <= limits.initialize:
-        return None
-    text = f"initialize: expected at most {limits.initialize} bytes (Limits.initialize)"
-    return refusal(413, text, id=message.id)
-
-
-def too_long(limits: Limits) -> Reply:
-    """A refusal of a body of too many bytes."""
-    return refusal(413, f"body: expected at most {limits.body} bytes (Limits.body)")
-
-
-def _shown(incoming: Incoming, name: str) -> str:
-    """The value of a field for an error."""
-    value = incoming.field(name)
+def _shown(request: HttpRequest, name: str) -> str:
+    """The value of a header field for an error message."""
+    value = request.field(name)
     return "nothing" if value is None else safe_repr(value)
-
-
-def is_discovery(message: jsonrpc.Message | None) -> bool:
-    """Whether a message asks for the revisions without sessions."""
-    return isinstance(message, jsonrpc.Request) and message.method == DISCOVER

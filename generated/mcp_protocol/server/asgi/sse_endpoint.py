@@ -4,10 +4,10 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""The two endpoints of HTTP+SSE: a stream that a client opens and keeps, and where it posts.
+"""The two endpoints of HTTP+SSE: a GET that opens a stream, and POSTs of messages.
 
-    GET  -> endpoint event, then a message event for each message      ends when either side leaves
-    POST -> 202; the message is received by the session of the stream that the query names
+    GET  -> endpoint event, then a message event for each message      ends when either side closes
+    POST -> 202; the message goes to the session of the stream that the query names
 
 Source: basic/transports#http-with-sse (2024-11-05).
 """
@@ -33,129 +33,128 @@ from ...protocol import jsonrpc
 from ...protocol.lifecycle import INITIALIZE
 from ...protocol.subscriptions import FOLLOWING
 from ...runtime.request_context import Application, RequestContext
-from ..serving import Service, Session, new_session, run_session
+from ..serving import AnnouncementQueue, Service, new_session, run_session
 from . import request as http
 from . import responses
-from .http_session import followed_size
-from .load import Holder, Load, decoded_size, starts_work
-from .request_body import Refused, RequestBodies
-from .settings import SSE_PATH, HttpSettings, Limits
+from .quotas import Quotas, StreamMemory, decoded_size, starts_work, subscriptions_size
+from .request import RejectedBody, RequestBodies
+from .responses import HttpResponse
+from .settings import SSE_PATH, Limits, ServerHttpSettings
 from .sse_response import SseResponse
-from .stream_limits import StreamLimits
 
 _ID_BYTES = 32
 _QUERY = "session_id"
-_ACCEPTED = responses.Reply(202)
+_ACCEPTED = HttpResponse(202)
 
 
 class SseChannel:
-    """One client: what it posts is received, what is sent to it becomes an event.
+    """One client: messages that it posts are received, messages to it are sent as events.
 
     Args:
-        wire: Its stream.
-        limits: How much may wait to be received.
-        load: What all clients take together.
+        response: The stream of the client.
+        limits: How many messages may wait to be received.
+        quotas: What all clients use together.
 
     Attributes:
-        closed: Set once it is closed.
-        holder: What it keeps.
+        closed: Set when the channel is closed.
+        memory: The memory that waiting messages take.
     """
 
-    def __init__(self, wire: SseResponse, limits: Limits, load: Load) -> None:
+    def __init__(self, response: SseResponse, limits: Limits, quotas: Quotas) -> None:
         self.closed = anyio.Event()
-        self.holder = Holder(self.closed.set)
-        self._load = load
-        self._wire = wire
+        self.memory = StreamMemory(self.closed.set)
+        self._quotas = quotas
+        self._response = response
         self._limits = limits
         self._ended = False
         self._posted: deque[bytes] = deque()
         self._size = 0
-        self._news = anyio.Event()
+        self._arrived = anyio.Event()
 
     @property
     def waiting(self) -> int:
-        """How many messages were posted and not received yet."""
+        """Number of messages that were posted and not received yet."""
         return len(self._posted)
 
-    async def post(self, message: bytes) -> responses.Reply | None:
-        """Have a message received, or what refuses it if too much waits for that already.
+    async def post(self, message: bytes) -> HttpResponse | None:
+        """Queue a message; the refusal if too many messages wait to be received.
 
-        It does when the session is held up by its own client, which reads nothing.
+        Messages wait when a client does not read, which stops its own session.
         """
         size = self._size + len(message)
         if self._posted and (self.waiting >= self._limits.per_session or size > self._limits.body):
             text = "too much waits to be received (Limits.per_session, Limits.body)"
             return responses.unavailable(text)
-        if not await self._load.memory.reserve(len(message), self.holder):
-            return responses.too_much("session_bytes")
+        if not await self._quotas.memory.reserve(len(message), self.memory):
+            return responses.over_limit("session_bytes")
         self._posted.append(message)
         self._size += len(message)
-        self._news.set()
+        self._arrived.set()
         return None
 
     async def receive(self) -> bytes:
-        """The next message that was posted."""
+        """The next posted message."""
         while not self._posted:
             if self._ended:
                 raise EndOfChannel("the stream is closed")
-            self._news = anyio.Event()
-            await self._news.wait()
+            self._arrived = anyio.Event()
+            await self._arrived.wait()
         message = self._posted.popleft()
         self._size -= len(message)
-        self._load.memory.release(len(message), self.holder)
+        self._quotas.memory.release(len(message), self.memory)
         return message
 
     async def send(self, message: bytes, about: RequestId | None = None) -> None:
         """Send a message as an event."""
-        await self._wire.event(message, type=MESSAGE)
+        await self._response.event(message, type=MESSAGE)
 
     def end(self) -> None:
-        """Let nothing more be received; what was asked may still be answered."""
+        """Receive nothing more; pending requests may still be answered."""
         self._ended = True
-        self._load.memory.release(self._size, self.holder)
+        self._quotas.memory.release(self._size, self.memory)
         self._posted.clear()
         self._size = 0
-        self._news.set()
+        self._arrived.set()
 
     async def close(self) -> None:
-        """Let nothing more be received, and the stream end."""
+        """Receive nothing more, and end the stream."""
         self.end()
         self.closed.set()
 
 
 class _Client(msgspec.Struct):
     channel: SseChannel
-    session: Session
-    kept: int = 0  # bytes of its `initialize`, and of the URIs that it follows
+    queue: AnnouncementQueue
+    kept: int = 0  # bytes of its `initialize`, and of the URIs that it subscribes to
 
     @property
-    def open(self) -> int:
-        """How many requests of it have no answer yet, about."""
-        return self.channel.waiting + len(self.session.peer.connection.being_served)
+    def pending(self) -> int:
+        """Estimated number of its requests without response."""
+        return self.channel.waiting + len(self.queue.peer.connection.being_served)
 
 
-class _Counted:
-    """An application whose requests are counted as in flight while it serves them."""
+class _CountingApplication:
+    """An application whose requests and notifications count as in flight."""
 
-    def __init__(self, application: Application, load: Load) -> None:
+    def __init__(self, application: Application, quotas: Quotas) -> None:
         self._application = application
-        self._load = load
+        self._quotas = quotas
 
-    async def handle(self, exchange: RequestContext) -> Any:
+    async def handle(self, context: RequestContext) -> Any:
         """Answer a request."""
-        self._load.in_flight += 1
+        self._quotas.in_flight += 1
         try:
-            return await self._application.handle(exchange)
+            return await self._application.handle(context)
         finally:
-            self._load.in_flight -= 1
+            self._quotas.in_flight -= 1
 
-    async def notified(self, exchange: RequestContext) -> None:
-        """Take note of a notification."""
-        self._load.in_flight += 1
+    async def notified(self, context: RequestContext) -> None:
+        """Handle a notification."""
+        self._quotas.in_flight += 1
         try:
-            await self._application.notified(exchange)
+            await self._application.notified(context)
         finally:
-            self._load.in_flight -= 1
+            self._quotas.in_flight -= 1
 
 
 class SseEndpoints:
@@ -163,37 +162,36 @@ class SseEndpoints:
 
     Args:
         service: What is served.
-        settings: How.
-        open_streams: The streams that stay open.
-        load: What all clients take together.
-        bodies: The bodies that are on their way.
+        settings: How it is served.
+        quotas: What all clients use together.
+        bodies: The request bodies being read.
     """
 
     def __init__(
         self,
         service: Service,
-        settings: HttpSettings,
-        open_streams: StreamLimits,
-        load: Load,
+        settings: ServerHttpSettings,
+        quotas: Quotas,
         bodies: RequestBodies,
     ) -> None:
         revisions = service.revisions.of(Lifecycle.HANDSHAKE)
-        # A client of a later revision that fell back to this transport is spoken to in that.
-        application = _Counted(service.application, load)
+        # All handshake revisions: clients of later ones fall back to this transport.
+        application = _CountingApplication(service.application, quotas)
         self._service = replace(service, revisions=revisions, application=application)
         self._settings = settings
         self._messages = _relative(settings.messages_path, settings.sse_path or SSE_PATH)
-        self._open_streams = open_streams
-        self._load = load
+        self._quotas = quotas
         self._bodies = bodies
         self._clients: dict[str, _Client] = {}
 
     def serves(self, path: str) -> bool:
-        """Whether a path is one of the two."""
+        """Whether a path is that of one of the two endpoints."""
         return path in (self._settings.sse_path, self._settings.messages_path)
 
-    async def serve(self, request: http.Incoming, receive: http.Receive, send: http.Send) -> None:
-        """Serve a request to one of the two paths."""
+    async def serve(
+        self, request: http.HttpRequest, receive: http.Receive, send: http.Send
+    ) -> None:
+        """Serve a request to one of the two endpoints."""
         of_stream = request.path == self._settings.sse_path
         expected = "GET" if of_stream else "POST"
         if request.method != expected:
@@ -203,85 +201,92 @@ class SseEndpoints:
         else:
             await self._post(request, receive, send)
 
-    async def _stream(self, request: http.Incoming, receive: http.Receive, send: http.Send) -> None:
+    async def _stream(
+        self, request: http.HttpRequest, receive: http.Receive, send: http.Send
+    ) -> None:
         refused = http.check_events(request)
         if refused is not None:
             await refused.send(send)
             return
-        wire = SseResponse(send, self._settings.limits.send_seconds)
-        channel = SseChannel(wire, self._settings.limits, self._load)
-        session = new_session(self._service, channel)
+        response = SseResponse(send, self._settings.limits.send_seconds)
+        channel = SseChannel(response, self._settings.limits, self._quotas)
+        queue = new_session(self._service, channel)
         identifier = secrets.token_urlsafe(_ID_BYTES)
         endpoint = f"{self._messages}?{_QUERY}={identifier}"
         try:
-            await wire.open()
-            await wire.event(endpoint.encode(), type=ENDPOINT)
+            await response.open()
+            await response.event(endpoint.encode(), type=ENDPOINT)
             async with anyio.create_task_group() as tasks:
-                self._clients[identifier] = _Client(channel, session)
-                tasks.start_soon(run_session, self._service, session)
-                await self._open_streams.hold(
-                    receive, wire, self._settings.keep_alive, channel.closed.wait
+                self._clients[identifier] = _Client(channel, queue)
+                tasks.start_soon(run_session, self._service, queue)
+                await self._quotas.streams.hold(
+                    receive, response, self._settings.keep_alive, channel.closed.wait
                 )
                 del self._clients[identifier]
                 channel.end()
-            await wire.close()
+            await response.close()
         finally:
             self._clients.pop(identifier, None)
-            self._load.memory.close(channel.holder)
+            self._quotas.memory.close(channel.memory)
 
-    async def _post(self, request: http.Incoming, receive: http.Receive, send: http.Send) -> None:
+    async def _post(
+        self, request: http.HttpRequest, receive: http.Receive, send: http.Send
+    ) -> None:
         refused = http.check_body(request, self._settings.limits)
         if refused is not None:
             await self._bodies.refuse(refused, request, receive, send)
             return
-        body = await self._bodies.read(receive)
-        if isinstance(body, Refused):
+        body: bytes | RejectedBody | None = None
+        with anyio.CancelScope() as scope:
+            body = await self._bodies.read(scope, receive)
+        if body is None:
+            body = self._bodies.timed_out(scope)
+        if isinstance(body, RejectedBody):
             if body.unread:
-                await self._bodies.refuse(body.reply, request, receive, send, begun=True)
+                refused = body.response
+                await self._bodies.refuse(refused, request, receive, send, partly_read=True)
             else:
-                await body.reply.send(send)
+                await body.response.send(send)
             return
         try:
-            await (await self._take(_named_in(request.query), body)).send(send)
+            await (await self._take(_stream_id(request.query), body)).send(send)
         finally:
             self._bodies.release(body)
 
-    async def _take(self, name: str, body: bytes) -> responses.Reply:
-        """Have what was posted received by the session of a stream; gives the answer."""
-        client = self._clients.get(name)
+    async def _take(self, stream_id: str, body: bytes) -> HttpResponse:
+        """Pass a posted message to the session of a stream; the response to the POST."""
+        client = self._clients.get(stream_id)
         if client is None:
             return responses.refusal(404, f"{_QUERY}: there is no such stream, or not any more")
         parts: Sequence[jsonrpc.Message]
         if jsonrpc.is_batch(body):
-            agreed = client.session.peer.session
-            if agreed is None or not agreed.revision.batching:
+            session = client.queue.peer.session
+            if session is None or not session.revision.batching:
                 return responses.refusal(400, "expected one JSON-RPC message, got an array")
             parts = jsonrpc.parse_batch(body)
         else:
             parts = (jsonrpc.parse(body),)
-        malformed = parts[0] if isinstance(parts[0], jsonrpc.InvalidMessage) else None
-        if malformed is not None and len(parts) == 1 and not malformed.response:
-            return responses.malformed(malformed)
-        refused = self._check_room(client, parts) or await self._keep(client, parts, body)
+        invalid = parts[0] if isinstance(parts[0], jsonrpc.InvalidMessage) else None
+        if invalid is not None and len(parts) == 1 and not invalid.response:
+            return responses.invalid_message(invalid)
+        refused = self._check_room(client, parts) or await self._reserve(client, parts, body)
         return refused or await client.channel.post(body) or _ACCEPTED
 
-    def _check_room(
-        self, client: _Client, parts: Sequence[jsonrpc.Message]
-    ) -> responses.Reply | None:
-        """What refuses messages if too many are being served already."""
-        asked = sum(isinstance(part, jsonrpc.Request) for part in parts)
-        if asked and client.open + asked > self._settings.limits.per_session:
-            return responses.too_much("per_session")
+    def _check_room(self, client: _Client, parts: Sequence[jsonrpc.Message]) -> HttpResponse | None:
+        """The refusal of messages if too many are being served."""
+        requests = sum(isinstance(part, jsonrpc.Request) for part in parts)
+        if requests and client.pending + requests > self._settings.limits.per_session:
+            return responses.over_limit("per_session")
         work = sum(map(starts_work, parts))
-        if work and not self._load.has_room(work):
-            return responses.too_much("in_flight")
+        if work and not self._quotas.has_room(work):
+            return responses.over_limit("in_flight")
         return None
 
-    async def _keep(
+    async def _reserve(
         self, client: _Client, parts: Sequence[jsonrpc.Message], body: bytes
-    ) -> responses.Reply | None:
-        """Count what a session is to keep; what refuses it if there is no room."""
-        agreed = client.session.peer.session
+    ) -> HttpResponse | None:
+        """Count the bytes that a session keeps of a message; the refusal if there is no room."""
+        session = client.queue.peer.session
         methods = {part.method for part in parts if isinstance(part, jsonrpc.Request)}
         if INITIALIZE in methods:
             first = next(part for part in parts if isinstance(part, jsonrpc.Request))
@@ -289,23 +294,22 @@ class SseEndpoints:
             if refused is not None:
                 return refused
             kept = max(client.kept, decoded_size(body))
-        elif agreed is not None and methods & FOLLOWING:
-            kept = len(body) + followed_size(agreed.subscriptions)
+        elif session is not None and methods & FOLLOWING:
+            kept = len(body) + subscriptions_size(session.subscriptions)
         else:
             return None
-        holder = client.channel.holder
-        if not await self._load.memory.reserve(max(0, kept - client.kept), holder):
-            return responses.too_much("session_bytes")
+        memory = client.channel.memory
+        if not await self._quotas.memory.reserve(max(0, kept - client.kept), memory):
+            return responses.over_limit("session_bytes")
         client.kept = max(kept, client.kept)
         return None
 
 
-def check_paths(service: Service, settings: HttpSettings) -> None:
-    """See that the two endpoints can be served.
+def check_paths(service: Service, settings: ServerHttpSettings) -> None:
+    """Check that the two endpoints can be served.
 
     Raises:
-        ValueError: They are not two, or the other transport has one of them; or no revision that
-            is served has this transport.
+        ValueError: Two of the paths are the same, or no revision that is served has HTTP+SSE.
     """
     if not any(each.facts.transports.http_sse for each in service.revisions.values()):
         raise ValueError("sse_path: none of the revisions that are served has HTTP+SSE")
@@ -315,18 +319,18 @@ def check_paths(service: Service, settings: HttpSettings) -> None:
 
 
 def _relative(path: str, seen_from: str) -> str:
-    """A reference to a path that holds below any prefix, also one that a proxy takes away.
+    """A relative reference to a path, which is valid behind proxies that strip a prefix.
 
-    A colon is quoted, or what stands before it could be taken for a scheme.
+    A colon is quoted; the text before it would be a scheme otherwise.
     """
     reference = posixpath.relpath(path, posixpath.dirname(seen_from))
     return quote(f"{reference}/" if path.endswith("/") else reference)
 
 
-def _named_in(query: bytes) -> str:
+def _stream_id(query: bytes) -> str:
     """The id of a stream in the query of a POST; empty for none."""
     try:
-        found = parse_qs(query.decode("latin-1"), max_num_fields=10)
+        values = parse_qs(query.decode("latin-1"), max_num_fields=10)
     except ValueError:
         return ""
-    return found.get(_QUERY, [""])[0]
+    return values.get(_QUERY, [""])[0]

@@ -4,7 +4,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""One HTTP response that carries a stream of events."""
+"""One HTTP response that carries a stream of server-sent events."""
 
 from __future__ import annotations
 
@@ -16,71 +16,71 @@ import anyio.lowlevel
 
 from ...errors import ConnectionClosedError
 from ...framing.sse import MEDIA_TYPE, encode_comment, encode_event
+from ...runtime.eager import pausing
 from .request import Receive, Send
-from .timeouts import within
 
-_NO_FIELDS: Mapping[str, str] = {}
+_NO_HEADERS: Mapping[str, str] = {}
 _HEADERS = [
     (b"content-type", MEDIA_TYPE.encode()),
     (b"cache-control", b"no-cache, no-transform"),
-    (b"x-accel-buffering", b"no"),  # or a proxy may hold events back
+    (b"x-accel-buffering", b"no"),  # proxies may buffer events otherwise
 ]
 _COMMENT = encode_comment()
-_IN_A_ROW = 16  # writes before other tasks get their turn
-_SLOWEST = 2**16  # bytes a second: who reads that many may take its time for what is long
+_WRITES_IN_A_ROW = 16  # writes before other tasks get their turn
+_SLOWEST_READER = 2**16  # bytes a second; a client that reads as fast may take its time
 
 
 class SseResponse:
-    """Writes events to one client. Several tasks may write; each event goes out whole.
+    """Writes events to one client. Several tasks may write; each event is written whole.
 
     Args:
-        send: The ASGI application's way out.
-        seconds: How long the client may leave what is sent unread before it is cut; one more for
-            each 64 KiB of it.
+        send: The ASGI send callable.
+        seconds: Seconds that the client may leave events unread before the response is aborted,
+            plus one for each 64 KiB of them.
+        since: Start of the first period of silence, on the clock of `anyio.current_time`; now by
+            default.
 
     Attributes:
-        used: Whether the response has begun, and be it over again.
-        written: How many times something was written.
-        last_write: When something was written last, or it was made, on the clock of
-            `anyio.current_time`.
-        on_cut: Called once the client is known to be gone, if anyone cares.
+        started: Whether the response was started, even if it has already ended.
+        last_write: Time of the last write, or `since`, on the clock of `anyio.current_time`.
+        on_abort: Called once when the client is known to be gone.
     """
 
     __slots__ = (
-        *("_given", "_lock", "_open", "_seconds", "_send", "_taken"),
-        *("last_write", "on_cut", "used", "written"),
+        *("_confirmed", "_is_open", "_lock", "_seconds", "_send", "_size", "_writes"),
+        *("last_write", "on_abort", "started"),
     )
 
-    def __init__(self, send: Send, seconds: float) -> None:
+    def __init__(self, send: Send, seconds: float, since: float | None = None) -> None:
         self._send = send
         self._seconds = seconds
-        self._lock: anyio.Lock | None = None  # most answers need none
-        self._open = False
-        self._given = self._taken = 0  # bytes of events, and those that the client is known to have
-        self.used = False
-        self.written = 0
-        self.last_write = anyio.current_time()
-        self.on_cut: Callable[[], object] | None = None
+        self._lock: anyio.Lock | None = None  # made by the first write
+        self._is_open = False
+        self._size = self._confirmed = 0  # bytes of all events, and of those known to be received
+        self._writes = 0
+        self.started = False
+        self.last_write = anyio.current_time() if since is None else since
+        self.on_abort: Callable[[], object] | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether events can be written."""
-        return self._open
+        return self._is_open
 
-    async def open(self, fields: Mapping[str, str] = _NO_FIELDS) -> None:
-        """Begin the response.
+    async def open(self, headers: Mapping[str, str] = _NO_HEADERS) -> None:
+        """Start the response.
 
         Args:
-            fields: Header fields beyond those of every stream.
+            headers: Header fields beyond those of every stream.
 
         Raises:
-            ConnectionClosedError: The client is gone, or did not read for too long.
+            ConnectionClosedError: The client is gone, or did not read in time.
         """
-        more = [(name.lower().encode(), value.encode()) for name, value in fields.items()]
-        self._open = self.used = True
+        more = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        self._is_open = self.started = True
         await self._write(
             {"type": "http.response.start", "status": 200, "headers": _HEADERS + more},
-            # Some servers hold the head back until there is a body.
+            # Some ASGI servers hold the head back until there is a body.
             {"type": "http.response.body", "body": b"", "more_body": True},
         )
 
@@ -95,107 +95,118 @@ class SseResponse:
         """Write one event.
 
         Raises:
-            ConnectionClosedError: The client is gone, or did not read for too long.
+            ConnectionClosedError: The client is gone, or did not read in time.
         """
         body = encode_event(data, type=type, id=id, retry=retry)
         message: dict[str, object] = {"type": "http.response.body", "body": body, "more_body": True}
         await self._write(message, size=len(body))
 
     async def comment(self) -> None:
-        """Write what means nothing, so that nobody takes the silence for an end.
+        """Write a comment, which keeps proxies and clients from closing a silent connection.
 
         Raises:
-            ConnectionClosedError: The client is gone, or did not read for too long.
+            ConnectionClosedError: The client is gone, or did not read in time.
         """
         await self._write({"type": "http.response.body", "body": _COMMENT, "more_body": True})
 
     async def close(self) -> None:
         """End the response. Idempotent; a client that is gone is no error."""
-        if not self._open:
+        if not self._is_open:
             return
-        self._open = False
+        self._is_open = False
         last: dict[str, object] = {"type": "http.response.body", "body": b""}
         try:
-            await within(self._patience, self._put(last), shield=True)
-        except (ConnectionClosedError, TimeoutError):
-            self.cut()
+            with anyio.CancelScope(shield=True) as scope:
+                await self._send_within(scope, (last,))
+                return
+        except ConnectionClosedError:
+            pass
+        self.abort()
 
-    def cut(self) -> None:
-        """Take note that the client is gone: nothing more is written."""
-        self._open = False
-        told, self.on_cut = self.on_cut, None
-        if told is not None:
-            told()
-
-    @property
-    def _patience(self) -> float:
-        """Seconds that the client has for what was given until now."""
-        return self._seconds + (self._given - self._taken) / _SLOWEST
+    def abort(self) -> None:
+        """Write nothing more: the client is gone."""
+        self._is_open = False
+        on_abort, self.on_abort = self.on_abort, None
+        if on_abort is not None:
+            on_abort()
 
     async def _write(self, *messages: dict[str, object], size: int = 0) -> None:
-        if not self._open or self.written % _IN_A_ROW == _IN_A_ROW - 1:
-            # Whoever says much and waits for nothing else would let nobody else run.
+        if not self._is_open or self._writes % _WRITES_IN_A_ROW == _WRITES_IN_A_ROW - 1:
+            # A handler that writes much and waits for nothing else would block the event loop.
             await anyio.lowlevel.checkpoint()
-        if not self._open:
+        if not self._is_open:
             raise ConnectionClosedError("the stream of events is closed")
-        before = self._given
-        self._given += size
+        before = self._size
+        self._size += size
         try:
-            await within(self._patience, self._put(*messages))
-            self._taken = before  # or the server would not have taken more
-        except TimeoutError:
-            self.cut()
-            raise ConnectionClosedError(
-                f"the client read nothing for {self._seconds:g} s (Limits.send_seconds)"
-            ) from None
+            # The scope is entered before the lock: anyio needs scopes to nest.
+            with anyio.CancelScope() as scope:
+                await self._send_within(scope, messages)
+                self._confirmed = before  # or the server would not have accepted more
+                return
         except ConnectionClosedError:
-            self.cut()
+            self.abort()
             raise
+        self.abort()
+        raise ConnectionClosedError(
+            f"the client read nothing for {self._seconds:g} s (Limits.send_seconds)"
+        )
 
-    async def _put(self, *messages: dict[str, object]) -> None:
+    async def _send_within(
+        self, scope: anyio.CancelScope, messages: tuple[dict[str, object], ...]
+    ) -> None:
+        """Send messages in a scope, whose deadline is set once sending has to wait."""
+
+        def set_deadline() -> None:
+            extra = (self._size - self._confirmed) / _SLOWEST_READER
+            scope.deadline = anyio.current_time() + self._seconds + extra
+
+        await pausing(self._send_all(messages), set_deadline)
+
+    async def _send_all(self, messages: tuple[dict[str, object], ...]) -> None:
         if self._lock is None:
             self._lock = anyio.Lock(fast_acquire=True)
         try:
             async with self._lock:
                 for message in messages:
                     await self._send(message)
-                    self.written += 1
+                    self._writes += 1
             self.last_write = anyio.current_time()
         except OSError as error:
             raise ConnectionClosedError(f"the client is gone: {error}") from error
 
 
-async def until_gone(
+async def until_disconnect(
     receive: Receive,
-    wire: SseResponse,
-    seconds: float | None,
-    begin: Callable[[], Awaitable[object]] | None = None,
+    response: SseResponse,
+    keep_alive: float | None,
+    on_silence: Callable[[], Awaitable[object]] | None = None,
 ) -> None:
-    """Wait until a client leaves, and cut the stream then. Writes comments into its silence.
+    """Wait until the client disconnects, then abort the stream. Writes comments into silence.
 
     Args:
-        receive: Tells when the client leaves.
-        wire: The stream, open or not.
-        seconds: Seconds of silence after which a comment is written; `None` for never.
-        begin: Called after so many seconds of silence on a stream that was never open, to open it.
+        receive: The ASGI receive callable.
+        response: The stream, open or not.
+        keep_alive: Seconds of silence after which a comment is written; `None` for never.
+        on_silence: Called after as many seconds if the stream was not started, to start it.
     """
-    since = wire.last_write
+    since = response.last_write
     try:
         while True:
-            deadline = math.inf if seconds is None else since + seconds
+            deadline = math.inf if keep_alive is None else since + keep_alive
             with anyio.CancelScope(deadline=deadline):
                 message = await receive()
                 if message["type"] == "http.disconnect":
                     break
                 continue
-            if wire.last_write > since:
-                since = wire.last_write
+            if response.last_write > since:
+                since = response.last_write
                 continue
-            if wire.is_open:
-                await wire.comment()
-            elif begin is not None and not wire.used:
-                await begin()
+            if response.is_open:
+                await response.comment()
+            elif on_silence is not None and not response.started:
+                await on_silence()
             since = anyio.current_time()
     except (ConnectionClosedError, OSError):
         pass
-    wire.cut()
+    response.abort()

@@ -34,8 +34,8 @@ from .dispatcher import Dispatcher, ServerSettings
 from .registry import Cacheable, CacheHint, cache_hints
 
 if TYPE_CHECKING:
-    from ..asgi.app import Application
-    from ..asgi.settings import HttpOptions
+    from ..asgi.app import AsgiApplication
+    from ..asgi.settings import ServerHttpOptions
 
 Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
 
@@ -119,7 +119,7 @@ class Server(Dispatcher):
         self._lifespan = lifespan
         self._drain = drain
         self._max_concurrent_requests = max_concurrent_requests
-        self._sessions = serving.Sessions()
+        self._announcer = serving.Announcer()
         settings = ServerSettings(
             info=present(
                 name=name,
@@ -141,10 +141,10 @@ class Server(Dispatcher):
             cache=cache_hints(cache),
             validation_seconds=validation_seconds,
         )
-        super().__init__(settings, self._sessions.announce)
+        super().__init__(settings, self._announcer.announce)
 
     def __repr__(self) -> str:
-        count = len(self._sessions)
+        count = len(self._announcer)
         clients = f"{count} client{'' if count == 1 else 's'}"
         return f"<{type(self).__name__} {self.name} {self.info['version']}, {clients}>"
 
@@ -174,7 +174,7 @@ class Server(Dispatcher):
         """
         if not self._settings.subscribe:
             raise ValueError("expected a server made with subscribe=True")
-        self._sessions.announce(RESOURCE_UPDATED, {"uri": uri})
+        self._announcer.announce(RESOURCE_UPDATED, {"uri": uri})
 
     async def elicitation_complete(self, elicitation_id: str) -> bool:
         """Notify the client that a URL elicitation is complete.
@@ -200,20 +200,20 @@ class Server(Dispatcher):
         """
         await serving.serve(self._service(), channel)
 
-    def asgi(self, path: str = "/mcp", **options: Unpack[HttpOptions]) -> Application:
+    def asgi(self, path: str = "/mcp", **options: Unpack[ServerHttpOptions]) -> AsgiApplication:
         """The server as an ASGI application, standalone or for mounting in another application.
 
         Args:
             path: Path of the endpoint, relative to the mount point.
-            options: See `HttpSettings`.
+            options: See `ServerHttpSettings`.
 
         Raises:
             ValueError: An option has an invalid value.
         """
-        from ..asgi.app import Application  # not needed for standard streams
-        from ..asgi.settings import HttpSettings
+        from ..asgi.app import AsgiApplication  # not needed for standard streams
+        from ..asgi.settings import ServerHttpSettings
 
-        return Application(self._service(), HttpSettings(path=path, **options))
+        return AsgiApplication(self._service(), ServerHttpSettings(path=path, **options))
 
     def run(
         self,
@@ -221,7 +221,7 @@ class Server(Dispatcher):
         http: str | None = None,
         path: str = "/mcp",
         backend: Backend = "asyncio",
-        **options: Unpack[HttpOptions],
+        **options: Unpack[ServerHttpOptions],
     ) -> None:
         """Serve one client at standard input and output, or many clients over HTTP.
 
@@ -232,7 +232,7 @@ class Server(Dispatcher):
                 default host is loopback; port 0 is any free port.
             path: Path of the endpoint.
             backend: The event loop for standard streams; trio has to be installed.
-            options: See `HttpSettings`.
+            options: See `ServerHttpSettings`.
 
         Raises:
             MissingExtraError: uvicorn, which HTTP needs, is not installed.
@@ -250,7 +250,7 @@ class Server(Dispatcher):
                 f"backend: uvicorn runs on asyncio, not on {backend}; another ASGI server may run "
                 "what asgi() returns"
             )
-        from ..asgi.uvicorn_runner import run  # not needed for standard streams
+        from ..asgi.uvicorn_adapter import run  # not needed for standard streams
 
         run(self.asgi(path, **options), http, self._drain)
 
@@ -261,7 +261,7 @@ class Server(Dispatcher):
             revisions=REVISIONS,
             describe=self.describe,
             extensions=self._custom,
-            sessions=self._sessions,
+            announcer=self._announcer,
             drain=self._drain,
             lifespan=nullcontext if lifespan is None else partial(lifespan, self),
             use_state=self._state.set,

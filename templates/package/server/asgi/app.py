@@ -1,8 +1,8 @@
-"""The ASGI application: one endpoint for every revision that is served.
+"""The ASGI application: one endpoint for all revisions that are served.
 
-    request -> guard -> limits -> rules -> Stateless     revisions without sessions
-                                        -> Handshake     revisions with sessions
-                                        -> HttpSse       the two endpoints of HTTP+SSE
+    request -> host and origin -> limits -> body -> StatelessEndpoint   revisions without sessions
+                                                 -> SessionEndpoint     revisions with sessions
+                                                 -> SseEndpoints        the endpoints of HTTP+SSE
 
 Source: basic/transports of all revisions.
 """
@@ -11,274 +11,395 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Collection
+from collections.abc import Collection, MutableMapping
 from dataclasses import replace
+from typing import Any
 
 import anyio
 
 from ...errors import ConnectionClosedError
 from ...facts import Revisions, has_streamable_http
+from ...framing.line_framing import TooLong
+from ...framing.sse import MEDIA_TYPE, EventDecoder
 from ...protocol import jsonrpc
-from ...runtime.trace import trace_of
+from ...runtime.trace import Trace, trace_of
 from ..serving import Service
-from . import request as http
 from . import responses
-from .endpoints import check_sse_paths
-from .host_origin import Guard
-from .http_trace import TracedSend
-from .lifespan import running_loop
-from .lifespan_state import LifespanState
-from .load import starts_work
-from .request_body import Disconnected, Refused
-from .settings import SSE_PATH, HttpSettings
+from .endpoints import check_sse_paths, session_endpoint, sse_endpoints, stateless_endpoint
+from .host_origin import HostOriginValidator
+from .lifespan import TaskScope, running_loop
+from .quotas import Quotas, starts_work
+from .request import (
+    SHORT_BODY,
+    Disconnected,
+    HttpRequest,
+    Receive,
+    RejectedBody,
+    RequestBodies,
+    Scope,
+    Send,
+    check_post,
+)
+from .responses import SHUTTING_DOWN, HttpResponse
+from .settings import SSE_PATH, ServerHttpSettings
+from .uvicorn_adapter import until_shutdown
 
 logger = logging.getLogger(__name__)
 
 
-class Application:
+class AsgiApplication:
     """An MCP server as an ASGI application. Made by `Server.asgi`.
 
-    It runs alone or mounted in another. Whoever runs it may run its lifespan; if nobody does, all
-    begins with the first request, and ends with the event loop. A lifespan that fails then is
-    tried again with the next request.
+    The application runs alone or mounted in another. Hosts that send no lifespan events are served
+    too: the first request then starts everything, and the end of the event loop ends it. A lifespan
+    that fails at that point is entered again by the next request.
 
-    Who asks is for ASGI middleware around it to check: that sees each request before it is routed,
-    and handlers see the context variables that it sets. Over HTTP+SSE these are those of the
-    request that opened the stream.
+    Authentication belongs into ASGI middleware: middleware sees each request before the
+    application, and handlers see the context variables that it sets (over HTTP+SSE, those of the
+    request that opened the stream).
 
     Args:
         service: What is served.
-        settings: How.
+        settings: How it is served.
 
     Raises:
-        ValueError: The settings ask for what no revision has.
+        ValueError: The settings ask for a transport that no revision has.
         TransportError: MCP_TRACE names a file that can't be written.
     """
 
-    def __init__(self, service: Service, settings: HttpSettings) -> None:
+    def __init__(self, service: Service, settings: ServerHttpSettings) -> None:
         self._service = service
-        self.settings = _usable(settings, service.revisions)
-        forbidden = service.revisions.newest().facts.http.forbidden_origin
-        self._guard = Guard(settings.hosts, settings.origins, forbidden)
+        self.settings = _with_sse_path(settings, service.revisions)
+        status = service.revisions.newest().facts.http.forbidden_origin
+        self._validator = HostOriginValidator(settings.hosts, settings.origins, status)
         streamable = has_streamable_http(service.revisions)
-        self._paths: frozenset[str] = _both(settings.path) if streamable else frozenset()
+        self._paths: frozenset[str] = _spellings(settings.path) if streamable else frozenset()
         check_sse_paths(service, self.settings)
         self._trace = trace_of("server")
-        self._lives: dict[object, LifespanState] = {}
+        self._states: dict[object, LifespanState] = {}
         self._last: tuple[object, LifespanState] | None = None
 
-    async def __call__(self, scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
-        """Serve one connection of ASGI."""
-        kind = scope["type"]
-        if kind == "http":
-            await self._http(http.Incoming(scope), receive, send)
-        elif kind == "lifespan":
-            await self._lifespan(receive, send)
-        elif kind == "websocket":
-            await send({"type": "websocket.close", "code": 1003})
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI connection."""
+        if scope["type"] != "http":
+            await self._serve_other(scope["type"], receive, send)
+            return
+        request = HttpRequest(scope)
+        state = self._state()
+        is_sse = state.sse is not None and state.sse.serves(request.path)
+        refused = self._refuse(request, state, is_sse)
+        if refused is None and not state.background.running:
+            refused = await self._start(state)
+        if refused is not None:
+            await state.bodies.refuse(refused, request, receive, send)
+            return
+        self._service.use_state(state.background.state)
+        try:
+            if request.method == "POST" and not is_sse:
+                await self._post(request, state, receive, send)
+            else:
+                await self._other_method(request, state, receive, send)
+        except Disconnected:
+            logger.debug("a client disconnected before its request was complete")
+        except ConnectionClosedError as error:
+            logger.debug("not answered: %s", error)
 
     @property
-    def place(self) -> str:
-        """The path that clients are to be given."""
+    def endpoint_path(self) -> str:
+        """The path for clients to connect to."""
         return self.settings.path if self._paths else self.settings.sse_path or ""
 
-    def know_hosts(self, names: Collection[str]) -> None:
-        """Serve more values of `Host` where none are set: names that the server listens at."""
-        self._guard.know(names)
+    def allow_hosts(self, names: Collection[str]) -> None:
+        """Accept more values of `Host` unless the settings list them: names the server binds to."""
+        self._validator.allow(names)
 
     async def start(self) -> None:
-        """Begin now, for who runs no lifespan and will not wait for the first request.
+        """Enter the lifespan now, for a host that sends no lifespan events.
 
         Raises:
             Exception: Whatever the lifespan raised.
         """
-        await self._life().background.start()
+        await self._state().background.start()
 
     async def close_streams(self) -> None:
-        """Close what would keep a server from ending: streams that stay open, idle sessions."""
-        await self._life().close_streams()
+        """Close open streams and idle sessions, which would keep a server from shutting down."""
+        await self._state().close_streams()
 
     async def drain(self) -> None:
-        """Close streams, let calls finish for `drain` seconds, then end the others."""
-        await self._life().drain()
+        """Close streams, let calls finish for `drain` seconds, then fail the others."""
+        await self._state().drain()
 
     async def end(self) -> None:
-        """End all that was begun on this event loop.
+        """End everything on this event loop.
 
         Raises:
-            Exception: Whatever the lifespan raised in the end.
+            Exception: Whatever the lifespan raised on leaving.
         """
-        await self._life().end()
+        await self._state().end()
 
-    def _life(self) -> LifespanState:
-        """What belongs to the event loop that runs."""
+    def _state(self) -> LifespanState:
+        """The state of the running event loop."""
         loop = running_loop()
         if self._last is not None and self._last[0] is loop and not self._last[1].over:
             return self._last[1]
-        life = self._lives.get(loop)
-        if life is None or life.over:
-            for known in [known for known, old in self._lives.items() if old.over]:
-                del self._lives[known]
-            life = self._lives[loop] = LifespanState(self._service, self.settings)
-        self._last = (loop, life)
-        return life
+        state = self._states.get(loop)
+        if state is None or state.over:
+            for key in [key for key, old in self._states.items() if old.over]:
+                del self._states[key]
+            state = self._states[loop] = LifespanState(self._service, self.settings)
+        self._last = (loop, state)
+        return state
 
-    async def _lifespan(self, receive: http.Receive, send: http.Send) -> None:
-        life = self._life()
-        while True:
-            step = (await receive())["type"]
-            try:
-                if step == "lifespan.startup":
-                    await life.background.start()
-                else:
-                    await life.end()
-            except Exception:
-                await send({"type": f"{step}.failed", "message": traceback.format_exc()})
-                return
-            await send({"type": f"{step}.complete"})
-            if step == "lifespan.shutdown":
-                return
-
-    async def _http(self, request: http.Incoming, receive: http.Receive, send: http.Send) -> None:
-        life = self._life()
-        refused = self._refuse(request, life) or await self._started(life)
-        if refused is not None:
-            await life.bodies.refuse(refused, request, receive, send)
+    async def _serve_other(self, kind: str, receive: Receive, send: Send) -> None:
+        """Serve an ASGI connection that is no HTTP request."""
+        if kind == "websocket":
+            await send({"type": "websocket.close", "code": 1003})
+        if kind != "lifespan":
             return
-        try:
-            if request.method == "GET":
-                await self._get(request, life, receive, send)
-            else:
-                await self._route(request, life, receive, send)
-        except Disconnected:
-            logger.debug("a client left before its request was whole")
-        except ConnectionClosedError as error:
-            logger.debug("not answered: %s", error)
+        state = self._state()
+        while True:
+            event = (await receive())["type"]
+            try:
+                if event == "lifespan.startup":
+                    await state.background.start()
+                else:
+                    await state.end()
+            except Exception:
+                await send({"type": f"{event}.failed", "message": traceback.format_exc()})
+                return
+            await send({"type": f"{event}.complete"})
+            if event == "lifespan.shutdown":
+                return
 
-    async def _get(
-        self, request: http.Incoming, life: LifespanState, receive: http.Receive, send: http.Send
-    ) -> None:
-        """Have a stream opened: that is what a GET is for, wherever it is served."""
-        with life.streams.place() as granted:
-            if granted:
-                await self._route(request, life, receive, send)
-            else:
-                await responses.too_much("streams").send(send)
-
-    async def _route(
-        self, request: http.Incoming, life: LifespanState, receive: http.Receive, send: http.Send
-    ) -> None:
-        if life.http_sse is not None and life.http_sse.serves(request.path):
-            await life.http_sse.serve(request, receive, send)
-        elif request.method == "POST":
-            await self._post(request, life, receive, send)
-        elif life.handshake is None or (
-            life.stateless is not None and life.stateless.rules.named_by(request)
-        ):
-            await responses.not_allowed("POST").send(send)
-        elif request.method == "GET":
-            out = send if self._trace is None else TracedSend(send, self._trace)
-            await life.handshake.get(request, receive, out)
-        else:
-            await life.handshake.delete(request, send)
-
-    def _refuse(self, request: http.Incoming, life: LifespanState) -> responses.Reply | None:
-        """What refuses a request before it is routed. Checks of who asks belong here too."""
-        limits = self.settings.limits
-        refused = self._guard.check(request)
+    def _refuse(
+        self, request: HttpRequest, state: LifespanState, is_sse: bool
+    ) -> HttpResponse | None:
+        """The refusal of a request before it is routed, if its head calls for one."""
+        refused = self._validator.check(request)
         if refused is not None:
             return refused
-        also = life.http_sse is not None and life.http_sse.serves(request.path)
-        if request.path not in self._paths and not also:
-            return responses.refusal(404, f"no such path; the endpoint is {self.place}")
-        if request.method not in ("POST", "GET", "DELETE") and not also:
-            return responses.not_allowed("POST" if life.handshake is None else "POST, GET, DELETE")
-        if request.count > limits.fields:
-            return responses.refusal(
-                431, f"expected at most {limits.fields} header fields (Limits.fields)"
-            )
+        if not is_sse:
+            if request.path not in self._paths:
+                text = f"no such path; the endpoint is {self.endpoint_path}"
+                return responses.refusal(404, text)
+            if request.method not in ("POST", "GET", "DELETE"):
+                return responses.not_allowed(
+                    "POST" if state.sessions is None else "POST, GET, DELETE"
+                )
+        limit = self.settings.limits.fields
+        if request.count > limit:
+            return responses.refusal(431, f"expected at most {limit} header fields (Limits.fields)")
         return None
 
-    async def _started(self, life: LifespanState) -> responses.Reply | None:
-        """Have the lifespan entered; what refuses a request if that fails."""
-        if not life.background.running:
-            try:
-                await life.background.start()
-            except Exception:
-                logger.exception("the lifespan failed")
-                text = "the server could not be started; its log says why"
-                return responses.unavailable(text)
-        self._service.use_state(life.background.state)
+    async def _start(self, state: LifespanState) -> HttpResponse | None:
+        """Enter the lifespan; the refusal of the request if that fails."""
+        try:
+            await state.background.start()
+        except Exception:
+            logger.exception("the lifespan failed")
+            return responses.unavailable("the server could not be started; its log says why")
         return None
+
+    async def _other_method(
+        self, request: HttpRequest, state: LifespanState, receive: Receive, send: Send
+    ) -> None:
+        """Serve GET, DELETE, and the paths of HTTP+SSE."""
+        if request.method != "GET":
+            await self._route(request, state, receive, send)
+            return
+        with state.quotas.streams.reserve() as reserved:  # each GET opens a stream
+            if reserved:
+                await self._route(request, state, receive, send)
+            else:
+                await responses.over_limit("streams").send(send)
+
+    async def _route(
+        self, request: HttpRequest, state: LifespanState, receive: Receive, send: Send
+    ) -> None:
+        stateless, sessions = state.stateless, state.sessions
+        if state.sse is not None and state.sse.serves(request.path):
+            await state.sse.serve(request, receive, send)
+        elif sessions is None or (stateless is not None and stateless.headers.named_by(request)):
+            await responses.not_allowed("POST").send(send)
+        elif request.method == "GET":
+            out = send if self._trace is None else _TracedSend(send, self._trace)
+            await sessions.get(request, receive, out)
+        else:
+            await sessions.delete(request, send)
 
     async def _post(
-        self, request: http.Incoming, life: LifespanState, receive: http.Receive, send: http.Send
+        self, request: HttpRequest, state: LifespanState, receive: Receive, send: Send
     ) -> None:
-        limits = self.settings.limits
+        """Read a message and have it served by the revisions it belongs to."""
         if self._trace is not None:
-            send = TracedSend(send, self._trace)
-        bodies = life.bodies
-        refused = http.check_post(request, limits)
+            send = _TracedSend(send, self._trace)
+        bodies, quotas = state.bodies, state.quotas
+        refused = check_post(request, self.settings.limits)
         if refused is not None:
             await bodies.refuse(refused, request, receive, send)
             return
-        body: bytes | Refused | None = None
+        rejected: bytes | RejectedBody | None = None
         with anyio.CancelScope() as scope:
-            body = await bodies.read_in(scope, receive)
+            rejected = body = await bodies.read(scope, receive)
             if isinstance(body, bytes):
+                quotas.in_flight += 1
                 try:
-                    await self._message(request, body, life, receive, send, scope)
+                    if self._trace is not None:
+                        self._trace.received(body)
+                    message = None if jsonrpc.is_batch(body) else jsonrpc.parse(body)
+                    stateless, sessions = state.stateless, state.sessions
+                    if not quotas.has_room(0) and (message is None or starts_work(message)):
+                        await responses.over_limit("in_flight").send(send)
+                        return
+                    values = None if stateless is None else stateless.headers.values_of(message)
+                    if stateless is not None and (
+                        sessions is None or stateless.headers.applies(request, message, values)
+                    ):
+                        await stateless.post(request, message, values, receive, send, scope)
+                    elif sessions is not None:
+                        await sessions.post(request, message, body, receive, send, scope)
                 finally:
+                    quotas.in_flight -= 1
                     bodies.release(body)
-        if isinstance(body, bytes):
+        if isinstance(rejected, bytes):
             return
-        refusal = body if isinstance(body, Refused) else bodies.late(scope)
-        if refusal.full:
-            life.make_room()
-        if refusal.unread:
-            await bodies.refuse(refusal.reply, request, receive, send, begun=True)
+        if rejected is None:
+            rejected = bodies.timed_out(scope)
+        if rejected.full:
+            state.free_memory()
+        if rejected.unread:
+            await bodies.refuse(rejected.response, request, receive, send, partly_read=True)
         else:
-            await refusal.reply.send(send)
+            await rejected.response.send(send)
 
-    async def _message(
-        self,
-        request: http.Incoming,
-        body: bytes,
-        life: LifespanState,
-        receive: http.Receive,
-        send: http.Send,
-        scope: anyio.CancelScope,
-    ) -> None:
-        """Have a message answered by the revisions that it belongs to, if there is room for it."""
-        if self._trace is not None:
-            self._trace.received(body)
-        message = None if jsonrpc.is_batch(body) else jsonrpc.parse(body)
-        load = life.load
-        if not load.has_room() and (message is None or starts_work(message)):
-            await responses.too_much("in_flight").send(send)
+
+class LifespanState:
+    """What an application holds while one event loop runs it.
+
+    The same application may be run by several loops, one after the other, as test clients do.
+    Nothing that waits on one loop is of use to the next, so each has a state of its own.
+
+    Args:
+        service: What is served.
+        settings: How it is served.
+
+    Attributes:
+        over: Whether the lifespan has ended.
+        quotas: What all clients use together.
+        bodies: The request bodies being read.
+        background: Runs tasks that no request owns.
+        stateless: Serves the revisions without sessions, if there are any.
+        sessions: Serves the revisions with sessions, if there are any.
+        sse: Serves HTTP+SSE, if that is enabled.
+    """
+
+    def __init__(self, service: Service, settings: ServerHttpSettings) -> None:
+        self.over = False
+        self.quotas = Quotas(settings.limits)
+        self.bodies = RequestBodies(settings.limits)
+        self.background = TaskScope(
+            service.lifespan, self._ended, self._watch_sessions, self._drain_with_host
+        )
+        self.stateless = stateless_endpoint(service, settings, self.background, self.quotas)
+        self.sessions = session_endpoint(service, settings, self.background, self.quotas)
+        self.sse = sse_endpoints(service, settings, self.quotas, self.bodies)
+        self._drain_seconds = service.drain
+        self._draining = False
+
+    def free_memory(self) -> None:
+        """Free memory for request bodies: cancel an abandoned call, end the largest stream."""
+        if self.sessions is not None:
+            self.sessions.posts.cancel_first_abandoned("bodies")
+        self.quotas.memory.end_largest(SHORT_BODY)
+
+    async def close_streams(self) -> None:
+        """Close open streams and idle sessions, which would keep a server from shutting down."""
+        self.quotas.streams.close()
+        if self.sessions is not None:
+            await self.sessions.registry.close_idle()
+
+    async def drain(self) -> None:
+        """Let calls finish for `drain` seconds, then fail the others.
+
+        Open streams and idle sessions are closed at once. Returns after these seconds, also if
+        there are no calls. Idempotent.
+        """
+        if self._draining:
             return
-        stateless, handshake = life.stateless, life.handshake
-        claim = None if stateless is None else stateless.rules.claim_of(message)
-        load.in_flight += 1
-        try:
-            if stateless is not None and (
-                handshake is None or stateless.rules.apply(request, message, claim)
-            ):
-                await stateless.post(request, message, claim, receive, send, scope)
-            elif handshake is not None:
-                await handshake.post(request, message, body, receive, send)
-        finally:
-            load.in_flight -= 1
+        self._draining = True
+        await self.close_streams()
+        await anyio.sleep(self._drain_seconds)
+        await self._fail_calls()
+
+    async def end(self) -> None:
+        """Fail all calls, end the sessions and leave the lifespan.
+
+        Raises:
+            Exception: Whatever the lifespan raised on leaving.
+        """
+        self.quotas.streams.close()
+        await self._fail_calls()
+        await self.background.stop()
+
+    async def _fail_calls(self) -> None:
+        """Respond to all calls with an error, cancel them, and end the sessions."""
+        async with anyio.create_task_group() as tasks:
+            if self.stateless is not None:
+                tasks.start_soon(self.stateless.fail_all, SHUTTING_DOWN)
+            if self.sessions is not None:
+                tasks.start_soon(self.sessions.posts.fail_all, SHUTTING_DOWN)
+        if self.sessions is not None:
+            await self.sessions.registry.close()
+
+    def _ended(self) -> None:
+        self.over = True
+
+    async def _watch_sessions(self) -> None:
+        if self.sessions is not None:
+            await self.sessions.watch()
+
+    async def _drain_with_host(self) -> None:
+        """Drain when the server that runs the application starts to shut down."""
+        if await until_shutdown():
+            await self.drain()
 
 
-def _usable(settings: HttpSettings, revisions: Revisions) -> HttpSettings:
-    """The settings, with the endpoints of HTTP+SSE where there is nothing else to serve."""
+class _TracedSend:
+    """An ASGI send callable that traces messages: documents whole, streams event by event.
+
+    Args:
+        send: The ASGI send callable.
+        trace: Where to write.
+    """
+
+    def __init__(self, send: Send, trace: Trace) -> None:
+        self._send = send
+        self._trace = trace
+        self._events: EventDecoder | None = None
+
+    async def __call__(self, message: MutableMapping[str, Any]) -> None:
+        """Trace, and send."""
+        if message["type"] == "http.response.start":
+            if (b"content-type", MEDIA_TYPE.encode()) in message["headers"]:
+                self._events = EventDecoder()
+        elif self._events is None:
+            if message["body"]:
+                self._trace.sent(message["body"])
+        else:
+            for event in self._events.feed(message["body"]):
+                if not isinstance(event, TooLong) and event.data:
+                    self._trace.sent(event.data)
+        await self._send(message)
+
+
+def _with_sse_path(settings: ServerHttpSettings, revisions: Revisions) -> ServerHttpSettings:
+    """The settings, with HTTP+SSE enabled if no revision has Streamable HTTP."""
     if settings.sse_path is not None or has_streamable_http(revisions):
         return settings
     return replace(settings, sse_path=SSE_PATH)
 
 
-def _both(path: str) -> frozenset[str]:
+def _spellings(path: str) -> frozenset[str]:
     """A path with and without a slash at its end."""
     bare = path.rstrip("/")
     return frozenset({bare or "/", f"{bare}/"})

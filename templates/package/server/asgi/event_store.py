@@ -1,4 +1,4 @@
-"""Keeping what was sent on streams, so that a client whose connection broke can have the rest.
+"""Stores for the events of streams, so that a client whose connection broke can resume.
 
 Source: basic/transports#resumability-and-redelivery (to 2025-11-25).
 """
@@ -11,15 +11,15 @@ from typing import Protocol
 
 import msgspec
 
-_OVERHEAD = 200  # bytes that an event takes besides its message, about
+_OVERHEAD = 200  # estimated bytes of an event besides its message
 
 
 class StoredEvent(msgspec.Struct, frozen=True, gc=False):
     """One event of a stream.
 
     Attributes:
-        id: Names it, over all streams.
-        message: The message that it carries; empty for one that only has an id.
+        id: The event id, unique over all streams.
+        message: The message; empty for an event that only has an id.
     """
 
     id: str
@@ -27,43 +27,43 @@ class StoredEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class EventStore(Protocol):
-    """Where the events of streams are kept.
+    """A store for the events of streams.
 
-    Names of streams are made here and are unique; they are visible ASCII, as ids have to be.
+    The package makes the names of streams: unique, of visible ASCII characters, as in event ids.
     """
 
     async def add(self, stream: str, message: bytes) -> str:
-        """Keep an event of a stream.
+        """Store an event of a stream.
 
         Returns:
-            Its id: one line of text, unique over all streams and never given twice, of a form
-            that tells the stream.
+            The event id: one line of text, unique over all streams, never used twice, from which
+            `after` finds the stream.
         """
         ...
 
     async def after(self, event: str) -> tuple[str, Sequence[StoredEvent]] | None:
-        """The stream that an event belongs to, and all that came on it after that event.
+        """The stream that an event belongs to, and all later events of that stream.
 
         Args:
-            event: What a client gave as the id of an event: any text at all.
+            event: The event id from a client: any text at all.
 
         Returns:
-            `None` if the event, or one after it, is not known any more, or never was.
+            `None` if the event or a later one is unknown or was dropped.
         """
         ...
 
     async def discard(self, stream: str) -> None:
-        """Forget a stream, known or not: nobody may come back to it."""
+        """Delete the events of a stream, known or not."""
         ...
 
 
-class _Kept(msgspec.Struct):
-    """What is left of one stream.
+class _StoredStream(msgspec.Struct):
+    """The stored events of one stream.
 
     Attributes:
-        events: Numbers and messages of its newest events.
-        edge: Number of the last event before those, if one was dropped.
-        size: Bytes they take.
+        events: Numbers and messages of the newest events.
+        edge: Number of the last dropped event, if any.
+        size: Bytes of the events.
     """
 
     events: deque[tuple[int, bytes]]
@@ -72,11 +72,11 @@ class _Kept(msgspec.Struct):
 
 
 class MemoryEventStore:
-    """Events in the memory of this process, the oldest streams dropped first.
+    """Stores events in the memory of this process; the oldest streams are dropped first.
 
     Args:
-        events: Most events of one stream; of more, the oldest are dropped.
-        size: Most bytes in all.
+        events: Most events of one stream; the oldest are dropped.
+        size: Most bytes of all events.
 
     Raises:
         ValueError: A limit below one.
@@ -89,17 +89,17 @@ class MemoryEventStore:
         self._limit = size
         self._size = 0
         self._last = 0
-        self._streams: OrderedDict[str, _Kept] = OrderedDict()
+        self._streams: OrderedDict[str, _StoredStream] = OrderedDict()
 
     def __len__(self) -> int:
-        """How many streams are kept."""
+        """Number of streams."""
         return len(self._streams)
 
     async def add(self, stream: str, message: bytes) -> str:
-        """Keep an event; its id is the stream's name and a number that no other event has."""
+        """Store an event; its id is the name of the stream and a unique number."""
         kept = self._streams.get(stream)
         if kept is None:
-            kept = self._streams[stream] = _Kept(deque())
+            kept = self._streams[stream] = _StoredStream(deque())
         self._last += 1
         kept.events.append((self._last, message))
         kept.size += len(message) + _OVERHEAD
@@ -111,7 +111,7 @@ class MemoryEventStore:
         return f"{stream}-{self._last}"
 
     async def after(self, event: str) -> tuple[str, Sequence[StoredEvent]] | None:
-        """What came on the event's stream after it."""
+        """The stream of an event, and its later events."""
         stream, _, text = event.rpartition("-")
         kept = self._streams.get(stream)
         if kept is None or not text.isascii() or not text.isdecimal() or len(text) > 18:
@@ -123,17 +123,17 @@ class MemoryEventStore:
         return stream, [StoredEvent(f"{stream}-{known}", message) for known, message in rest]
 
     async def discard(self, stream: str) -> None:
-        """Forget a stream."""
+        """Delete the events of a stream."""
         kept = self._streams.pop(stream, None)
         if kept is not None:
             self._size -= kept.size
 
-    def _drop_first(self, kept: _Kept) -> None:
+    def _drop_first(self, kept: _StoredStream) -> None:
         kept.edge, message = kept.events.popleft()
         kept.size -= len(message) + _OVERHEAD
         self._size -= len(message) + _OVERHEAD
 
-    def _make_room(self, newest: _Kept) -> None:
+    def _make_room(self, newest: _StoredStream) -> None:
         while self._size > self._limit and len(self._streams) > 1:
             _, oldest = self._streams.popitem(last=False)
             self._size -= oldest.size

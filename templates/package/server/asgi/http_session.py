@@ -1,13 +1,23 @@
-"""One client's session over HTTP: where each message of the server goes, and what can be had again.
+"""Sessions over HTTP: one client's session, and the registry of all sessions.
 
-Source: basic/transports#streamable-http (to 2025-11-25).
+A response is sent to the POST of its request, other messages to a stream that the client opened by
+GET. No message is sent twice.
+
+When a session has to make room for another, sessions that a flood consists of go first: those whose
+client did nothing after `initialize`, then those of the address that has most. So a client that
+opens sessions without end mostly ends its own.
+
+Source: basic/transports#session-management, #streamable-http (to 2025-11-25).
 """
 
 from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Collection
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable
+from ipaddress import IPv6Address
+from typing import TypeAlias
 
 import anyio
 
@@ -16,164 +26,161 @@ from ...errors import ConnectionClosedError, EndOfChannel, TransportError
 from ...facts import Revision
 from ...protocol import jsonrpc
 from ...protocol.connection import Connection
-from ...protocol.lifecycle import Session as Agreed
-from ...protocol.lifecycle import State
+from ...protocol.lifecycle import Session, State
 from ...runtime.peer import Peer
-from ..serving import Service, Session
-from .load import MemoryBudget
-from .post_response import SessionResponse
+from ..serving import AnnouncementQueue, Service
+from .post_response import PostResponse
+from .quotas import MemoryQuota, subscriptions_size
 from .resumable_stream import ResumableStream
-from .settings import HttpSettings
+from .settings import Limits, ServerHttpSettings
 
 logger = logging.getLogger(__name__)
 
 _ID_BYTES = 32
-_URI = 100  # bytes that a text takes besides its characters, and its place in a set
-_ABANDONED = 4  # streams without connection that still carry what belongs to no request
+_DISCONNECTED_STREAMS = 4  # GET streams that are kept for a client that may resume them
+_UNCONFIRMED_SHARE = 100  # one session in so many may be unconfirmed before those go first
+_NETWORK = 8  # bytes of an IPv6 address that identify one customer
 
 
 class HttpSession:
-    """One client's session, over however many requests.
-
-    It is the channel of its peer: an answer goes to the POST that asked, the rest to the stream
-    that the client opened for it. Nothing goes to two.
+    """One client's session, over any number of HTTP requests. It is the channel of its peer.
 
     Args:
         service: What is served.
-        settings: How.
-        connection: The protocol, with the handshake already made.
-        address: What stands for its client's address.
-        budget: Where the bytes that it keeps are counted.
-        touched: Called whenever a client ceases to use it.
+        settings: How it is served.
+        connection: The protocol, initialized.
+        network: The client's address, or its network; see `network_of`.
+        memory: Counts the bytes that the session keeps.
+        on_leave: Called each time a connection of the client ends.
 
     Attributes:
-        id: Its id: 256 random bits.
-        address: As given.
-        kept: Bytes that it keeps of what its client said, and for it.
-        peer: The protocol at work.
-        news: What the server announces.
-        answers: The POST that waits for each request being served.
-        streams: The streams that are not over, by name.
-        last_used: When it was last in use, on the clock of `anyio.current_time`.
-        users: How many connections of its client use it.
-        notes: How many POSTs that ask for no answer are being worked on.
-        over: Whether it has ended.
+        id: The session id: 256 random bits.
+        network: As passed.
+        kept: Bytes kept for the client.
+        peer: The running protocol.
+        queue: Announcements of the server.
+        responses: The response to the POST of each request being served, by request id.
+        streams: The streams that have not ended, by name.
+        last_used: Time of last use, on the clock of `anyio.current_time`.
+        users: Number of the client's connections.
+        handling: Number of POSTs without requests being handled.
+        over: Whether the session has ended.
     """
 
     def __init__(
         self,
         service: Service,
-        settings: HttpSettings,
+        settings: ServerHttpSettings,
         connection: Connection,
-        address: str,
-        budget: MemoryBudget,
-        touched: Callable[[HttpSession], None],
+        network: str,
+        memory: MemoryQuota,
+        on_leave: Callable[[HttpSession], None],
     ) -> None:
         self.id = secrets.token_urlsafe(_ID_BYTES)
         self.peer = Peer(connection, self, service.application)
-        self.news = Session(self.peer)
-        self.answers: dict[RequestId, SessionResponse] = {}
+        self.queue = AnnouncementQueue(self.peer)
+        self.responses: dict[RequestId, PostResponse] = {}
         self.streams: dict[str, ResumableStream] = {}
         self.last_used = anyio.current_time()
         self.users = 0
-        self.notes = 0
-        self.address = address
+        self.handling = 0
+        self.network = network
         self.kept = 0
         self.over = False
-        self._opened_with = 0  # bytes of the longest `initialize`
-        self._followed = self._pending_size = 0  # bytes of URIs, and of messages
-        self._budget = budget
+        self._initialize_size = 0  # bytes of the longest `initialize`
+        self._subscriptions_size = self._pending_size = 0  # bytes of URIs, and of messages
+        self._memory = memory
         self._service = service
         self._settings = settings
-        self._touched = touched
+        self._on_leave = on_leave
         http = self.revision.facts.http
         self._store = settings.events if http.resumable else None
-        self._listening: list[ResumableStream] = []
-        self._finished: list[str] = []
+        self._listening: list[ResumableStream] = []  # the streams opened by GET
+        self._ended: list[str] = []
         self._pending: list[bytes] = []
         self._announcing: anyio.Lock | None = None
         self._prefix = secrets.token_hex(8)
-        self._named = 0
+        self._stream_count = 0
 
     @property
     def revision(self) -> Revision:
-        """What was agreed; another one if the client initializes the session again."""
+        """The negotiated revision; it may change when the client initializes again."""
         return self.peer.connection.revision
 
     @property
-    def _agreed(self) -> Agreed:
+    def _negotiated(self) -> Session:
         session = self.peer.session
         assert session is not None
         return session
 
+    @property
+    def ready(self) -> bool:
+        """Whether the client has confirmed the initialization, or used the session."""
+        return self._negotiated.state is State.READY
+
     def open(self) -> None:
-        """Begin to hear of what the server announces."""
-        self._service.sessions.add(self.news)
+        """Receive announcements of the server."""
+        self._service.announcer.add(self.queue)
 
     def enter(self) -> None:
-        """A connection of the client begins to use it."""
+        """Count a connection of the client."""
         self.users += 1
 
     def leave(self) -> None:
-        """A connection of the client has what it came for, or is gone."""
+        """Count a connection of the client no more."""
         self.users -= 1
         self.last_used = anyio.current_time()
-        self._touched(self)
+        self._on_leave(self)
 
-    @property
-    def ready(self) -> bool:
-        """Whether its client has confirmed the handshake, or made use of it."""
-        return self._agreed.state is State.READY
-
-    async def keep(self, size: int) -> bool:
-        """Count bytes that it keeps; `False` if there is no room for them."""
-        self.users += 1  # so that it is not ended to make room for itself
+    async def reserve(self, size: int) -> bool:
+        """Count bytes as kept; `False` if there is no room for them."""
+        self.users += 1  # or the session might be ended to make room for itself
         try:
-            if not await self._budget.reserve(size):
+            if not await self._memory.reserve(size):
                 return False
         finally:
             self.users -= 1
         self.kept += size
         if self.over:
-            self.forget(size)
+            self.release_memory(size)
         return not self.over
 
-    async def keep_initialize(self, size: int) -> bool:
+    async def reserve_initialize(self, size: int) -> bool:
         """Count the bytes of an `initialize`, of which the longest counts; `False` for no room."""
-        more = size - self._opened_with
+        more = size - self._initialize_size
         if more > 0:
-            if not await self.keep(more):
+            if not await self.reserve(more):
                 return False
-            self._opened_with = size
+            self._initialize_size = size
         return True
 
-    def forget(self, size: int) -> None:
+    def release_memory(self, size: int) -> None:
         """Count bytes no more."""
         self.kept -= size
-        self._budget.release(size)
+        self._memory.release(size)
 
-    def count_followed(self, taken: int) -> None:
-        """Count the URIs that its client follows now, instead of before.
+    def count_subscriptions(self, reserved: int) -> None:
+        """Count the URIs that the client subscribes to now.
 
         Args:
-            taken: Bytes that `keep` counted for a change of that.
+            reserved: Bytes reserved for the change; released.
         """
         if self.over:
             return
-        followed = followed_size(self._agreed.subscriptions)
-        self.forget(taken + self._followed - followed)
-        self._followed = followed
+        size = subscriptions_size(self._negotiated.subscriptions)
+        self.release_memory(reserved + self._subscriptions_size - size)
+        self._subscriptions_size = size
 
     def new_stream(self) -> ResumableStream:
-        """A stream of this session, under a name that no other has."""
-        self._named += 1
-        stream = self._stream(f"{self._prefix}-{self._named}")
+        """A new stream with a unique name."""
+        self._stream_count += 1
+        stream = self._stream(f"{self._prefix}-{self._stream_count}")
         self.streams[stream.name] = stream
         return stream
 
-    async def found(self, missed: str) -> ResumableStream | None:
-        """The stream of this session that an event belongs to, over or not."""
-        known = await self._store.after(missed) if self._store is not None else None
+    async def stream_of(self, event_id: str) -> ResumableStream | None:
+        """The stream of this session that an event belongs to, also if it has ended."""
+        known = await self._store.after(event_id) if self._store is not None else None
         if known is None or not known[0].startswith(f"{self._prefix}-"):
             return None
         stream = self.streams.get(known[0])
@@ -182,65 +189,66 @@ class HttpSession:
             stream.over = True
         return stream
 
-    def ended(self, stream: ResumableStream) -> None:
-        """Take note that a stream is over; what was said on it can still be had, for a while."""
-        if self.streams.pop(stream.name, None) is not None and stream.resumable:
-            self._finished.append(stream.name)
+    def stream_ended(self, name: str) -> None:
+        """Record that a stream has ended; its events remain available for a while."""
+        stream = self.streams.pop(name, None)
+        if stream is not None and stream.resumable:
+            self._ended.append(name)
 
-    def listen(self, stream: ResumableStream) -> None:
-        """Send on a stream what belongs to no request, from the moment that it is connected."""
+    def add_listening(self, stream: ResumableStream) -> None:
+        """Send messages that belong to no request on a stream, once it is connected."""
         if stream in self._listening:
             self._listening.remove(stream)
         self._listening.append(stream)
 
-    async def tell_pending(self, stream: ResumableStream) -> None:
-        """Send on a stream what waited for one."""
+    def is_listening(self, stream: ResumableStream) -> bool:
+        """Whether a stream carries messages that belong to no request."""
+        return stream in self._listening
+
+    async def send_pending(self, stream: ResumableStream) -> None:
+        """Send the messages that wait for a stream."""
         while self._pending and stream.connected:
             message = self._pending.pop(0)
             if not await stream.put(message):
                 self._pending.insert(0, message)
             elif not self.over:
                 self._pending_size -= len(message)
-                self.forget(len(message))
-
-    def listens(self, stream: ResumableStream) -> bool:
-        """Whether a stream carries what belongs to no request."""
-        return stream in self._listening
+                self.release_memory(len(message))
 
     async def announce(self) -> None:
-        """Send what the server announces, until cancelled; one task at a time does."""
+        """Send announcements until cancelled; one task at a time does."""
         if self._announcing is None:
             self._announcing = anyio.Lock()
         async with self._announcing:
-            await self.news.send_announced()
+            await self.queue.send_all()
 
     async def receive(self) -> bytes:
-        """Nothing comes this way: each POST hands in its own message."""
+        """Raise `EndOfChannel`: each POST hands its own message to the protocol."""
         raise EndOfChannel("messages come by POST")
 
     async def send(self, message: bytes, about: RequestId | None = None) -> None:
-        """Send a message to the POST it belongs to, or on a stream of its own."""
-        answers = jsonrpc.is_answer(message)
-        answer = None if about is None else self.answers.get(about)
-        if answers and about is not None:
-            self.answers.pop(about, None)
-        if answer is not None:
-            await answer.send(message, about)
-        elif not answers:
-            await self.tell(message)
+        """Send a message to the POST it belongs to, or on a stream opened by GET."""
+        is_response = jsonrpc.is_answer(message)
+        response = None if about is None else self.responses.get(about)
+        if is_response and about is not None:
+            self.responses.pop(about, None)
+        if response is not None:
+            await response.send(message, about)
+        elif not is_response:
+            await self.send_unrelated(message)
 
     async def release(self, about: RequestId) -> None:
-        """Close the connection of the POST that a request came by; the client comes back."""
-        answer = self.answers.get(about)
-        if answer is not None:
-            await answer.release()
+        """Close the connection of the POST of a request; the client resumes the stream."""
+        response = self.responses.get(about)
+        if response is not None:
+            await response.close_stream()
 
-    async def tell(self, message: bytes) -> None:
-        """Send what belongs to no request on the stream that was opened last; or keep it.
+    async def send_unrelated(self, message: bytes) -> None:
+        """Send a message that belongs to no request on the newest GET stream, or keep it.
 
         Raises:
             ConnectionClosedError: The session has ended.
-            TransportError: Too much waits for a stream already.
+            TransportError: Too many messages wait for a stream.
         """
         if self.over:
             raise ConnectionClosedError("the session has ended")
@@ -252,51 +260,48 @@ class HttpSession:
             raise TransportError("the client opens no stream for this (Limits.pending)")
         if self._pending_size + len(message) > limits.pending_bytes:
             raise TransportError("the client opens no stream for this (Limits.pending_bytes)")
-        if not await self.keep(len(message)):
+        if not await self.reserve(len(message)):
             raise TransportError("too much is kept for all clients (Limits.session_bytes)")
         self._pending_size += len(message)
         self._pending.append(message)
 
-    async def tidy(self) -> None:
-        """Forget streams that no client is likely to come back to."""
-        gone = [stream for stream in self._listening if not stream.connected]
-        kept = [stream for stream in gone if stream.resumable][-_ABANDONED:]
-        for stream in gone:
+    async def discard_streams(self) -> None:
+        """Discard streams that the client is unlikely to resume."""
+        disconnected = [stream for stream in self._listening if not stream.connected]
+        kept = [stream for stream in disconnected if stream.resumable][-_DISCONNECTED_STREAMS:]
+        for stream in disconnected:
             if stream not in kept:
                 self._listening.remove(stream)
-                await self._drop(stream)
-        while len(self._finished) > self._settings.limits.per_session:
-            await self._discard(self._finished.pop(0))
+                await self._discard_stream(stream)
+        while len(self._ended) > self._settings.limits.per_session:
+            await self._discard_events(self._ended.pop(0))
 
     async def close(self) -> None:
-        """End it: calls are cancelled, whoever else waits for the client fails, streams end.
-
-        Does not wait for any of it.
-        """
+        """End the session: cancel its calls and end its streams, without waiting for them."""
         if self.over:
             return
         self.over = True
-        self._service.sessions.remove(self.news)
-        self.peer.stop_serving()  # first: a call that waits for the client is no failure of its own
+        self._service.announcer.remove(self.queue)
+        self.peer.stop_serving()  # first: handlers that wait for the client are no failures
         await self.peer.close()
         for stream in list(self.streams.values()):
             stream.stop()
-            await self._drop(stream)
-        for name in self._finished:
-            await self._discard(name)
+            await self._discard_stream(stream)
+        for name in self._ended:
+            await self._discard_events(name)
         self._listening.clear()
         self._pending.clear()
-        self.forget(self.kept)
+        self.release_memory(self.kept)
 
     def _stream(self, name: str) -> ResumableStream:
         polling = self.revision.facts.http.polling
         return ResumableStream(name, self._store, polling, self._settings.retry)
 
-    async def _drop(self, stream: ResumableStream) -> None:
+    async def _discard_stream(self, stream: ResumableStream) -> None:
         if self.streams.pop(stream.name, None) is not None:
-            await self._discard(stream.name)
+            await self._discard_events(stream.name)
 
-    async def _discard(self, name: str) -> None:
+    async def _discard_events(self, name: str) -> None:
         if self._store is not None:
             try:
                 await self._store.discard(name)
@@ -304,6 +309,136 @@ class HttpSession:
                 logger.error("the event store failed, so a stream is not forgotten: %r", error)
 
 
-def followed_size(uris: Collection[str]) -> int:
-    """Bytes that the URIs take which a client follows, about."""
-    return sum(map(len, uris)) + _URI * len(uris)
+_Sessions: TypeAlias = OrderedDict[str, HttpSession]
+
+
+class SessionRegistry:
+    """The sessions of one application, the one longest unused first.
+
+    Args:
+        limits: Most sessions, and how long they may be idle.
+        memory: Counts the bytes that the sessions keep.
+    """
+
+    def __init__(self, limits: Limits, memory: MemoryQuota) -> None:
+        self._limits = limits
+        self._sessions: _Sessions = OrderedDict()
+        self._unconfirmed: _Sessions = OrderedDict()
+        self._by_network: defaultdict[str, _Sessions] = defaultdict(OrderedDict)
+        self._added = anyio.Event()
+        self._closed = False
+        memory.end_idle_session = self.end_largest
+
+    def __len__(self) -> int:
+        """Number of sessions."""
+        return len(self._sessions)
+
+    def get(self, identifier: str) -> HttpSession | None:
+        """A session by its id."""
+        return self._sessions.get(identifier)
+
+    def touch(self, session: HttpSession) -> None:
+        """Record that a session was used just now."""
+        if session.id in self._sessions:
+            self._sessions.move_to_end(session.id)
+            if session.id not in self._unconfirmed:
+                self._by_network[session.network].move_to_end(session.id)
+            elif session.ready:
+                del self._unconfirmed[session.id]
+                self._by_network[session.network][session.id] = session
+            else:
+                self._unconfirmed.move_to_end(session.id)
+
+    async def add(self, session: HttpSession) -> bool:
+        """Add a session; `False` if there is no room for it."""
+        if self._closed:
+            return False
+        evicted = None
+        if len(self._sessions) >= self._limits.sessions:
+            evicted = self._session_to_evict()
+            if evicted is None:
+                return False
+        self._sessions[session.id] = self._unconfirmed[session.id] = session
+        session.open()
+        self._added.set()
+        if evicted is not None:
+            await self.end(evicted)
+        return True
+
+    async def end_largest(self, size: int) -> None:
+        """End the idle session that keeps most bytes, if it keeps more than `size`."""
+        idle = [each for each in self._sessions.values() if not each.users and each.kept > size]
+        if idle:
+            await self.end(max(idle, key=lambda each: (each.id in self._unconfirmed, each.kept)))
+
+    async def end(self, session: HttpSession) -> None:
+        """End a session. Failures are logged."""
+        known = self._sessions.pop(session.id, None) is not None
+        if known and self._unconfirmed.pop(session.id, None) is None:
+            of_network = self._by_network[session.network]
+            del of_network[session.id]
+            if not of_network:
+                del self._by_network[session.network]
+        try:
+            with anyio.CancelScope(shield=True):
+                await session.close()
+        except Exception:
+            logger.exception("a session did not end well")
+
+    async def expire(self) -> None:
+        """End sessions as they become idle, until cancelled."""
+        seconds = self._limits.idle
+        while seconds is not None:
+            if not self._sessions:
+                self._added = anyio.Event()
+                await self._added.wait()
+            await anyio.sleep_until(await self._end_idle(seconds))
+
+    async def close_idle(self) -> None:
+        """End all sessions without connections, and accept no new ones."""
+        self._closed = True
+        for session in list(self._sessions.values()):
+            if not session.users:
+                await self.end(session)
+
+    async def close(self) -> None:
+        """End all sessions."""
+        while self._sessions:
+            await self.end(next(iter(self._sessions.values())))
+
+    async def _end_idle(self, seconds: float) -> float:
+        """End sessions that have been idle for too long; the time of the next check."""
+        now = anyio.current_time()
+        for session in list(self._sessions.values()):
+            if session.users:
+                continue
+            if session.last_used + seconds > now:
+                return session.last_used + seconds
+            await self.end(session)
+        return now + seconds
+
+    def _session_to_evict(self) -> HttpSession | None:
+        """The idle session that makes room for another; `None` if none is idle."""
+        if len(self._unconfirmed) > self._limits.sessions // _UNCONFIRMED_SHARE:
+            unconfirmed = _first_idle(self._unconfirmed)
+            if unconfirmed is not None:
+                return unconfirmed
+        most = max(self._by_network.values(), key=len, default=self._sessions)
+        return _first_idle(most) or _first_idle(self._sessions)
+
+
+def network_of(client: tuple[str, int] | None) -> str:
+    """What identifies a customer: the IPv4 address, or the network of the IPv6 address."""
+    if client is None:
+        return ""
+    try:
+        address = IPv6Address(client[0]) if ":" in client[0] else None
+    except ValueError:
+        address = None
+    if address is None:
+        return client[0]
+    return str(address.ipv4_mapped or address.packed[:_NETWORK].hex())
+
+
+def _first_idle(sessions: _Sessions) -> HttpSession | None:
+    return next((session for session in sessions.values() if not session.users), None)

@@ -1,7 +1,7 @@
-"""Tasks of an application that no request owns, and the lifespan of what is served.
+"""The lifespan of a server, and background tasks that no request owns.
 
-Whoever runs the application may run its lifespan too, or not; then all begins with the first
-request. Either way one task holds them, so that a lifespan is left in the task that entered it.
+One task holds them, so that the lifespan is left in the task that entered it: the host may send
+lifespan events, or the first request may start everything.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -32,7 +32,7 @@ def _on_asyncio() -> bool:
 
 
 def running_loop() -> object:
-    """What stands for the event loop that runs: the same object as long as it does."""
+    """An object that identifies the running event loop."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
@@ -43,24 +43,24 @@ class TaskScope:
     """Runs a lifespan, and tasks in it, from `start` to `stop` or to the end of the event loop.
 
     Args:
-        lifespan: Makes what is entered.
-        ended: Called when it is over, however that came about.
-        first: The tasks to begin with.
+        lifespan: Makes the context manager to enter.
+        on_end: Called at the end.
+        initial: Tasks to start with.
 
     Attributes:
         state: What the lifespan yielded.
-        running: Whether it has started, and not stopped.
+        running: Whether the lifespan was entered, and not left.
     """
 
     def __init__(
         self,
         lifespan: Callable[[], AbstractAsyncContextManager[Any]],
-        ended: Callable[[], None],
-        *first: Callable[[], Coroutine[Any, Any, None]],
+        on_end: Callable[[], None],
+        *initial: Callable[[], Coroutine[Any, Any, None]],
     ) -> None:
         self._lifespan = lifespan
-        self._ended = ended
-        self._first = first
+        self._on_end = on_end
+        self._initial = initial
         self._tasks: anyio.abc.TaskGroup | None = None
         self._starting: anyio.Event | None = None
         self._stopping = anyio.Event()
@@ -70,14 +70,14 @@ class TaskScope:
         self.running = False
 
     async def start(self) -> None:
-        """Enter the lifespan, unless that is done; several tasks may ask for it.
+        """Enter the lifespan. Idempotent; any number of tasks may call this.
 
         Raises:
             Exception: Whatever the lifespan raised.
         """
         if self._starting is None:
             self._starting = anyio.Event()
-            _spawn(self._hold)
+            _spawn(self._run)
         if not self.running:
             await self._starting.wait()
         if self._failure is not None:
@@ -87,7 +87,7 @@ class TaskScope:
         """Cancel the tasks and leave the lifespan.
 
         Raises:
-            Exception: Whatever the lifespan raised in the end.
+            Exception: Whatever the lifespan raised on leaving.
         """
         if self._starting is None:
             return
@@ -97,24 +97,36 @@ class TaskScope:
             raise self._failure
 
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
-        """Run a coroutine function beside all requests; not at all if everything is over."""
+        """Run a coroutine function in the background; no-op after the end."""
         if self._tasks is not None:
-            self._tasks.start_soon(_guarded, function, *args)
+            self._tasks.start_soon(_logging_failures, function, *args)
 
-    async def outlive(self, function: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
-        """Run a coroutine function that goes on if the calling task is cancelled, and wait for it.
+    def outlive(
+        self,
+        scope: anyio.CancelScope,
+        function: Callable[..., Coroutine[Any, Any, None]],
+        *args: Any,
+    ) -> Awaitable[None]:
+        """Run a coroutine function that continues if the calling task is cancelled.
 
-        On trio it has a task of its own: a host there waits for the tasks that it cancels before it
-        ends the lifespan, and a shield would hold it up. On asyncio a host's own cancellation
-        passes each shield, and none is called for.
+        On asyncio `scope`, the caller's own, is shielded. A host's cancellation of the task passes
+        each shield there. On trio the function runs in a task of its own: hosts wait for the tasks
+        that they cancel before they end the lifespan, and a shield would block them.
 
         Raises:
             Exception: Whatever it raised, unless the calling task was cancelled before that.
         """
         if self._tasks is None or _on_asyncio():
-            with anyio.CancelScope(shield=True):
-                await function(*args)
-            return
+            scope.shield = True
+            return function(*args)
+        return self._in_own_task(self._tasks, function, *args)
+
+    async def _in_own_task(
+        self,
+        tasks: anyio.abc.TaskGroup,
+        function: Callable[..., Coroutine[Any, Any, None]],
+        *args: Any,
+    ) -> None:
         failures: list[Exception] = []
         done = anyio.Event()
 
@@ -126,17 +138,17 @@ class TaskScope:
             finally:
                 done.set()
 
-        self._tasks.start_soon(run)
+        tasks.start_soon(run)
         await done.wait()
         if failures:
             raise failures[0]
 
-    async def _hold(self) -> None:
+    async def _run(self) -> None:
         assert self._starting is not None
         try:
             async with self._lifespan() as self.state, anyio.create_task_group() as tasks:
                 self._tasks = tasks
-                for function in self._first:
+                for function in self._initial:
                     self.start_soon(function)
                 self.running = True
                 self._starting.set()
@@ -150,13 +162,13 @@ class TaskScope:
         finally:
             self._tasks = None
             self.running = False
-            self._ended()
+            self._on_end()
             self._starting.set()
             self._stopped.set()
 
 
-async def _guarded(function: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
-    """What fails must not take the others with it."""
+async def _logging_failures(function: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
+    """Call a function; an exception is logged and does not end the other tasks."""
     try:
         await function(*args)
     except Exception:
@@ -164,7 +176,7 @@ async def _guarded(function: Callable[..., Coroutine[Any, Any, None]], *args: An
 
 
 def _spawn(function: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Start a task that nobody waits for, on whatever loop runs."""
+    """Start a task on the running loop, whether asyncio's or trio's."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:

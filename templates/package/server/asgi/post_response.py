@@ -1,149 +1,259 @@
-"""The way back of one POST in a session: one JSON document, or a stream.
+"""The response to one POST: JSON documents, or a stream of events.
 
-It becomes a stream when something comes before the answer, or nothing for too long.
+The response becomes a stream when a message precedes the JSON-RPC response, or after
+`keep_alive` seconds of silence, if the client accepts streams and the settings allow one.
 
-Source: basic/transports#sending-messages-to-the-server (to 2025-11-25).
+Source: basic/transports#sending-messages-to-the-server (to 2025-11-25),
+basic/transports/streamable-http (2026-07-28).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from time import monotonic
 from typing import Protocol
 
 import anyio
+import anyio.lowlevel
 
 from ...channel import RequestId
-from ...errors import ConnectionClosedError
+from ...errors import ConnectionClosedError, EndOfChannel
 from ...facts import Revision
 from ...protocol import jsonrpc
-from .request import Incoming, Receive, Send, forms
-from .responses import Reply
-from .resumable_stream import ResumableStream
-from .settings import HttpSettings
-from .sse_response import SseResponse, until_gone
+from .request import HttpRequest, Receive, Send, response_forms
+from .responses import HttpResponse
+from .settings import ServerHttpSettings
+from .sse_response import SseResponse, until_disconnect
 
-_NO_FIELDS: Mapping[str, str] = {}
+_NO_HEADERS: Mapping[str, str] = {}
+_NO_STATUSES: Mapping[int, int] = {}
 
 
-class Owner(Protocol):
-    """The session that a POST belongs to."""
+class SessionStream(Protocol):
+    """A `ResumableStream`, which packages without sessions do not have."""
+
+    name: str
 
     @property
-    def revision(self) -> Revision:
-        """The agreed revision."""
-        ...
+    def connected(self) -> bool: ...
 
-    def new_stream(self) -> ResumableStream:
-        """A stream for it."""
-        ...
+    async def open(
+        self, response: SseResponse, headers: Mapping[str, str], messages: Sequence[bytes]
+    ) -> None: ...
 
-    def ended(self, stream: ResumableStream) -> None:
-        """Its stream is over."""
-        ...
+    async def put(self, message: bytes) -> bool: ...
 
-    async def tell(self, message: bytes) -> None:
-        """Send something elsewhere."""
-        ...
+    async def close_connection(self) -> None: ...
 
-    def enter(self) -> None:
-        """A client waits for its answer."""
-        ...
+    def disconnect(self, response: SseResponse) -> None: ...
 
-    def leave(self) -> None:
-        """It waits no more."""
-        ...
+    async def end(self) -> None: ...
 
 
-class SessionResponse:
-    """Answers the requests of one POST.
+class PostSession(Protocol):
+    """An `HttpSession`, which packages without sessions do not have."""
+
+    @property
+    def revision(self) -> Revision: ...
+
+    def enter(self) -> None: ...
+
+    def leave(self) -> None: ...
+
+    def new_stream(self) -> SessionStream: ...
+
+    def stream_ended(self, name: str) -> None: ...
+
+    async def send_unrelated(self, message: bytes) -> None: ...
+
+
+class PostResponse:
+    """Carries the JSON-RPC responses to one POST, and the messages that precede them.
+
+    In a session the events go through a `ResumableStream`. Without one, this is the channel of the
+    peer that serves the request, and an error response has the HTTP status of its code.
 
     Args:
-        owner: The session.
         request: The POST.
-        receive: Tells when its client leaves.
-        send: The ASGI application's way out.
-        settings: How to answer.
-        expected: How many answers there will be.
-        batch: Whether they belong into one array.
-        fields: Header fields of the response.
+        receive: The ASGI receive callable.
+        send: The ASGI send callable.
+        settings: The settings of the application.
+        session: The session of the POST, if it has one.
+        expected: Number of JSON-RPC responses.
+        batch: Whether JSON responses are sent as one array.
+        headers: Further header fields.
+        statuses: HTTP status by JSON-RPC error code, without a session.
 
     Attributes:
-        watched: Whether somebody looks whether the client is still there.
-        attended: Whether it is, as far as is known.
+        done: Whether nothing more is sent.
+        other_status: HTTP status of errors whose code has none of its own.
+        watched: Whether a task waits for the client to disconnect.
+        attended: Whether the client is still connected, as far as known, and waits for a response.
     """
+
+    __slots__ = (
+        *("_batch", "_created", "_documents", "_events_only", "_headers", "_json_only", "_left"),
+        *("_receive", "_request", "_send", "_session", "_settings", "_sse", "_statuses", "_stream"),
+        *("_streaming", "_watching", "attended", "done", "other_status", "watched"),
+    )
 
     def __init__(
         self,
-        owner: Owner,
-        request: Incoming,
+        request: HttpRequest,
         receive: Receive,
         send: Send,
-        settings: HttpSettings,
+        settings: ServerHttpSettings,
         *,
-        expected: int,
+        session: PostSession | None = None,
+        expected: int = 1,
         batch: bool = False,
-        fields: Mapping[str, str] = _NO_FIELDS,
+        headers: Mapping[str, str] = _NO_HEADERS,
+        statuses: Mapping[int, int] = _NO_STATUSES,
+        other_status: int = 200,
     ) -> None:
-        owner.enter()
-        self.watched = False
-        self.attended = True
-        self._owner = owner
+        if session is not None:
+            session.enter()
+        self._request = request
         self._receive = receive
         self._send = send
         self._settings = settings
+        self._session = session
         self._left = expected
         self._batch = batch
-        self._fields = fields
-        self._json_only, self._events_only = forms(request, settings.answers)
-        self._takes_events = request.accepts_events
-        self._answers: list[bytes] = []
-        self._stream: ResumableStream | None = None
-        self._wire = SseResponse(send, settings.limits.send_seconds)
+        self._headers = headers
+        self._statuses = statuses
+        self._json_only, self._events_only = response_forms(request, settings.answers)
+        self._documents: list[bytes] = []
+        self._streaming = False
+        self._sse: SseResponse | None = None
+        self._stream: SessionStream | None = None
         self._watching: anyio.CancelScope | None = None
-        self._replied = False
+        self._created = monotonic()
+        self.done = False
+        self.other_status = other_status
+        self.watched = False
+        self.attended = True
+
+    @property
+    def sse(self) -> SseResponse:
+        """The stream, started or not."""
+        if self._sse is None:
+            since = anyio.current_time() - (monotonic() - self._created)
+            self._sse = SseResponse(self._send, self._settings.limits.send_seconds, since)
+        return self._sse
+
+    @property
+    def connected(self) -> bool:
+        """Whether a client reads the stream, over this connection or a later one."""
+        return self._stream is not None and self._stream.connected
+
+    async def receive(self) -> bytes:
+        """Raise `EndOfChannel`: the POST was the only message."""
+        raise EndOfChannel("a POST brings one message")
 
     async def send(self, message: bytes, about: RequestId | None = None) -> None:
-        """Send an answer, or what comes before it.
+        """Send a response, or a message that precedes one.
 
-        Where the answer is to be JSON nothing can come before it: requests to the client go
-        elsewhere, notifications are left out.
+        Where the response has to be JSON nothing can precede it: in a session, requests to the
+        client are sent on another stream; other messages are dropped.
 
         Raises:
-            TransportError: There is no way for it.
+            ConnectionClosedError: The client is gone.
+            TransportError: A session has no stream for a request.
         """
-        answers = jsonrpc.is_answer(message)
-        stream = self._stream
-        if stream is None:
-            if answers and not self._events_only:
-                self._answers.append(message)
-                await self._answered()
+        is_response = jsonrpc.is_answer(message)
+        session = self._session
+        json_only = self._json_only and not self._streaming
+        if self.done or (json_only and not is_response):
+            if session is None:
+                await anyio.lowlevel.checkpoint()  # lets a handler that only sends be cancelled
+            elif not is_response and not jsonrpc.is_notification(message):
+                await session.send_unrelated(message)
+            return
+        if not self._streaming:
+            if is_response and session is not None and not self._events_only:
+                self._documents.append(message)
+                await self._count_response()
                 return
-            if self._json_only or self._replied:
-                if not answers and not jsonrpc.is_notification(message):
-                    await self._owner.tell(message)
-                return
-            stream = await self._open_stream()
-        await stream.put(message)
-        if answers:
-            await self._answered()
-
-    async def begin(self) -> None:
-        """Open the stream, where the answer has to come on one."""
-        if self._events_only:
-            await self._open_early()
-
-    async def release(self) -> None:
-        """Close the connection; the rest is for whoever comes back to the stream.
-
-        Does nothing where the answer is to be JSON.
-        """
-        await self._open_early()
+            if is_response and session is None:
+                self.done = True
+                code = jsonrpc.error_code(message)
+                if code is not None or not self._events_only:
+                    status = 200 if code is None else self._statuses.get(code, self.other_status)
+                    await HttpResponse(status, message, self._headers).send(self._send)
+                    return
+            await self.open_stream()
         if self._stream is not None:
-            await self._stream.release()
+            await self._stream.put(message)
+            if is_response:
+                await self._count_response()
+        else:
+            self.done = self.done or is_response
+            await self.sse.event(message)
+            if is_response:
+                await self.sse.close()
 
-    async def finish(self, instead: Reply | None = None) -> None:
-        """End the response though some answers will not come.
+    async def respond(self, response: HttpResponse) -> None:
+        """Send one document, unless a response was sent."""
+        if not self.done:
+            self.done = True
+            await response.send(self._send)
+
+    async def start(self) -> None:
+        """Start the stream, if the client accepts nothing else or the settings ask for one."""
+        if self._events_only:
+            await self._start_early()
+
+    async def open_stream(self) -> None:
+        """Start the stream, whatever the settings ask for.
+
+        Raises:
+            ConnectionClosedError: The client of a request without session is gone.
+        """
+        self._streaming = True
+        if self._session is None:
+            await self.sse.open(self._headers)
+            return
+        documents, self._documents = self._documents, []
+        self._stream = self._session.new_stream()
+        await self._stream.open(self.sse, self._headers, documents)
+
+    async def close_stream(self) -> None:
+        """Close the connection of a stream that the client can resume. No-op for JSON."""
+        await self._start_early()
+        if self._stream is not None:
+            await self._stream.close_connection()
+
+    async def watch(self) -> bool:
+        """Wait for the client to disconnect; meanwhile keep the connection alive.
+
+        Returns:
+            Whether it disconnected before it had all responses.
+        """
+        if self.done or not self._left:
+            return False
+        with anyio.CancelScope() as self._watching:
+            with suppress(ConnectionClosedError):
+                await self.start()
+                keep_alive = self._settings.keep_alive
+                await until_disconnect(self._receive, self.sse, keep_alive, self._start_early)
+            if self._stream is not None:
+                self._stream.disconnect(self.sse)
+            disconnected = self.attended and self._left > 0
+            self.leave()
+            return disconnected
+        return False
+
+    def leave(self) -> None:
+        """Record that the client disconnected, or has all responses."""
+        if self.attended:
+            self.attended = False
+            if self._session is not None:
+                self._session.leave()
+
+    async def finish(self, instead: HttpResponse | None = None) -> None:
+        """End the response of a session, also if some JSON-RPC responses will not come.
 
         Args:
             instead: Sent if nothing else was.
@@ -151,85 +261,52 @@ class SessionResponse:
         self.leave()
         if self._watching is not None:
             self._watching.cancel()
-        if instead is not None and not self._answers and self._stream is None:
-            await self._reply(instead)
+        if instead is not None and not self._documents and self._stream is None:
+            await self.respond(instead)
         elif self._left:
             self._left = 0
             await self._end()
 
-    @property
-    def connected(self) -> bool:
-        """Whether a client is there to read the stream, over this connection or a later one."""
-        return self._stream is not None and self._stream.connected
+    def stop_watching(self) -> None:
+        """Wait no longer for the client to disconnect."""
+        if self._watching is not None:
+            self._watching.cancel()
+        if self._sse is not None:
+            self._sse.on_abort = None
 
-    async def watch(self) -> bool:
-        """Wait for the client to leave, and then write no more to it.
+    async def close(self) -> None:
+        """End the response of a request without session. Idempotent."""
+        self.done = True
+        self.stop_watching()
+        if self._sse is not None:
+            await self._sse.close()
 
-        Meanwhile open the stream and write comments, as silence demands.
-
-        Returns:
-            Whether it left, while it had not all of its answer.
-        """
-        with anyio.CancelScope() as self._watching:
-            seconds = self._settings.keep_alive
-            await until_gone(self._receive, self._wire, seconds, self._open_early)
-            if self._stream is not None:
-                self._stream.leave(self._wire)
-            left = self.attended and self._left > 0
-            self.leave()
-            return left
-        return False
-
-    def leave(self) -> None:
-        """Take note that the client is not there any more, or has all that it waited for."""
-        if self.attended:
-            self.attended = False
-            self._owner.leave()
-
-    async def _answered(self) -> None:
+    async def _count_response(self) -> None:
         self._left -= 1
         if not self._left:
             await self._end()
 
     async def _end(self) -> None:
-        stream = self._stream
-        if stream is not None:
-            self._owner.ended(stream)
-            await stream.end()
-            return
-        body = b",".join(self._answers)
-        if body:
-            await self._reply(Reply(200, b"[%b]" % body if self._batch else body, self._fields))
-        else:
-            await self._say_nothing()
-
-    async def _say_nothing(self) -> None:
-        """End the response of cancelled requests, which get no answer: as a stream without events.
-
-        JSON would have to be an answer; who takes nothing else gets no body at all.
-        """
-        if self._takes_events and not self._replied:
-            self._replied = True
+        assert self._session is not None
+        if self._stream is not None:
+            self._session.stream_ended(self._stream.name)
+            await self._stream.end()
+        elif self._documents:
+            body = b",".join(self._documents)
+            body = b"[%b]" % body if self._batch else body
+            await self.respond(HttpResponse(200, body, self._headers))
+        elif self._request.accepts_events and not self.done:
+            # All requests were cancelled. JSON would have to be a response; a stream may be empty.
+            self.done = True
             with suppress(ConnectionClosedError):
-                await self._wire.open(self._fields)
-                await self._wire.close()
+                await self.sse.open(self._headers)
+                await self.sse.close()
         else:
-            await self._reply(Reply(self._owner.revision.facts.http.accepted, fields=self._fields))
+            accepted = self._session.revision.facts.http.accepted
+            await self.respond(HttpResponse(accepted, headers=self._headers))
 
-    async def _reply(self, reply: Reply) -> None:
-        if not self._replied:
-            self._replied = True
-            with suppress(OSError):  # the client is gone
-                await reply.send(self._send)
-
-    async def _open_early(self) -> None:
-        """Open the stream before there is anything to say, unless the answer is to be JSON."""
-        if self._stream is None and not self._json_only and not self._replied:
-            with anyio.CancelScope(shield=True):  # an answer that comes now ends the watching
-                await self._open_stream()
-
-    async def _open_stream(self) -> ResumableStream:
-        stream = self._stream = self._owner.new_stream()
-        answers, self._answers = self._answers, []
-        await stream.open(self._wire, self._fields, answers)
-        return stream
+    async def _start_early(self) -> None:
+        """Start the stream before there is a message, unless the response has to be JSON."""
+        if not (self._streaming or self._json_only or self.done):
+            with anyio.CancelScope(shield=True):  # a response that is sent now ends the watching
+                await self.open_stream()

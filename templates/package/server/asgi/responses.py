@@ -1,4 +1,4 @@
-"""Whole HTTP answers: a status, some fields, a body."""
+"""Complete HTTP responses, and refusals whose body is a JSON-RPC error."""
 
 from __future__ import annotations
 
@@ -12,43 +12,48 @@ from ...errors import INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, MethodN
 from ...framing.http_headers import JSON
 from ...protocol import jsonrpc
 
-_NO_FIELDS: Mapping[str, str] = {}
+SHUTTING_DOWN = "the server is ending"
+"""The error of requests that a server can't finish because it shuts down."""
+
+_NO_HEADERS: Mapping[str, str] = {}
 _RETRY_AFTER: Mapping[str, str] = {"Retry-After": "1"}
-_JSON_FIELD = (b"content-type", JSON.encode())
+_JSON_TYPE = (b"content-type", JSON.encode())
 
 
-class Reply(msgspec.Struct, frozen=True):
-    """One whole HTTP answer.
+class HttpResponse(msgspec.Struct, frozen=True):
+    """One complete HTTP response.
 
     Attributes:
-        status: Its status.
+        status: The status code.
         body: JSON, or nothing.
-        fields: Header fields beyond type and length.
+        headers: Header fields beyond type and length.
     """
 
     status: int
     body: bytes = b""
-    fields: Mapping[str, str] = _NO_FIELDS
+    headers: Mapping[str, str] = _NO_HEADERS
 
     async def send(
         self, send: Callable[[MutableMapping[str, Any]], Awaitable[None]], *, more: bool = False
     ) -> None:
-        """Send it through ASGI. A client that is gone gets nothing, and that is no error.
+        """Send the response through ASGI. A client that is gone is no error.
 
         Args:
-            send: The way out.
-            more: Whether the end of the response is to follow; the client has all of it already.
+            send: The ASGI send callable.
+            more: Whether the end of the response follows later; the body is complete already.
         """
         headers = [(b"content-length", b"%d" % len(self.body))]
         if self.body:
-            headers.append(_JSON_FIELD)
-        for name, value in self.fields.items():
-            headers.append((name.lower().encode(), value.encode()))
+            headers.append(_JSON_TYPE)
+        if self.headers:
+            headers += [
+                (name.lower().encode(), value.encode()) for name, value in self.headers.items()
+            ]
+        body: dict[str, Any] = {"type": "http.response.body", "body": self.body}
+        if more:
+            body["more_body"] = True
         try:
             await send({"type": "http.response.start", "status": self.status, "headers": headers})
-            body: dict[str, Any] = {"type": "http.response.body", "body": self.body}
-            if more:
-                body["more_body"] = True
             await send(body)
         except OSError:
             return
@@ -60,69 +65,63 @@ def refusal(
     *,
     code: int = INVALID_REQUEST,
     id: Any = UNSET,
-    data: Any = UNSET,
-    fields: Mapping[str, str] = _NO_FIELDS,
-) -> Reply:
+    headers: Mapping[str, str] = _NO_HEADERS,
+) -> HttpResponse:
     """A refusal whose body is a JSON-RPC error.
 
     Args:
         status: The HTTP status.
         text: What was expected, what came, where.
         code: The JSON-RPC code.
-        id: Id of the request that is refused; UNSET if it is not known.
-        data: What goes into `error.data`, if anything.
-        fields: Header fields beyond type and length.
+        id: Id of the refused request; UNSET if unknown.
+        headers: Header fields beyond type and length.
     """
-    more = {} if data is UNSET else {"data": data}
-    return Reply(status, jsonrpc.encode_error(id, code, text, **more), fields)
+    return HttpResponse(status, jsonrpc.encode_error(id, code, text), headers)
 
 
-ENDING = "the server is ending"
-"""The error of requests that a server can't finish because it ends."""
+def unavailable(text: str, *, id: Any = UNSET) -> HttpResponse:
+    """A refusal of a request that may be retried after a second."""
+    return refusal(503, text, code=INTERNAL_ERROR, id=id, headers=_RETRY_AFTER)
 
 
-def unavailable(text: str, *, id: Any = UNSET) -> Reply:
-    """A refusal of what may be asked again, in a second or more."""
-    return refusal(503, text, code=INTERNAL_ERROR, id=id, fields=_RETRY_AFTER)
-
-
-def too_much(limit: str, *, id: Any = UNSET) -> Reply:
-    """A refusal of what is over a limit, which is named as users set it."""
+def over_limit(limit: str, *, id: Any = UNSET) -> HttpResponse:
+    """A refusal of a request that exceeds a field of `Limits`."""
     return unavailable(f"too much at once; the limit is Limits.{limit}", id=id)
 
 
-def not_allowed(methods: str) -> Reply:
-    """A refusal of a method, with those that are served."""
-    return refusal(405, f"expected {methods}", fields={"Allow": methods})
+def not_allowed(methods: str) -> HttpResponse:
+    """A refusal of an HTTP method, with the methods that are allowed."""
+    return refusal(405, f"expected {methods}", headers={"Allow": methods})
 
 
-def malformed(message: jsonrpc.InvalidMessage) -> Reply:
-    """A refusal of what is no message."""
+def invalid_message(message: jsonrpc.InvalidMessage) -> HttpResponse:
+    """A refusal of a body that is no JSON-RPC message."""
     error = message.error
-    shown: Any = UNSET if message.id is None else message.id
-    return refusal(400, error.message, code=error.code, id=shown)
+    identifier: Any = UNSET if message.id is None else message.id
+    return refusal(400, error.message, code=error.code, id=identifier)
 
 
-def unknown_method(message: jsonrpc.Request) -> Reply:
-    """The answer to a request of a method that the revisions with sessions do not have.
+def unknown_method(message: jsonrpc.Request) -> HttpResponse:
+    """The response to a method that the revisions with sessions do not have.
 
-    Gateways forward this answer. Of one with an error status, some tell their client nothing.
+    The status is 200: some gateways do not forward the body of an HTTP error to their client.
     """
     text = MethodNotFoundError(message.method).message
     return refusal(200, text, code=METHOD_NOT_FOUND, id=message.id)
 
 
-def session_ended() -> Reply:
-    """What is left to say of requests whose session ended while they were served.
+def session_ended() -> HttpResponse:
+    """The response to requests whose session ended while they were served.
 
-    They may have been acted on. A client takes 404 as leave to send them again.
+    The status is not 404: clients take that as permission to send the requests again, and the
+    server may have acted on them.
     """
     text = "the session ended before the answer was there"
     return refusal(503, text, code=INTERNAL_ERROR)
 
 
-def no_session(status: int) -> Reply:
-    """A refusal of what belongs to a session that has ended, or never was, with its HTTP status.
+def unknown_session(status: int) -> HttpResponse:
+    """A refusal of a message for a session that has ended or never existed.
 
     Source: basic/transports#session-management (to 2025-11-25).
     """

@@ -1,7 +1,7 @@
 """POST, GET and DELETE of revisions with sessions.
 
     POST initialize -> a session        POST -> the session's peer -> JSON, a stream, or nothing
-    GET -> a stream of the session, new or taken up again        DELETE -> the session ends
+    GET -> a stream of the session, new or resumed        DELETE -> the session ends
 
 Source: basic/transports#streamable-http (2025-03-26 to 2025-11-25).
 """
@@ -23,215 +23,198 @@ from ..serving import Service
 from . import request as http
 from . import responses
 from .draft import check_draft
-from .http_session import HttpSession
-from .keepalive import LongCalls
+from .http_session import HttpSession, SessionRegistry, network_of
 from .lifespan import TaskScope
-from .load import Load, decoded_size
-from .post_response import SessionResponse
+from .post_response import PostResponse
+from .quotas import Quotas, decoded_size
+from .responses import HttpResponse
 from .resumable_stream import ResumableStream
-from .session_post import SessionPost
-from .session_registry import SessionRegistry, network_of
-from .settings import HttpSettings
+from .session_post import PostsInFlight, SessionPost
+from .settings import ServerHttpSettings
 from .sse_response import SseResponse
-from .stream_limits import StreamLimits
 
 logger = logging.getLogger(__name__)
 
 
 class SessionEndpoint:
-    """Answers the requests of revisions with sessions.
+    """Serves the revisions with sessions.
 
     Args:
         service: What is served.
-        settings: How.
-        revisions: Those revisions.
-        background: Runs what no request owns.
-        open_streams: The streams that stay open.
-        load: What all clients take together.
+        settings: How it is served.
+        revisions: These revisions.
+        background: Runs tasks that no request owns.
+        quotas: What all clients use together.
 
     Attributes:
-        table: The sessions.
-        long_calls: What is being served in them.
+        registry: The sessions.
+        posts: The POSTs in flight.
     """
 
     def __init__(
         self,
         service: Service,
-        settings: HttpSettings,
+        settings: ServerHttpSettings,
         revisions: Revisions,
         background: TaskScope,
-        open_streams: StreamLimits,
-        load: Load,
+        quotas: Quotas,
     ) -> None:
-        self.table = SessionRegistry(settings.limits, load.memory)
-        self.long_calls = LongCalls(background, load, settings.limits, settings.keep_alive)
+        self.registry = SessionRegistry(settings.limits, quotas.memory)
+        self.posts = PostsInFlight(background, quotas, settings.limits, settings.keep_alive)
         self._background = background
-        self._load = load
+        self._quotas = quotas
         self._service = service
         self._settings = settings
         self._revisions = revisions
         self._facts = revisions.newest().facts
-        self._open_streams = open_streams
 
-    async def attend(self) -> None:
-        """End what is idle and look after what takes long, until cancelled."""
+    async def watch(self) -> None:
+        """End idle sessions and watch connections, until cancelled."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self.table.expire)
-            tasks.start_soon(self.long_calls.attend_connections)
-            tasks.start_soon(self.long_calls.attend_abandoned)
+            tasks.start_soon(self.registry.expire)
+            tasks.start_soon(self.posts.watch_long)
+            tasks.start_soon(self.posts.expire_abandoned)
 
     async def post(
         self,
-        request: http.Incoming,
+        request: http.HttpRequest,
         message: jsonrpc.Message | None,
         body: bytes,
         receive: http.Receive,
         send: http.Send,
+        scope: anyio.CancelScope,
     ) -> None:
-        """Answer one POST; `message` is `None` for a batch."""
-        if self._session_id(request) is None:
-            if isinstance(message, jsonrpc.Request) and message.method == INITIALIZE:
-                await self._initialize(request, message, body, receive, send)
-                return
-            reply = self._without_session(request, message)
-            if reply is not None:
-                await reply.send(send)
-                return
-        session = self._session(request)
-        if isinstance(session, responses.Reply):
+        """Respond to one POST.
+
+        Args:
+            request: The POST.
+            message: The message in its body; `None` for a batch.
+            body: The body.
+            receive: The ASGI receive callable.
+            send: The ASGI send callable.
+            scope: The scope of the caller.
+        """
+        initialize = _initialize_request(message)
+        if initialize is not None and self._session_id(request) is None:
+            await self._initialize(request, initialize, body, receive, send)
+            return
+        session = self._without_session(request, message) or self._session(request)
+        if isinstance(session, HttpResponse):
             await session.send(send)
             return
         facts = session.revision.facts
         refused = check_draft(facts, request, message, self._service.marks_of)
-        if isinstance(message, jsonrpc.Request) and message.method == INITIALIZE:
-            refused = refused or await self._keep_initialize(session, message, body)
+        if initialize is not None and refused is None:
+            refused = await self._reserve_initialize(session, initialize, body)
         if refused is not None:
             await refused.send(send)
             return
-        post = SessionPost(session, self._settings.limits, message, body)
-        more = post.places - 1  # one is taken already, as for each POST
-        if more and post.reply is None and not self._load.has_room(more):
-            post.reply = responses.too_much("in_flight")
-        followed: int | None = None
-        if post.follows and post.reply is None:
-            if await session.keep(len(body)):
-                followed = len(body)
+        post = SessionPost(session, self.posts, message, body)
+        more = post.places - 1  # one place is counted already, as for each POST
+        if more and post.response is None and not self._quotas.has_room(more):
+            post.response = responses.over_limit("in_flight")
+        if post.changes_subscriptions and post.response is None:
+            if await session.reserve(len(body)):
+                post.kept = len(body)
             else:
-                post.reply = responses.too_much("session_bytes")
-        post.take_in()
-        if post.reply is not None:
-            await self._accept(session, post, post.reply, send)
+                post.response = responses.over_limit("session_bytes")
+        post.take()
+        if post.response is not None:
+            await self._respond_first(session, post, post.response, send)
             return
-        answer = SessionResponse(
-            session,
+        carrier = PostResponse(
             request,
             receive,
             send,
             self._settings,
+            session=session,
             expected=post.expected,
             batch=post.batch,
         )
-        self._load.in_flight += post.places - 1  # with the one of this POST it has all of them
-        self.long_calls.add(answer, post)
+        self.posts.add(carrier, post)
         try:
-            # A client that leaves changes nothing about what it asked for.
-            await self._background.outlive(self._serve, session, post, answer, followed)
+            # A client that disconnects does not cancel its requests.
+            await self._background.outlive(scope, post.serve, carrier)
         finally:
-            self._load.in_flight += 1  # the place that is given back by whoever took it
+            self._quotas.in_flight += 1  # returned by the caller
 
-    async def _serve(
-        self, session: HttpSession, post: SessionPost, answer: SessionResponse, followed: int | None
-    ) -> None:
-        """Serve a POST, and give its places back.
-
-        Args:
-            followed: Bytes that were counted for a change of the URIs that the client follows.
-        """
+    async def get(self, request: http.HttpRequest, receive: http.Receive, send: http.Send) -> None:
+        """Open a stream of the session, or resume one."""
+        session = self._session(request)
+        if not isinstance(session, HttpResponse):
+            session = self._check_get(request, session) or session
+        if isinstance(session, HttpResponse):
+            await session.send(send)
+            return
+        last_event_id = request.field(self._facts.headers.last_event_id)
+        response = SseResponse(send, self._settings.limits.send_seconds)
+        session.enter()
         try:
-            await post.serve(answer)
+            if last_event_id is None:
+                stream = session.new_stream()
+                session.add_listening(stream)
+                await stream.open(response)
+            else:
+                resumed = await self._resume(session, last_event_id, response)
+                if isinstance(resumed, HttpResponse):
+                    await resumed.send(send)
+                    return
+                stream = resumed
+            if session.is_listening(stream):
+                await session.send_pending(stream)
+            await self._hold(session, stream, response, receive)
         finally:
-            self.long_calls.discard(answer, post)
-            self._load.in_flight -= post.places
-            if followed is not None:
-                session.count_followed(followed)
-        await session.tidy()
+            session.leave()
+        await session.discard_streams()
+
+    async def delete(self, request: http.HttpRequest, send: http.Send) -> None:
+        """End the session."""
+        session = self._session(request)
+        if isinstance(session, HttpResponse):
+            await session.send(send)
+            return
+        await self.registry.end(session)
+        await HttpResponse(200).send(send)
 
     def _without_session(
-        self, request: http.Incoming, message: jsonrpc.Message | None
-    ) -> responses.Reply | None:
-        """What answers a message that names no session, if that can be answered at all."""
-        if isinstance(message, jsonrpc.InvalidMessage):
-            return responses.malformed(message)
-        if isinstance(message, jsonrpc.Request) and http.is_discovery(message):
-            return self._check_version(request) or responses.unknown_method(message)
+        self, request: http.HttpRequest, message: jsonrpc.Message | None
+    ) -> HttpResponse | None:
+        """The response to a message that names no session, if it does not need one."""
+        if self._session_id(request) is None:
+            if isinstance(message, jsonrpc.InvalidMessage):
+                return responses.invalid_message(message)
+            if isinstance(message, jsonrpc.Request) and http.is_discovery(message):
+                return self._check_version(request) or responses.unknown_method(message)
         return None
 
-    async def _keep_initialize(
-        self, session: HttpSession, message: jsonrpc.Request, body: bytes
-    ) -> responses.Reply | None:
-        """Count what a session keeps of an `initialize`; what refuses it if that is too much."""
-        refused = http.check_initialize(message, body, self._settings.limits)
-        if refused is None and not await session.keep_initialize(decoded_size(body)):
-            return responses.too_much("session_bytes")
-        return refused
-
-    async def _accept(
-        self, session: HttpSession, post: SessionPost, reply: responses.Reply, send: http.Send
+    async def _respond_first(
+        self, session: HttpSession, post: SessionPost, response: HttpResponse, send: http.Send
     ) -> None:
-        """Answer a POST that asks for nothing, or is refused, and then do what it is for.
+        """Respond to a POST without requests, or refuse it; then handle its messages.
 
-        Work for it may wait for what the client does next, which has its answer before that.
+        A handler may wait for what the client does next, after the response.
         """
         session.enter()
         with suppress(OSError):
-            await reply.send(send)
+            await response.send(send)
         session.leave()
         try:
-            await post.take_note(lambda: self.long_calls.abandon(post))
+            await post.handle(lambda: self.posts.abandon(post))
         finally:
-            self.long_calls.end(post)
+            self.posts.end(post)
 
-    async def get(self, request: http.Incoming, receive: http.Receive, send: http.Send) -> None:
-        """Open a stream of the session, or take one up again."""
-        session = self._session(request)
-        if not isinstance(session, responses.Reply):
-            session = self._check_get(request, session) or session
-        if isinstance(session, responses.Reply):
-            await session.send(send)
-            return
-        missed = request.field(self._facts.headers.last_event_id)
-        wire = SseResponse(send, self._settings.limits.send_seconds)
-        session.enter()
-        try:
-            if missed is None:
-                stream = session.new_stream()
-                session.listen(stream)
-                await stream.open(wire)
-            else:
-                found = await self._resume(session, missed, wire)
-                if isinstance(found, responses.Reply):
-                    await found.send(send)
-                    return
-                stream = found
-            if session.listens(stream):
-                await session.tell_pending(stream)
-            await self._hold(session, stream, wire, receive)
-        finally:
-            session.leave()
-        await session.tidy()
-
-    async def delete(self, request: http.Incoming, send: http.Send) -> None:
-        """End the session."""
-        session = self._session(request)
-        if isinstance(session, responses.Reply):
-            await session.send(send)
-            return
-        await self.table.end(session)
-        await responses.Reply(200).send(send)
+    async def _reserve_initialize(
+        self, session: HttpSession, message: jsonrpc.Request, body: bytes
+    ) -> HttpResponse | None:
+        """Count what a session keeps of an `initialize`; the refusal if that is too much."""
+        refused = http.check_initialize(message, body, self._settings.limits)
+        if refused is None and not await session.reserve_initialize(decoded_size(body)):
+            return responses.over_limit("session_bytes")
+        return refused
 
     async def _initialize(
         self,
-        request: http.Incoming,
+        request: http.HttpRequest,
         message: jsonrpc.Request,
         body: bytes,
         receive: http.Receive,
@@ -249,85 +232,86 @@ class SessionEndpoint:
         connection = Connection("server", self._revisions, service.describe, service.extensions)
         messages = [e.message for e in connection.take(message) if isinstance(e, Send)]
         if connection.session is None:
-            await responses.Reply(facts.http.rejected, b"".join(messages)).send(send)
+            await HttpResponse(facts.http.rejected, b"".join(messages)).send(send)
             return
         session = HttpSession(
             service,
             self._settings,
             connection,
             network_of(request.client),
-            self._load.memory,
-            self.table.touched,
+            self._quotas.memory,
+            self.registry.touch,
         )
-        if not await session.keep_initialize(decoded_size(body)):
-            await responses.too_much("session_bytes").send(send)
+        if not await session.reserve_initialize(decoded_size(body)):
+            await responses.over_limit("session_bytes").send(send)
             return
-        if not await self.table.add(session):
-            session.forget(session.kept)
-            await responses.too_much("sessions").send(send)
+        if not await self.registry.add(session):
+            session.release_memory(session.kept)
+            await responses.over_limit("sessions").send(send)
             return
         assert facts.headers.session is not None
-        answer = SessionResponse(
-            session,
+        carrier = PostResponse(
             request,
             receive,
             send,
             self._settings,
+            session=session,
             expected=len(messages),
-            fields={facts.headers.session: session.id},
+            headers={facts.headers.session: session.id},
         )
-        for made in messages:
-            await answer.send(made)
-        await answer.finish()
+        for each in messages:
+            await carrier.send(each)
+        await carrier.finish()
 
     async def _resume(
-        self, session: HttpSession, missed: str, wire: SseResponse
-    ) -> ResumableStream | responses.Reply:
-        """Go on with a stream after the last event that the client saw, or what refuses that."""
+        self, session: HttpSession, last_event_id: str, response: SseResponse
+    ) -> ResumableStream | HttpResponse:
+        """The stream of an event, resumed after that event; or the refusal."""
         name = self._facts.headers.last_event_id
         try:
-            found = await session.found(missed)
-            resumed = found is not None and await found.resume(wire, missed)
+            stream = await session.stream_of(last_event_id)
+            resumed = stream is not None and await stream.resume(response, last_event_id)
         except Exception as error:
             logger.error("the event store failed: %r", error)
             text = f"{name}: what came after that event can't be had now"
             return responses.unavailable(text)
-        if found is None or not resumed:
-            text = f"{name}: {safe_repr(missed)} is no event that more can come after"
+        if stream is None or not resumed:
+            text = f"{name}: {safe_repr(last_event_id)} is no event that more can come after"
             return responses.refusal(self._facts.http.rejected, text)
-        if session.listens(found):
-            session.listen(found)
-        return found
+        if session.is_listening(stream):
+            session.add_listening(stream)
+        return stream
 
     async def _hold(
         self,
         session: HttpSession,
         stream: ResumableStream,
-        wire: SseResponse,
+        response: SseResponse,
         receive: http.Receive,
     ) -> None:
-        """Keep a connection open for a stream until one of the sides leaves."""
-        work = session.announce if session.listens(stream) else anyio.sleep_forever
-        gone = False
+        """Keep the connection of a stream open until one side closes it."""
+        work = session.announce if session.is_listening(stream) else anyio.sleep_forever
+        disconnected = False
         if not stream.over:
+            streams, keep_alive = self._quotas.streams, self._settings.keep_alive
             with anyio.CancelScope() as stream.held:
-                gone = await self._open_streams.hold(receive, wire, self._settings.keep_alive, work)
-        if gone:
-            stream.leave(wire)
+                disconnected = await streams.hold(receive, response, keep_alive, work)
+        if disconnected:
+            stream.disconnect(response)
         else:
-            await stream.close(wire)
+            await stream.close(response)
 
-    def _check_get(self, request: http.Incoming, session: HttpSession) -> responses.Reply | None:
+    def _check_get(self, request: http.HttpRequest, session: HttpSession) -> HttpResponse | None:
         refused = http.check_events(request)
         if refused is None and session.users >= self._settings.limits.per_session:
-            return responses.too_much("per_session")
+            return responses.over_limit("per_session")
         return refused
 
-    def _session_id(self, request: http.Incoming) -> str | None:
+    def _session_id(self, request: http.HttpRequest) -> str | None:
         return request.field(self._facts.headers.session)
 
-    def _session(self, request: http.Incoming) -> HttpSession | responses.Reply:
-        """The session that a request belongs to, or what refuses it."""
+    def _session(self, request: http.HttpRequest) -> HttpSession | HttpResponse:
+        """The session that a request belongs to, or the refusal."""
         refused = self._check_version(request)
         if refused is not None:
             return refused
@@ -337,12 +321,10 @@ class SessionEndpoint:
             status = facts.http.missing_session
             text = f"{facts.headers.session}: expected the id of a session, got nothing"
             return responses.refusal(status, f"{text}; initialize, alone in its POST, opens one")
-        session = self.table.get(identifier)
-        if session is None:
-            return responses.no_session(facts.http.unknown_session)
-        return session
+        session = self.registry.get(identifier)
+        return responses.unknown_session(facts.http.unknown_session) if session is None else session
 
-    def _check_version(self, request: http.Incoming) -> responses.Reply | None:
+    def _check_version(self, request: http.HttpRequest) -> HttpResponse | None:
         facts = self._facts
         named = request.field(facts.headers.protocol_version)
         if named is None or named in self._revisions:
@@ -354,13 +336,20 @@ class SessionEndpoint:
         )
 
 
+def _initialize_request(message: jsonrpc.Message | None) -> jsonrpc.Request | None:
+    """The message, if it is an `initialize` request."""
+    return (
+        message if isinstance(message, jsonrpc.Request) and message.method == INITIALIZE else None
+    )
+
+
 def with_sessions(revisions: Revisions) -> Revisions:
     """The revisions that are served in sessions of Streamable HTTP; none if none has those.
 
-    One whose own pages have other transports only is served there too: clients exist that speak
-    it so, and to answer them with another revision would turn them away.
+    A handshake revision whose own pages have other transports only is included: clients exist that
+    speak it over Streamable HTTP, and fail if the server answers with another revision.
     """
-    found = revisions.of(Lifecycle.HANDSHAKE)
-    if any(each.facts.transports.streamable_http == "session" for each in found.values()):
-        return found
-    return found.among(())
+    handshake = revisions.of(Lifecycle.HANDSHAKE)
+    if any(each.facts.transports.streamable_http == "session" for each in handshake.values()):
+        return handshake
+    return handshake.among(())

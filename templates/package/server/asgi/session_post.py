@@ -1,14 +1,20 @@
-"""What one POST brings into a session: checked, taken in, served whether or not its client stays.
+"""POSTs in a session: checked, handed to the protocol, served whether or not the client stays.
+
+A client that closes its connection cancels nothing in a session. Its call continues, but does not
+count as in flight any more, and is cancelled unless the client resumes the stream in time.
 
 Source: basic/transports#sending-messages-to-the-server (to 2025-11-25).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 import anyio
+from msgspec import Struct
 
 from ...errors import InternalError
 from ...protocol import jsonrpc
@@ -18,9 +24,16 @@ from ...runtime.eager import pausing
 from ...runtime.pending_requests import PARTING_SECONDS
 from . import responses
 from .http_session import HttpSession
-from .load import starts_work
-from .post_response import SessionResponse
+from .lifespan import TaskScope
+from .post_response import PostResponse
+from .quotas import Quotas, starts_work
+from .responses import SHUTTING_DOWN, HttpResponse
 from .settings import Limits
+
+logger = logging.getLogger(__name__)
+
+_WATCH_INTERVAL = 15.0  # seconds after which a POST is watched, without `keep_alive`
+_SEARCH_INTERVAL = 0.25  # seconds between two searches for disconnected clients, at least
 
 
 class SessionPost:
@@ -28,147 +41,308 @@ class SessionPost:
 
     Args:
         session: The session it belongs to.
-        limits: What is served at most.
-        message: What it brought; `None` for a batch.
-        body: The same as it came.
+        posts: The POSTs in flight.
+        message: The message; `None` for a batch.
+        body: The message as it came.
 
     Attributes:
-        places: How many places it takes among the messages in flight.
-        follows: Whether it changes which resources the client follows.
-        reply: What answers it, if it asks for nothing, or is refused.
-        batch: Whether its answers belong into one array.
-        expected: How many answers there will be, unless a request is cancelled.
+        places: Number of requests and notifications, as counted among the messages in flight.
+        changes_subscriptions: Whether it changes which resources the client subscribes to.
+        response: The response, if it is refused or has no requests.
+        batch: Whether it is a batch.
+        expected: Number of JSON-RPC responses, unless a request is cancelled.
+        kept: Bytes counted for a change of subscriptions.
     """
 
     def __init__(
-        self, session: HttpSession, limits: Limits, message: jsonrpc.Message | None, body: bytes
+        self,
+        session: HttpSession,
+        posts: PostsInFlight,
+        message: jsonrpc.Message | None,
+        body: bytes,
     ) -> None:
         self.batch = message is None
         self.expected = 0
         self.places = 1
-        self.follows = False
+        self.changes_subscriptions = False
+        self.kept: int | None = None
         self._session = session
-        self._parts: Sequence[jsonrpc.Message] = () if message is None else (message,)
+        self._posts = posts
+        self._messages: Sequence[jsonrpc.Message] = () if message is None else (message,)
         self._events: Sequence[Event] = ()
-        self._asked: Sequence[RequestReceived] = ()
-        self._answer: SessionResponse | None = None
+        self._requests: Sequence[RequestReceived] = ()
+        self._sends: Sequence[Send] = ()
+        self._carrier: PostResponse | None = None
         self._scope: anyio.CancelScope | None = None
-        self.reply = self._refuse(limits, message, body)
+        self.response = self._refuse(posts.limits, message, body)
 
     @property
     def attended(self) -> bool:
-        """Whether its client is there for the answer, or back for it."""
-        return self._answer is not None and self._answer.connected
+        """Whether the client reads the stream of the response, also after it has resumed it."""
+        return self._carrier is not None and self._carrier.connected
 
-    def take_in(self) -> None:
-        """Have the protocol take it, unless it is refused."""
-        message = self._parts[0] if self._parts else None
-        lost = isinstance(message, jsonrpc.InvalidMessage) and message.response  # of a call of ours
-        if self.reply is not None and not lost:
+    def take(self) -> None:
+        """Hand the messages to the protocol, unless the POST is refused."""
+        message = self._messages[0] if self._messages else None
+        fails_our_request = isinstance(message, jsonrpc.InvalidMessage) and message.response
+        if self.response is not None and not fails_our_request:
             return
         peer = self._session.peer
         now = anyio.current_time() if peer.callers.timed else 0.0
         if self.batch:
-            self._events = peer.connection.take_batch(self._parts, now)
+            self._events = peer.connection.take_batch(self._messages, now)
         else:
-            self._events = peer.connection.take(self._parts[0], now)
-        self._asked = [event for event in self._events if isinstance(event, RequestReceived)]
-        sends = sum(isinstance(event, Send) for event in self._events)
-        self.expected = len(self._asked) + sends
-        if not self.expected and self.reply is None:
-            self.reply = responses.Reply(self._session.revision.facts.http.accepted)
+            self._events = peer.connection.take(self._messages[0], now)
+        self._requests = [event for event in self._events if isinstance(event, RequestReceived)]
+        self._sends = [event for event in self._events if isinstance(event, Send)]
+        self.expected = len(self._requests) + len(self._sends)
+        if not self.expected and self.response is None:
+            self.response = HttpResponse(self._session.revision.facts.http.accepted)
 
-    async def take_note(self, on_wait: Callable[[], object]) -> None:
-        """Do what is to be done for what asks for no answer.
+    async def handle(self, on_wait: Callable[[], object]) -> None:
+        """Handle the messages of a POST without requests.
 
         Args:
-            on_wait: Called once if that has to wait for something.
+            on_wait: Called once if a handler has to wait.
         """
-        self._session.notes += 1
+        self._session.handling += 1
         try:
             with anyio.CancelScope() as self._scope:
-                await pausing(self._take(self._events), on_wait)
+                await pausing(self._handle(self._events), on_wait)
         finally:
-            self._session.notes -= 1
+            self._session.handling -= 1
 
-    async def serve(self, answer: SessionResponse) -> None:
-        """Answer what it asks."""
-        session = self._session
-        self._answer = answer
-        for asked in self._asked:
-            session.answers[asked.id] = answer
+    async def serve(self, carrier: PostResponse) -> None:
+        """Serve the requests, and count the POST no more."""
+        session, requests = self._session, self._requests
+        self._carrier = carrier
+        for request in requests:
+            session.responses[request.id] = carrier
         try:
-            await answer.begin()
-            for event in self._events:
-                if isinstance(event, Send):
-                    await answer.send(event.message, event.about)
-            await self._do()
-            await answer.finish(responses.session_ended() if session.over else None)
+            await carrier.start()
+            for send in self._sends:
+                await carrier.send(send.message, send.about)
+            if len(self._events) > 1:
+                await self._serve_together()
+            elif requests:
+                await session.peer.take(requests[0])
+            await carrier.finish(responses.session_ended() if session.over else None)
         except anyio.get_cancelled_exc_class():  # by the host: see `TaskScope.outlive`
             with anyio.move_on_after(PARTING_SECONDS, shield=True), suppress(Exception):
-                await self.give_up(responses.ENDING)
+                await self.fail(SHUTTING_DOWN)
             raise
         finally:
-            answer.leave()
-            for asked in self._asked:
-                if session.answers.get(asked.id) is answer:
-                    del session.answers[asked.id]
+            carrier.leave()
+            for request in requests:
+                if session.responses.get(request.id) is carrier:
+                    del session.responses[request.id]
+            self._posts.discard(carrier, self)
+            if self.kept is not None:
+                session.count_subscriptions(self.kept)
+        await session.discard_streams()
 
-    async def give_up(self, text: str) -> None:
-        """Cancel what is still being served, and answer it with an error."""
+    async def fail(self, text: str) -> None:
+        """Respond with an error to the requests that are still served, and cancel them."""
         session = self._session
-        for asked in self._asked:
-            if session.answers.get(asked.id) is self._answer:
-                message = session.peer.connection.fail(asked.id, InternalError(text))
+        for request in self._requests:
+            if session.responses.get(request.id) is self._carrier:
+                message = session.peer.connection.fail(request.id, InternalError(text))
                 if message is not None:
                     try:
-                        await session.send(message, asked.id)
+                        await session.send(message, request.id)
                     finally:
-                        await session.peer.take(CancelReceived(asked.id, text))
+                        await session.peer.take(CancelReceived(request.id, text))
         if self._scope is not None:
             self._scope.cancel()
 
-    async def _do(self) -> None:
+    async def _serve_together(self) -> None:
+        """Serve the requests of a batch in a task each, everything else in one more."""
         take = self._session.peer.take
-        if len(self._events) == 1:
-            if self._asked:
-                await take(self._asked[0])
-            return
         async with anyio.create_task_group() as tasks:
             self._scope = tasks.cancel_scope
             others = [e for e in self._events if not isinstance(e, (RequestReceived, Send))]
             if others:
-                tasks.start_soon(self._take, others)
-            open_requests = self._session.peer.connection.being_served
-            for asked in self._asked:
-                if asked.id in open_requests:  # and not cancelled by the same batch
-                    tasks.start_soon(take, asked)
+                tasks.start_soon(self._handle, others)
+            being_served = self._session.peer.connection.being_served
+            for request in self._requests:
+                if request.id in being_served:  # and not cancelled by the same batch
+                    tasks.start_soon(take, request)
 
-    async def _take(self, events: Sequence[Event]) -> None:
-        """Do what events ask for, one after the other: however many come, it takes one task."""
+    async def _handle(self, events: Sequence[Event]) -> None:
+        """Handle events in order."""
         for event in events:
             if not isinstance(event, Send):
                 await self._session.peer.take(event)
 
     def _refuse(
         self, limits: Limits, message: jsonrpc.Message | None, body: bytes
-    ) -> responses.Reply | None:
+    ) -> HttpResponse | None:
         session = self._session
         if isinstance(message, jsonrpc.InvalidMessage):
-            return responses.malformed(message)
+            return responses.invalid_message(message)
         if message is None:
             if not session.revision.batching:
                 status = session.revision.facts.http.rejected
                 return responses.refusal(status, "expected one JSON-RPC message, got an array")
-            self._parts = parts = jsonrpc.parse_batch(body)
-            if isinstance(parts[0], jsonrpc.InvalidMessage) and len(parts) == 1:
-                return responses.malformed(parts[0])
-        asked = [part for part in self._parts if isinstance(part, jsonrpc.Request)]
-        if asked:
-            self.places = len(asked)
-            self.follows = any(each.method in FOLLOWING for each in asked)
-            if len(session.answers) + len(asked) > limits.per_session:
-                return responses.too_much("per_session")
-        if session.notes >= limits.per_session and any(map(starts_work, self._parts)):
-            return responses.too_much("per_session")
+            self._messages = messages = jsonrpc.parse_batch(body)
+            if isinstance(messages[0], jsonrpc.InvalidMessage) and len(messages) == 1:
+                return responses.invalid_message(messages[0])
+        requests = [each for each in self._messages if isinstance(each, jsonrpc.Request)]
+        if requests:
+            self.places = len(requests)
+            self.changes_subscriptions = any(each.method in FOLLOWING for each in requests)
+            if len(session.responses) + len(requests) > limits.per_session:
+                return responses.over_limit("per_session")
+        if session.handling >= limits.per_session and any(map(starts_work, self._messages)):
+            return responses.over_limit("per_session")
         return None
+
+
+class _Abandoned(Struct):
+    deadline: float
+    cancelled: bool = False
+
+
+class PostsInFlight:
+    """The POSTs in sessions that are being served, and those that their clients have abandoned.
+
+    Most POSTs are served before a watching task starts, and cost nothing here.
+
+    Args:
+        background: Runs the tasks that wait for clients to disconnect.
+        quotas: Counts the messages in flight.
+        limits: The limits.
+        keep_alive: Seconds of silence after which a stream is opened, or gets a comment; `None` for
+            never.
+
+    Attributes:
+        limits: The limits.
+    """
+
+    def __init__(
+        self, background: TaskScope, quotas: Quotas, limits: Limits, keep_alive: float | None
+    ) -> None:
+        self.limits = limits
+        self._background = background
+        self._quotas = quotas
+        # A POST is watched before it has been silent for `keep_alive` seconds.
+        self._interval = _WATCH_INTERVAL if keep_alive is None else keep_alive / 2
+        self._posts: dict[PostResponse, SessionPost] = {}
+        self._abandoned: OrderedDict[SessionPost, _Abandoned] = OrderedDict()
+        self._places = 0  # of abandoned POSTs that are not cancelled
+        self._added = anyio.Event()
+        self._next_search = 0.0
+        quotas.find_disconnected = self._find_disconnected
+
+    def add(self, response: PostResponse, post: SessionPost) -> None:
+        """Count a POST; its first place is counted already."""
+        self._quotas.in_flight += post.places - 1
+        self._posts[response] = post
+
+    def discard(self, response: PostResponse, post: SessionPost) -> None:
+        """Count a POST no more."""
+        del self._posts[response]
+        self.end(post)
+        self._quotas.in_flight -= post.places
+
+    def abandon(self, post: SessionPost) -> None:
+        """Count a POST as abandoned: its client disconnected, or has its response already."""
+        self._quotas.in_flight -= post.places
+        self._abandoned[post] = _Abandoned(self._deadline())
+        self._places += post.places
+        while self._places > self.limits.abandoned and self.cancel_first_abandoned("abandoned"):
+            pass
+        self._added.set()
+
+    def end(self, post: SessionPost) -> None:
+        """Count a POST as abandoned no more, but as in flight until its HTTP request ends."""
+        abandoned = self._abandoned.pop(post, None)
+        if abandoned is not None:
+            self._quotas.in_flight += post.places
+            if not abandoned.cancelled:
+                self._places -= post.places
+
+    async def fail_all(self, text: str) -> None:
+        """Respond to all requests with an error that clients have a second to read; cancel them."""
+        posts = dict.fromkeys([*self._posts.values(), *self._abandoned])
+        async with anyio.create_task_group() as tasks:
+            for post in posts:
+                tasks.start_soon(_logging_failures, _fail_within_a_second, post, text)
+
+    def cancel_first_abandoned(self, limit: str) -> bool:
+        """Cancel the POST that was abandoned first and whose client is not back.
+
+        Returns:
+            Whether there was one.
+        """
+        for post, abandoned in self._abandoned.items():
+            if not abandoned.cancelled and not post.attended:
+                self._cancel(post, limit)
+                return True
+        return False
+
+    async def watch_long(self) -> None:
+        """Watch the connection of each POST that takes long, until cancelled."""
+        while True:
+            await anyio.sleep(self._interval)
+            self._watch_all()
+
+    async def expire_abandoned(self) -> None:
+        """Cancel POSTs that have been abandoned for too long, until cancelled."""
+        while True:
+            if not self._abandoned:
+                self._added = anyio.Event()
+                await self._added.wait()
+            post, first = next(iter(self._abandoned.items()))
+            if first.deadline > anyio.current_time():
+                await anyio.sleep_until(first.deadline)
+            elif post.attended:
+                first.deadline = self._deadline()
+                self._abandoned.move_to_end(post)
+            else:
+                self._cancel(post, "abandoned_seconds")
+
+    def _find_disconnected(self) -> None:
+        """Find out soon which clients have disconnected."""
+        now = anyio.current_time()
+        if now >= self._next_search:
+            self._next_search = now + _SEARCH_INTERVAL
+            self._watch_all()
+
+    def _watch_all(self) -> None:
+        for response in list(self._posts):
+            if not response.watched:
+                response.watched = True
+                self._background.start_soon(_logging_failures, self._watch, response)
+
+    async def _watch(self, response: PostResponse) -> None:
+        disconnected = await response.watch()
+        post = self._posts.get(response)
+        if disconnected and post is not None:
+            self.abandon(post)
+
+    def _deadline(self) -> float:
+        return anyio.current_time() + self.limits.abandoned_seconds
+
+    def _cancel(self, post: SessionPost, limit: str) -> None:
+        abandoned = self._abandoned[post]
+        if not abandoned.cancelled:
+            abandoned.cancelled = True
+            self._places -= post.places
+        abandoned.deadline = self._deadline()  # tried again if the handler ignores it
+        self._abandoned.move_to_end(post)
+        text = f"the client was not there for its answer (Limits.{limit})"
+        self._background.start_soon(_logging_failures, post.fail, text)
+
+
+async def _fail_within_a_second(post: SessionPost, text: str) -> None:
+    with anyio.move_on_after(PARTING_SECONDS):
+        await post.fail(text)
+
+
+async def _logging_failures(function: Callable[..., Awaitable[None]], *arguments: object) -> None:
+    """Call a function; an exception, such as one of the ASGI server, is logged."""
+    try:
+        await function(*arguments)
+    except Exception as error:
+        logger.debug("a connection failed: %r", error)

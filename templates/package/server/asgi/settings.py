@@ -1,4 +1,4 @@
-"""What an application over HTTP is made with: addresses it trusts, limits, how it answers."""
+"""Settings of an ASGI application: trusted hosts, limits, response forms."""
 
 from __future__ import annotations
 
@@ -9,70 +9,70 @@ from typing import Literal, TypeAlias, TypedDict
 from .event_store import EventStore, MemoryEventStore
 
 Answers: TypeAlias = Literal["auto", "json", "sse"]
-"""How a POST is answered: `json` or `sse` always, or by JSON unless something comes before.
+"""The form of the response to a POST: JSON, a stream of events, or whichever suits.
 
-With `sse` the stream opens while the answer is still being made. With `auto` it opens when there is
-something to send before the answer, or after `keep_alive` seconds of silence.
-With `json` nothing can come before: progress and log messages of a call are left out, and in a
-session its requests to the client go on the stream that the client opened by GET.
+With `sse` the stream opens before the handler has finished. With `auto` it opens when a message
+precedes the response, or after `keep_alive` seconds of silence.
+With `json` nothing can precede the response: progress and log messages of a call are dropped, and
+in a session its requests to the client are sent on the stream that the client opened by GET.
 """
 
 SSE_PATH = "/sse"
-"""Where the stream of HTTP+SSE is, unless it is said to be elsewhere."""
+"""The default path of the stream of HTTP+SSE."""
 
 _ANSWERS = ("auto", "json", "sse")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one application holds at most, so that no client can fill its memory.
+    """Limits of one application, so that no client can exhaust its memory.
 
     Attributes:
-        body: Bytes of a request's body; more get 413. What one client of HTTP+SSE has posted and
-            was not received yet may have as many; more get 503.
-        bodies: Bytes that bodies of more than 64 KiB have together, from the first part to the
-            answer; more get 503. Before that the one whose next part is the longest overdue does.
-        reading: Requests whose body is not whole yet, at a time. One more ends the one whose next
-            part is the longest overdue: it gets 503.
-        body_seconds: Seconds that a request's body may take to arrive; then it gets 408.
+        body: Bytes of a request body; more get 413. Also bytes of messages that one client of
+            HTTP+SSE has posted and its session has not received; more get 503.
+        bodies: Bytes of all bodies of more than 64 KiB together, from the first part to the
+            response; more get 503. First, the body whose next part is the longest overdue does.
+        reading: Incomplete bodies at a time. One more ends the one whose next part is the longest
+            overdue: it gets 503.
+        body_seconds: Seconds for a request body to arrive; then the request gets 408.
         discard: Bytes of a body that are read and dropped after its request was refused, for
-            `body_seconds` at most: so a client that reads nothing before it has written all gets
-            the refusal. Then the connection is closed.
-        fields: Header fields of a request; more get 431. All of its head may have 64 KiB where
-            `Server.run` serves; other servers have limits of their own.
-        head_seconds: Seconds that a request's head may take to arrive, and a new connection be
-            silent, before it is closed. Needs `Server.run`: other servers have limits of their own.
-        send_seconds: Seconds that a client may leave an answer unread before it is cut. One who
-            reads slowly is not: `Server.run` sees that it reads, and other servers give it a
-            second more for each 64 KiB of an event.
-        in_flight: Messages being served at a time for clients that are there, over all of them and
-            all transports; more get 503. Answers to the server's requests and cancellations are
-            always taken.
-        per_session: Requests of one session being served at a time, whether its client is there or
-            not, as many notifications, and messages of one client of HTTP+SSE that were not
-            received yet; more get 503.
-        abandoned: Requests and notifications of sessions being served at a time though their client
-            has closed the connection, which is no cancellation there. One more cancels the one
-            abandoned first: its client finds an error if it resumes the stream.
-        abandoned_seconds: Seconds after which such a request is cancelled, and with it what it asks
-            the client, unless the client is back.
-        streams: Streams of events that clients hold open, over all of them; more get 503.
-        sessions: Sessions open at a time. One more ends one that is idle: first those whose client
-            did nothing after `initialize`, if there are more than a hundredth of this; then those
-            of the address that has most; of them the one idle the longest. If none is idle it
+            `body_seconds` at most: clients that read nothing before they have written the whole
+            body get the refusal. Then the connection is closed.
+        fields: Header fields of a request; more get 431. With `Server.run` the head of a request
+            may have 64 KiB; other servers have limits of their own.
+        head_seconds: Seconds for the head of a request to arrive, and for a new connection to send
+            one. Then the connection is closed. Applies to `Server.run`; other servers have limits
+            of their own.
+        send_seconds: Seconds that a client may leave a response unread before the connection is
+            aborted. Slow readers are not affected: `Server.run` checks whether the client reads;
+            under other servers, each 64 KiB of an event add a second.
+        in_flight: Messages being served at a time for connected clients, over all clients and
+            transports; more get 503. Responses to the server's requests and cancellations are
+            always accepted.
+        per_session: Requests of one session being served at a time, whether its client is
+            connected or not; also notifications, and messages of one client of HTTP+SSE that its
+            session has not received. More get 503.
+        abandoned: Requests and notifications in sessions being served at a time after their client
+            closed the connection, which does not cancel them. One more cancels the one that was
+            abandoned first: the client gets an error when it resumes the stream.
+        abandoned_seconds: Seconds after which such a request is cancelled, with its own requests to
+            the client, unless the client has resumed the stream.
+        streams: Open streams of events over all clients; more get 503.
+        sessions: Sessions open at a time. One more ends an idle one: first those whose client did
+            nothing after `initialize`, if they exceed a hundredth of this limit; then those of the
+            address that has most; of them the one idle the longest. If none is idle, `initialize`
             gets 503.
-        idle: Seconds after which a session ends that nobody uses; `None` for never.
-        initialize: Bytes of a request that opens a session; more get 413.
-        session_bytes: Bytes, about, that all sessions keep of what their clients said, and of what
-            waits for them: `initialize`, URIs subscribed to, pending messages, and what clients of
-            HTTP+SSE have posted and was not received yet. Filters of subscription streams count
-            too. For more, idle sessions end that keep more than is asked for; then it is refused,
-            requests with 503.
+        idle: Seconds after which an unused session ends; `None` for never.
+        initialize: Bytes of an `initialize` request; more get 413.
+        session_bytes: Estimated bytes kept for all sessions: `initialize`, subscribed URIs, pending
+            messages, and messages posted over HTTP+SSE and not yet received. Filters of
+            subscription streams count too. When they exceed the limit, idle sessions that keep
+            more than is needed end; if that does not suffice, requests get 503.
         pending: Messages of a session that wait for its client to open a stream; more are refused.
         pending_bytes: Bytes of these messages; more are refused.
 
     Raises:
-        ValueError: One of them is not above zero.
+        ValueError: A limit is not above zero.
     """
 
     body: int = 4 * 2**20
@@ -103,34 +103,34 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class HttpSettings:
-    """How an application speaks HTTP.
+class ServerHttpSettings:
+    """HTTP settings of an application.
 
     Attributes:
-        path: Path of the endpoint, below where the application is mounted; with or without a
-            slash at its end, both are served.
-        hosts: Values of `Host` that are served, with or without a port; `*` for all. By default
-            the names of loopback, the address that a request comes in at, and the name that
-            `Server.run` was given. So whoever listens at 0.0.0.0 is reached by any address of the
-            machine, but by none of its names until they are listed here.
-        origins: Values of `Origin` that are served, such as `https://app.example`; `*` for all.
-            By default those whose host is served: all, if all hosts are. A request without
-            `Origin` is no browser's.
-        answers: How a POST is answered; what a client's `Accept` leaves out is never sent.
-        events: Keeps the events of streams, so that a client whose connection broke can have the
-            rest; `None` for streams that can't be taken up again.
-        keep_alive: Seconds of silence before a comment is sent on a stream, and before a POST that
-            has no answer yet is given a stream, where its client takes one and `answers` is not
-            `json`; `None` for never. It has to be less than the time that proxies in between allow
-            for a silent answer.
-        retry: Seconds a client is told to wait before it comes back to a stream.
-        limits: What is held at most.
-        sse_path: Path of the stream of HTTP+SSE (2024-11-05); `None` to leave it out.
+        path: Path of the endpoint, below the mount point of the application; served with and
+            without a slash at its end.
+        hosts: Allowed values of `Host`, with or without a port; `*` for all. By default the names
+            of loopback, the address that received the request, and the name passed to
+            `Server.run`. So a server that listens at 0.0.0.0 is reached by each address of the
+            machine, but by its names only if they are listed here.
+        origins: Allowed values of `Origin`, such as `https://app.example`; `*` for all. By default
+            those whose host is allowed: all, if all hosts are. Requests without `Origin` are
+            allowed, as browsers send one.
+        answers: The form of responses to POSTs; a client's `Accept` takes precedence.
+        events: Stores the events of streams, so that a client whose connection broke can resume;
+            `None` for streams that can't be resumed.
+        keep_alive: Seconds of silence before a comment is sent on a stream, and before a stream is
+            opened for a POST that has no response yet, if its client accepts one and `answers` is
+            not `json`; `None` for never. Has to be less than the timeout of proxies for a silent
+            response.
+        retry: Seconds that a client is told to wait before it resumes a stream.
+        limits: The limits.
+        sse_path: Path of the stream of HTTP+SSE (2024-11-05); `None` to disable it.
         messages_path: Path that clients of HTTP+SSE post to.
 
     Raises:
-        ValueError: A path that does not begin with a slash, or another value that means nothing.
-        TypeError: One text instead of a list.
+        ValueError: A path does not begin with a slash, or another value is invalid.
+        TypeError: One string instead of a list.
     """
 
     path: str = "/mcp"
@@ -162,8 +162,8 @@ class HttpSettings:
                 raise ValueError(f"{name}: expected more than 0, got {seconds}")
 
 
-class HttpOptions(TypedDict, total=False):
-    """The attributes of `HttpSettings`, but for the path, as keyword arguments."""
+class ServerHttpOptions(TypedDict, total=False):
+    """The attributes of `ServerHttpSettings` other than the path, as keyword arguments."""
 
     hosts: Sequence[str] | None
     origins: Sequence[str] | None

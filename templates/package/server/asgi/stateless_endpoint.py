@@ -1,15 +1,13 @@
-"""Requests that stand for themselves: one POST, one connection, one answer or stream.
+"""POSTs of revisions without sessions: each has its own connection, and one response or stream.
 
 Source: basic/transports/streamable-http, basic/patterns/subscriptions (2026-07-28).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 
 import anyio
-import anyio.lowlevel
 
 from ...channel import RequestId
 from ...errors import (
@@ -27,364 +25,261 @@ from ...revision_facts import Facts
 from ...runtime.eager import pausing
 from ...runtime.peer import Peer
 from ...runtime.pending_requests import PARTING_SECONDS
-from ..serving import Service, Session
+from ..serving import AnnouncementQueue, Service
 from . import request as http
 from . import responses
-from .header_validation import Claim, PerRequestRules
+from .header_validation import BodyValues, HeaderValidator
 from .lifespan import TaskScope
-from .load import Holder, Load
-from .settings import HttpSettings
-from .sse_response import SseResponse, until_gone
-from .stream_limits import StreamLimits
+from .post_response import PostResponse
+from .quotas import Quotas, StreamMemory
+from .responses import SHUTTING_DOWN, HttpResponse
+from .settings import ServerHttpSettings
 
 _UNAVAILABLE = 503
 
 
-class PostResponse:
-    """The way back of one POST: one JSON document, or events.
-
-    It is events once something comes before the answer, or nothing for too long.
-
-    Args:
-        request: What is answered.
-        send: The ASGI application's way out.
-        settings: How to answer.
-        statuses: HTTP status by JSON-RPC code.
-        other: The status of an error whose code has none of its own.
-
-    Attributes:
-        wire: The stream, if it comes to one.
-        other: As given; it may change.
-        done: Whether the answer is out, or none is wanted any more.
-    """
-
-    __slots__ = (
-        "_events_only",
-        "_json_only",
-        "_send",
-        "_statuses",
-        "done",
-        "other",
-        "wire",
-    )
-
-    def __init__(
-        self,
-        request: http.Incoming,
-        send: http.Send,
-        settings: HttpSettings,
-        statuses: Mapping[int, int],
-        other: int,
-    ) -> None:
-        self._send = send
-        self._statuses = statuses
-        self._json_only, self._events_only = http.forms(request, settings.answers)
-        self.wire = SseResponse(send, settings.limits.send_seconds)
-        self.other = other
-        self.done = False
-
-    async def receive(self) -> bytes:
-        """Nothing comes this way: the POST itself was the message."""
-        raise EndOfChannel("a POST brings one message")
-
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
-        """Send the answer, or what comes before it; nothing after that.
-
-        Raises:
-            ConnectionClosedError: The client is gone.
-        """
-        if self.done:
-            await anyio.lowlevel.checkpoint()  # a handler that only talks is cancelled here
-            return
-        answers = jsonrpc.is_answer(message)
-        if answers:
-            self.done = True
-        wire = self.wire
-        if not wire.used:
-            code = jsonrpc.error_code(message) if answers else None
-            if answers and (code is not None or not self._events_only):
-                # An error has a status of its own, for which it is never too late till now.
-                status = 200 if code is None else self._statuses.get(code, self.other)
-                await self.reply(responses.Reply(status, message))
-                return
-            if self._json_only and not answers:
-                return
-            await wire.open()
-        await wire.event(message)
-        if answers:
-            await wire.close()
-
-    async def watch(self, receive: http.Receive, seconds: float | None) -> None:
-        """Wait until the client leaves, while the answer takes long.
-
-        Args:
-            receive: Tells when it leaves.
-            seconds: Seconds of silence after which the stream is opened, or gets a comment; `None`
-                for never. Where the answer has to come on a stream, that is opened at once.
-        """
-        with suppress(ConnectionClosedError):
-            if self._events_only:
-                await self._open_early()
-            await until_gone(receive, self.wire, seconds, self._open_early)
-
-    async def reply(self, reply: responses.Reply) -> None:
-        """Send one document, and let nothing follow."""
-        self.done = True
-        await reply.send(self._send)
-
-    async def close(self) -> None:
-        """End what is still open, and let nothing follow."""
-        self.done = True
-        await self.wire.close()
-
-    async def _open_early(self) -> None:
-        """Begin the stream before there is anything to say, unless the answer is to be JSON."""
-        if not (self.done or self.wire.used or self._json_only):
-            with anyio.CancelScope(shield=True):  # an answer that comes now ends the watching
-                await self.wire.open()
-
-
 class StatelessEndpoint:
-    """Answers the POSTs of revisions without sessions.
+    """Serves the revisions without sessions.
 
     Args:
         service: What is served.
-        settings: How.
-        background: Runs what watches for clients that leave.
-        streams: The streams that stay open.
-        load: What all clients take together.
+        settings: How it is served.
+        background: Runs the tasks that wait for clients to disconnect.
+        quotas: What all clients use together.
 
     Attributes:
-        rules: What those revisions ask of header fields.
+        headers: The rules of these revisions for header fields.
     """
 
     def __init__(
-        self,
-        service: Service,
-        settings: HttpSettings,
-        background: TaskScope,
-        streams: StreamLimits,
-        load: Load,
+        self, service: Service, settings: ServerHttpSettings, background: TaskScope, quotas: Quotas
     ) -> None:
-        self._load = load
+        self.headers = HeaderValidator(service.revisions, service.marks_of)
+        self._quotas = quotas
         self._service = service
         self._settings = settings
-        self.rules = PerRequestRules(service.revisions, service.marks_of)
         self._background = background
-        self._streams = streams
-        facts = self.rules.facts or Facts()
+        facts = self.headers.facts or Facts()
         self._statuses = _statuses(facts)
         self._http = facts.http
         self._calls: set[_Call] = set()
 
-    async def give_up_all(self, text: str) -> None:
-        """Answer the requests being served with an error, and cancel them."""
+    async def fail_all(self, text: str) -> None:
+        """Respond to all calls with an error, and cancel them."""
         async with anyio.create_task_group() as tasks:
             for call in list(self._calls):
-                tasks.start_soon(call.give_up, text)
+                tasks.start_soon(call.fail, text)
 
     async def post(
         self,
-        request: http.Incoming,
+        request: http.HttpRequest,
         message: jsonrpc.Message | None,
-        claim: Claim,
+        values: BodyValues,
         receive: http.Receive,
         send: http.Send,
         scope: anyio.CancelScope,
     ) -> None:
-        """Answer one POST, in a scope that is cancelled when the client leaves.
+        """Respond to one POST.
 
-        `message` is `None` for a batch.
+        Args:
+            request: The POST.
+            message: The message in its body; `None` for a batch.
+            values: The values of the message that header fields repeat.
+            receive: The ASGI receive callable.
+            send: The ASGI send callable.
+            scope: The scope of the caller; cancelled when the request is cancelled.
         """
-        if isinstance(message, jsonrpc.Request):
-            answer = PostResponse(
-                request, send, self._settings, self._statuses, self._http.rejected
-            )
-            try:
-                self.rules.check(request, message, claim)
-            except ProtocolError as error:
-                await answer.send(self._refusal(message.id, error), message.id)
-            else:
-                await self._request(message, answer, request, receive, scope)
-        elif isinstance(message, jsonrpc.Notification):
-            await (await self._notification(request, message)).send(send)
-        elif isinstance(message, jsonrpc.InvalidMessage):
-            await responses.malformed(message).send(send)
-        elif message is None:
-            text = "expected one JSON-RPC message, got an array"
-            await responses.refusal(self._http.rejected, text).send(send)
-        else:
-            text = "expected a request or a notification, got a response"
-            await responses.refusal(self._http.rejected, text).send(send)
-
-    async def _notification(
-        self, request: http.Incoming, message: jsonrpc.Notification
-    ) -> responses.Reply:
+        if not isinstance(message, jsonrpc.Request):
+            await (await self._take(request, message)).send(send)
+            return
+        rejected = self._http.rejected
+        response = PostResponse(
+            request, receive, send, self._settings, statuses=self._statuses, other_status=rejected
+        )
         try:
-            self.rules.check_notification(request, message)
+            self.headers.check(request, message, values)
         except ProtocolError as error:
-            return responses.Reply(self._http.rejected, self._refusal(None, error))
+            await response.send(self._refusal(message.id, error))
+            return
         connection = self._connection()
-        peer = Peer(connection, _Nowhere(), self._service.application)
+        peer = Peer(connection, response, self._service.application)
+        for event in connection.take(message):
+            if isinstance(event, RequestReceived):
+                response.other_status = 200
+                call = _Call(self, peer, event.id, response)
+                try:
+                    await pausing(peer.take(event, scope), call.watch)
+                finally:
+                    if call.watched or not response.done:
+                        await call.end()
+            elif isinstance(event, Send) and connection.being_served:
+                await self._listen(peer, message, event.message, request, receive, response)
+            else:
+                await peer.take(event)
+
+    def start_watching(self, call: _Call, response: PostResponse) -> None:
+        """Wait in the background for the client of a call to disconnect."""
+        self._calls.add(call)
+        response.sse.on_abort = call.cancel
+        self._background.start_soon(_watch, response)
+
+    def cancel(self, peer: Peer, identifier: RequestId) -> None:
+        """Cancel a request whose client has disconnected."""
+        self._background.start_soon(_cancel, peer, identifier)
+
+    def discard(self, call: _Call) -> None:
+        """Forget a call that has ended."""
+        self._calls.discard(call)
+
+    async def _take(
+        self, request: http.HttpRequest, message: jsonrpc.Message | None
+    ) -> HttpResponse:
+        """The response to a POST that is no request; a notification is handled first."""
+        if isinstance(message, jsonrpc.InvalidMessage):
+            return responses.invalid_message(message)
+        if not isinstance(message, jsonrpc.Notification):
+            got = (
+                "one JSON-RPC message, got an array"
+                if message is None
+                else "a request or a notification, got a response"
+            )
+            return responses.refusal(self._http.rejected, f"expected {got}")
+        try:
+            self.headers.check_notification(request, message)
+        except ProtocolError as error:
+            return HttpResponse(self._http.rejected, self._refusal(None, error))
+        connection = self._connection()
+        peer = Peer(connection, _NoChannel(), self._service.application)
         for event in connection.take(message):
             if isinstance(event, NotificationReceived):
                 await peer.take(event)
-        return responses.Reply(self._http.accepted)
-
-    async def _request(
-        self,
-        message: jsonrpc.Request,
-        answer: PostResponse,
-        request: http.Incoming,
-        receive: http.Receive,
-        scope: anyio.CancelScope,
-    ) -> None:
-        connection = self._connection()
-        peer = Peer(connection, answer, self._service.application)
-        for event in connection.take(message):
-            if isinstance(event, RequestReceived):
-                await self._serve(peer, event, answer, receive, scope)
-            elif isinstance(event, Send) and connection.being_served:
-                await self._listen(peer, message, event.message, answer, request, receive)
-            else:
-                await peer.take(event)
-
-    async def _serve(
-        self,
-        peer: Peer,
-        event: RequestReceived,
-        answer: PostResponse,
-        receive: http.Receive,
-        scope: anyio.CancelScope,
-    ) -> None:
-        """Have one request answered, unless the client leaves before that."""
-        answer.other = 200
-        watching: anyio.CancelScope | None = None
-        call = _Call(peer, event.id, answer)
-
-        def watch() -> None:
-            nonlocal watching
-            watching = anyio.CancelScope()
-            self._calls.add(call)
-            answer.wire.on_cut = leave
-            self._background.start_soon(self._watch, receive, watching, answer)
-
-        def leave() -> None:
-            answer.done = True
-            self._background.start_soon(_cancel, peer, event.id)
-
-        try:
-            await pausing(peer.take(event, scope), watch)
-        finally:
-            answer.wire.on_cut = None
-            self._calls.discard(call)
-            if not answer.done:  # the host cancelled this task
-                with anyio.CancelScope(shield=True):
-                    await call.give_up(responses.ENDING)
-            if watching is not None:
-                watching.cancel()
-            await answer.close()
-
-    async def _watch(
-        self, receive: http.Receive, scope: anyio.CancelScope, answer: PostResponse
-    ) -> None:
-        with scope:
-            await answer.watch(receive, self._settings.keep_alive)
+        return HttpResponse(self._http.accepted)
 
     async def _listen(
         self,
         peer: Peer,
         message: jsonrpc.Request,
         acknowledgement: bytes,
-        answer: PostResponse,
-        request: http.Incoming,
+        request: http.HttpRequest,
         receive: http.Receive,
+        response: PostResponse,
     ) -> None:
-        """Keep a subscription open until the client leaves or the server ends."""
-        memory = self._load.memory
+        """Keep a subscription open until the client disconnects or the server ends the stream."""
+        memory = self._quotas.memory
         ending = anyio.Event()
-        holder = Holder(ending.set)
-        with self._streams.place() as granted:
+        stream = StreamMemory(ending.set)
+        with self._quotas.streams.reserve() as reserved:
             refused = http.check_events(request, id=message.id)
-            if refused is None and not granted:
-                refused = responses.too_much("streams", id=message.id)
-            if refused is None and not await memory.reserve(len(message.params or b""), holder):
-                refused = responses.too_much("session_bytes", id=message.id)
+            if refused is None and not reserved:
+                refused = responses.over_limit("streams", id=message.id)
+            if refused is None and not await memory.reserve(len(message.params or b""), stream):
+                refused = responses.over_limit("session_bytes", id=message.id)
             if refused is not None:
-                await answer.reply(refused)
+                await response.respond(refused)
                 return
-            self._load.in_flight -= 1  # it has a place among the streams
+            self._quotas.in_flight -= 1  # counted among the streams meanwhile
             try:
-                gone = await self._announce(peer, acknowledgement, answer, receive, ending)
+                disconnected = await self._announce(
+                    peer, acknowledgement, receive, response, ending
+                )
             finally:
-                self._load.in_flight += 1
-                memory.close(holder)
-        if not gone:
+                self._quotas.in_flight += 1
+                memory.close(stream)
+        if not disconnected:
             for last in peer.connection.close_streams():
-                await answer.send(last.message, last.about)
+                await response.send(last.message, last.about)
         peer.connection.stream_closed(message.id)
-        await answer.close()
+        await response.close()
 
     async def _announce(
         self,
         peer: Peer,
         acknowledgement: bytes,
-        answer: PostResponse,
         receive: http.Receive,
+        response: PostResponse,
         ending: anyio.Event,
     ) -> bool:
-        """Send what is announced until one side leaves; gives whether it was the client."""
-        session = Session(peer)
+        """Send announcements until one side ends the stream; whether the client did."""
+        queue = AnnouncementQueue(peer)
 
         async def work() -> None:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(session.send_announced)
+                tasks.start_soon(queue.send_all)
                 await ending.wait()
                 tasks.cancel_scope.cancel()
 
-        with self._service.sessions.joined(session):
-            await answer.wire.open()
-            await answer.wire.event(acknowledgement)
-            return await self._streams.hold(receive, answer.wire, self._settings.keep_alive, work)
+        with self._service.announcer.joined(queue):
+            await response.open_stream()
+            await response.sse.event(acknowledgement)
+            keep_alive = self._settings.keep_alive
+            return await self._quotas.streams.hold(receive, response.sse, keep_alive, work)
 
     def _connection(self) -> Connection:
-        service, rules = self._service, self.rules
+        service, headers = self._service, self.headers
         return Connection(
-            "server", rules.revisions, service.describe, service.extensions, rules.shared
+            "server", headers.revisions, service.describe, service.extensions, headers.shared
         )
 
     def _refusal(self, identifier: RequestId | None, error: ProtocolError) -> bytes:
-        return refusal(identifier, error, self.rules.revisions.newest())
+        return refusal(identifier, error, self.headers.revisions.newest())
 
 
 class _Call:
-    """A request that is being served."""
+    """A request that is being served.
 
-    __slots__ = ("_answer", "_id", "_peer")
+    Attributes:
+        watched: Whether a task waits for the client to disconnect.
+    """
 
-    def __init__(self, peer: Peer, identifier: RequestId, answer: PostResponse) -> None:
+    __slots__ = ("_endpoint", "_id", "_peer", "_response", "watched")
+
+    def __init__(
+        self, endpoint: StatelessEndpoint, peer: Peer, identifier: RequestId, response: PostResponse
+    ) -> None:
+        self._endpoint = endpoint
         self._peer = peer
         self._id = identifier
-        self._answer = answer
+        self._response = response
+        self.watched = False
 
-    async def give_up(self, text: str) -> None:
-        """Answer it with an error, for which a client that reads has a second, and cancel it."""
-        peer, answer = self._peer, self._answer
+    def watch(self) -> None:
+        """Wait for the client to disconnect: the handler has to wait for something."""
+        self.watched = True
+        self._endpoint.start_watching(self, self._response)
+
+    def cancel(self) -> None:
+        """Cancel the request: the client has disconnected."""
+        self._response.done = True
+        self._endpoint.cancel(self._peer, self._id)
+
+    async def end(self) -> None:
+        """End the response; with an error if there was none, because the host cancelled."""
+        response = self._response
+        response.stop_watching()
+        self._endpoint.discard(self)
+        if not response.done:
+            with anyio.CancelScope(shield=True):
+                await self.fail(SHUTTING_DOWN)
+        await response.close()
+
+    async def fail(self, text: str) -> None:
+        """Respond with an error and cancel the request; the client has a second to read."""
+        peer, response = self._peer, self._response
         message = peer.connection.fail(self._id, InternalError(text))
         if message is not None:
-            answer.other = _UNAVAILABLE
+            response.other_status = _UNAVAILABLE
             with (
                 anyio.move_on_after(PARTING_SECONDS) as waiting,
-                suppress(Exception),
-            ):  # of the host
-                await answer.send(message, self._id)
+                suppress(Exception),  # the host's own
+            ):
+                await response.send(message, self._id)
             if waiting.cancelled_caught:
-                answer.wire.cut()
+                response.sse.abort()
         await peer.take(CancelReceived(self._id, text))
 
 
-class _Nowhere:
-    """The way back of a notification: there is none."""
+class _NoChannel:
+    """The channel of a notification, which has no response."""
 
     async def receive(self) -> bytes:
         raise EndOfChannel("a POST brings one message")
@@ -396,14 +291,17 @@ class _Nowhere:
         pass
 
 
+async def _watch(response: PostResponse) -> None:
+    await response.watch()
+
+
 async def _cancel(peer: Peer, identifier: RequestId) -> None:
-    """Cancel a request whose client has left."""
     for event in peer.connection.stream_closed(identifier):
         await peer.take(event)
 
 
 def _statuses(facts: Facts) -> dict[int, int]:
-    """HTTP status by JSON-RPC code."""
+    """HTTP status by JSON-RPC error code."""
     pairs = (
         (METHOD_NOT_FOUND, facts.http.unknown_method),
         (facts.errors.header_mismatch, facts.http.header_mismatch),

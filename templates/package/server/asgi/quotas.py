@@ -1,0 +1,226 @@
+"""What all clients of one application use together, counted against its `Limits`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Generator
+from contextlib import contextmanager
+
+import anyio
+from msgspec import Struct
+
+from ...errors import ConnectionClosedError
+from ...protocol import jsonrpc
+from ...protocol.notifications import CANCELLED, PROGRESS
+from .request import Receive
+from .settings import Limits
+from .sse_response import SseResponse, until_disconnect
+
+_LIST = _MEMBER = 64  # bytes of a decoded list, and of each of its members besides their text
+_OBJECT = 200
+_URI_OVERHEAD = 100  # bytes of a string and its place in a set, besides its characters
+_ALWAYS_ACCEPTED = (CANCELLED, PROGRESS)
+
+
+def decoded_size(body: bytes) -> int:
+    """An upper estimate of the memory that a decoded JSON document takes, in bytes.
+
+    The estimate counts brackets, braces and commas, those within strings too.
+    """
+    lists, objects, members = body.count(b"["), body.count(b"{"), body.count(b",")
+    return len(body) + _LIST * lists + _OBJECT * objects + _MEMBER * members
+
+
+def subscriptions_size(uris: Collection[str]) -> int:
+    """Estimated bytes of the URIs that a client subscribes to."""
+    return sum(map(len, uris)) + _URI_OVERHEAD * len(uris)
+
+
+def starts_work(message: jsonrpc.Message) -> bool:
+    """Whether a message does more than to report on or to cancel an open request."""
+    if isinstance(message, jsonrpc.Notification):
+        return message.method not in _ALWAYS_ACCEPTED
+    return isinstance(message, jsonrpc.Request)
+
+
+class StreamMemory(Struct, eq=False):
+    """Memory that an open stream holds for its client.
+
+    Attributes:
+        end: Ends the stream.
+        size: Bytes held.
+    """
+
+    end: Callable[[], object]
+    size: int = 0
+
+
+class MemoryQuota:
+    """Bytes kept for sessions and open streams.
+
+    To make room for a reservation, the idle session that keeps most is ended, or else the open
+    stream that holds most, if that frees enough.
+
+    Args:
+        limit: Bytes available.
+
+    Attributes:
+        size: Bytes in use.
+        end_idle_session: Ends the idle session that keeps most, if it keeps more than so many
+            bytes.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.size = 0
+        self.end_idle_session: Callable[[int], Awaitable[object]] | None = None
+        self._limit = limit
+        self._streams: set[StreamMemory] = set()
+
+    async def reserve(self, size: int, stream: StreamMemory | None = None) -> bool:
+        """Reserve bytes; `False` if there is no room for them.
+
+        Args:
+            size: Number of bytes.
+            stream: The stream that holds them, if one does.
+        """
+        if self._excess(size) > 0 and self.end_idle_session is not None:
+            await self.end_idle_session(self._excess(size))
+        if self._excess(size) > 0:
+            self.end_largest(self._excess(size), stream)
+        if self._excess(size) > 0:
+            return False
+        self.size += size
+        if stream is not None:
+            stream.size += size
+            self._streams.add(stream)
+        return True
+
+    def release(self, size: int, stream: StreamMemory | None = None) -> None:
+        """Return reserved bytes."""
+        if stream is None:
+            self.size -= size
+        elif stream in self._streams:
+            self.size -= size
+            stream.size -= size
+
+    def close(self, stream: StreamMemory) -> None:
+        """Return all bytes of a stream."""
+        if stream in self._streams:
+            self._streams.discard(stream)
+            self.size -= stream.size
+
+    def end_largest(self, size: int, asking: StreamMemory | None = None) -> None:
+        """End the stream that holds most, other than `asking`, if it holds more than `size`."""
+        others = [each for each in self._streams if each.size > size and each is not asking]
+        if others:
+            largest = max(others, key=lambda each: each.size)
+            self.close(largest)
+            largest.end()
+
+    def _excess(self, size: int) -> int:
+        return self.size + size - self._limit
+
+
+class StreamQuota:
+    """Streams of events that stay open until one side closes them.
+
+    Args:
+        limit: Most streams at a time.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._count = 0
+        self._scopes: set[anyio.CancelScope] = set()
+        self._closed = False
+
+    def __len__(self) -> int:
+        """Number of streams, those about to be opened included."""
+        return self._count
+
+    @contextmanager
+    def reserve(self) -> Generator[bool]:
+        """Count one more stream while the block runs; yields `False` if the limit is reached."""
+        if self._count >= self._limit:
+            yield False
+            return
+        self._count += 1
+        try:
+            yield True
+        finally:
+            self._count -= 1
+
+    async def hold(
+        self,
+        receive: Receive,
+        response: SseResponse,
+        keep_alive: float | None,
+        work: Callable[[], Awaitable[object]],
+    ) -> bool:
+        """Keep a stream open while `work` runs.
+
+        Args:
+            receive: The ASGI receive callable.
+            response: The stream.
+            keep_alive: Seconds of silence after which a comment is sent; `None` for never.
+            work: Sends events, until it returns or is cancelled.
+
+        Returns:
+            Whether the client disconnected; if not, the server ends the stream.
+        """
+        disconnected = False
+        async with anyio.create_task_group() as tasks:
+            scope = tasks.cancel_scope
+
+            def disconnect() -> None:
+                nonlocal disconnected
+                disconnected = True
+                scope.cancel()
+
+            response.on_abort = disconnect
+            self._scopes.add(scope)
+            if self._closed:
+                scope.cancel()
+            try:
+                tasks.start_soon(until_disconnect, receive, response, keep_alive)
+                await work()
+                scope.cancel()
+            except ConnectionClosedError:
+                disconnect()
+            finally:
+                self._scopes.discard(scope)
+                response.on_abort = None
+        return disconnected
+
+    def close(self) -> None:
+        """End all streams, and those opened from now on."""
+        self._closed = True
+        for scope in list(self._scopes):
+            scope.cancel()
+
+
+class Quotas:
+    """The counters of one application.
+
+    Args:
+        limits: The limits.
+
+    Attributes:
+        in_flight: Messages being served for connected clients.
+        memory: Bytes kept for sessions and streams.
+        streams: Open streams.
+        find_disconnected: Looks for clients that have disconnected, whose messages no longer count.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.in_flight = 0
+        self.memory = MemoryQuota(limits.session_bytes)
+        self.streams = StreamQuota(limits.streams)
+        self.find_disconnected: Callable[[], object] | None = None
+        self._limit = limits.in_flight
+
+    def has_room(self, messages: int = 1) -> bool:
+        """Whether more messages may be served."""
+        total = self.in_flight + messages
+        if 2 * total > self._limit and self.find_disconnected is not None:
+            self.find_disconnected()
+        return total <= self._limit

@@ -1,0 +1,290 @@
+"""Everything that is particular to uvicorn: running it, its connections, and its shutdown.
+
+An ASGI server passes a request on when its head is complete, and closes a connection only after all
+written data was read. So only the protocol class, which is uvicorn's, can close connections that
+stall before the end of the head or without reading the response.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+import sys
+from collections.abc import Collection
+from types import FrameType
+from typing import Any, ClassVar, Protocol
+
+import anyio
+
+from ...errors import ListenFailedError, MissingExtraError
+from ..serving import leave_stuck_threads
+from .request import Receive, Scope, Send
+from .settings import Limits, ServerHttpSettings
+
+HEAD_BYTES = 64 * 1024
+"""Most bytes of the head of a request."""
+
+_REACHED_AT = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+_SHUTDOWN_MARGIN = 2.0  # seconds after `drain` until uvicorn cancels what is still running
+_SHUTDOWN_CHECK = 0.25  # seconds between two checks whether uvicorn shuts down
+_SHUTTING_DOWN = b'{"error":{"code":-32603,"message":"the server is ending"},"jsonrpc":"2.0"}'
+
+
+class DrainableApplication(Protocol):
+    """What uvicorn runs: an `AsgiApplication`."""
+
+    settings: ServerHttpSettings
+
+    @property
+    def endpoint_path(self) -> str: ...
+
+    def allow_hosts(self, names: Collection[str]) -> None: ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+    async def start(self) -> None: ...
+
+    async def drain(self) -> None: ...
+
+    async def end(self) -> None: ...
+
+
+async def until_shutdown() -> bool:
+    """Wait until the uvicorn that runs the application shuts down, alone or under gunicorn.
+
+    Returns:
+        `False` at once under another ASGI server.
+
+    uvicorn ends the lifespan only after all responses, however long they take, and tells the
+    application nothing before that. Its SIGTERM handler, a method of the server object, is the only
+    reference to that object that an application can reach.
+    """
+    server: Any = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
+    if not hasattr(server, "should_exit"):
+        return False
+    while not server.should_exit:  # noqa: ASYNC110  # uvicorn sets no event
+        await anyio.sleep(_SHUTDOWN_CHECK)
+    return True
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Host and port of an address such as `127.0.0.1:8000`, `[::1]:8000` or `:8000`.
+
+    Without a host it is loopback; port 0 means any free one.
+
+    Raises:
+        ValueError: The text is no such address.
+    """
+    host, _, port = text.rpartition(":")
+    bare = host.removeprefix("[").removesuffix("]")
+    is_port = port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) <= 65535
+    if ":" not in text or not is_port or (":" in bare and bare == host):
+        raise ValueError(f"expected HOST:PORT, such as 127.0.0.1:8000, got {text!r}")
+    return bare or "127.0.0.1", int(port)
+
+
+def run(application: DrainableApplication, address: str, drain: float) -> None:
+    """Serve at an address until SIGINT or SIGTERM. Prints the URL on standard error.
+
+    After the signal streams are closed, and requests may finish; a second SIGINT ends them.
+
+    Args:
+        application: What to serve.
+        address: The address; see `parse_address`.
+        drain: Seconds that requests may take to finish.
+
+    Raises:
+        MissingExtraError: uvicorn is not installed.
+        ValueError: The address is invalid.
+        ListenFailedError: The server can't listen at the address.
+        Exception: Whatever the lifespan raised.
+    """
+    try:
+        import uvicorn
+    except ModuleNotFoundError:
+        raise MissingExtraError("serving over HTTP", "uvicorn") from None
+
+    class DrainingServer(uvicorn.Server):
+        """Starts, drains and ends the application."""
+
+        def __init__(self, config: uvicorn.Config) -> None:
+            super().__init__(config)
+            self._forced = asyncio.Event()
+            self._loop: asyncio.AbstractEventLoop | None = None
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            self._loop = asyncio.get_running_loop()
+            await application.start()
+            await super().startup(sockets)
+            url = f"http://{_reached_at(listener.getsockname())}{application.endpoint_path}"
+            print(f"serving at {url}", file=sys.stderr, flush=True)
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            aborting = asyncio.create_task(self._abort_connections())
+            draining = asyncio.create_task(application.drain())
+            await super().shutdown(sockets)
+            draining.cancel()
+            aborting.cancel()
+            if not self.force_exit:
+                await application.end()
+
+        async def _abort_connections(self) -> None:
+            """Abort all connections at a forced exit: asyncio's servers wait for them."""
+            await self._forced.wait()
+            for connection in list(self.server_state.connections):
+                connection.transport.abort()
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            # Not the base method: uvicorn raises the signals again that it records there.
+            self.force_exit = self.should_exit and sig == signal.SIGINT
+            self.should_exit = True
+            if self.force_exit and self._loop is not None:
+                self._loop.call_soon_threadsafe(self._forced.set)
+
+    host, port = parse_address(address)
+    application.allow_hosts([host])
+    config = uvicorn.Config(
+        _CancellableApplication(application),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=drain + _SHUTDOWN_MARGIN,  # type: ignore[arg-type]  # fractions do
+        ws="none",
+        lifespan="off",
+    )
+    config.load()
+    protocol: Any = config.http_protocol_class
+    config.http_protocol_class = _with_timeouts(protocol, application.settings.limits)
+    with _listener(host, port) as listener:
+        DrainingServer(config).run(sockets=[listener])
+    leave_stuck_threads()
+
+
+class _CancellableApplication:
+    """An application that responds to requests which uvicorn cancels."""
+
+    def __init__(self, application: DrainableApplication) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._application(scope, receive, send)
+        except asyncio.CancelledError:
+            # uvicorn knows what was sent already, and refuses what may not follow.
+            headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+            head = {"type": "http.response.start", "status": 503, "headers": headers}
+            body = {"type": "http.response.body", "body": _SHUTTING_DOWN, "more_body": True}
+            with contextlib.suppress(RuntimeError, asyncio.CancelledError):
+                await send(head)
+                await send(body)
+            with contextlib.suppress(RuntimeError, asyncio.CancelledError):
+                await send({"type": "http.response.body", "body": b""})
+
+
+class _Cycle(Protocol):
+    """A request that was passed to the application."""
+
+    response_complete: bool
+
+
+class UvicornTimeouts(asyncio.Protocol):
+    """Closes connections that stall. A mixin that precedes a protocol class of uvicorn's.
+
+    Attributes:
+        limits: The limits.
+        cycle: The request that was passed to the application last; uvicorn's attribute.
+        loop: The event loop; uvicorn's attribute.
+        transport: The connection; uvicorn's attribute.
+    """
+
+    limits: ClassVar[Limits]
+    cycle: _Cycle | None
+    loop: asyncio.AbstractEventLoop
+    transport: asyncio.Transport
+
+    _head_timer: asyncio.TimerHandle | None = None
+    _read_timer: asyncio.TimerHandle | None = None
+    _unread = 0
+    _head_size = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by the loop."""
+        super().connection_made(transport)
+        self._start_head_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by the loop."""
+        self._stop_head_timer()
+        self.resume_writing()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Called by the loop."""
+        before = self.cycle
+        super().data_received(data)
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            self._stop_head_timer()
+            return
+        self._head_size = len(data) if cycle is not before else self._head_size + len(data)
+        if self._head_size > HEAD_BYTES:
+            self.transport.abort()
+        elif self._head_timer is None and not self.transport.is_closing():
+            self._start_head_timer()
+
+    def pause_writing(self) -> None:
+        """Called by the loop."""
+        super().pause_writing()
+        self._start_read_timer()
+
+    def resume_writing(self) -> None:
+        """Called by the loop."""
+        if self._read_timer is not None:
+            self._read_timer.cancel()
+            self._read_timer = None
+        super().resume_writing()
+
+    def _start_read_timer(self) -> None:
+        self._unread = self.transport.get_write_buffer_size()
+        self._read_timer = self.loop.call_later(self.limits.send_seconds, self._check_reading)
+
+    def _check_reading(self) -> None:
+        if self.transport.get_write_buffer_size() < self._unread:
+            self._start_read_timer()  # the client reads slowly
+        else:
+            self.transport.abort()
+
+    def _start_head_timer(self) -> None:
+        self._head_timer = self.loop.call_later(self.limits.head_seconds, self.transport.abort)
+
+    def _stop_head_timer(self) -> None:
+        self._head_size = 0
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+
+def _with_timeouts(base: type[asyncio.Protocol], limits: Limits) -> type[asyncio.Protocol]:
+    """A protocol class of uvicorn's with timeouts for connections that stall."""
+    return type("TimeoutProtocol", (UvicornTimeouts, base), {"limits": limits})
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    try:
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, *_, bound = min(addresses, key=lambda each: each[0] != socket.AF_INET)
+        listener = socket.create_server(bound[:2], family=family)
+    except OSError as error:
+        why = (error.strerror or str(error)).partition(" (")[0]
+        raise ListenFailedError(f"can't listen at {host}:{port}: {why.lower()}") from error
+    # Connections inherit the option. Without it, a response in two writes is delayed by 40 ms.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+def _reached_at(bound: tuple[Any, ...]) -> str:
+    """Host and port at which a listener is reached."""
+    host = str(_REACHED_AT.get(bound[0], bound[0]))
+    return f"[{host}]:{bound[1]}" if ":" in host else f"{host}:{bound[1]}"
