@@ -34,7 +34,7 @@ from ..facts import Method
 from ..foreign_text import safe_repr
 from ..protocol.lenient import result_decoder
 from ..protocol.lifecycle import Session, declared
-from ..protocol.subscriptions import RESOURCE_UPDATED
+from ..protocol.notifications import RESOURCE_UPDATED
 from ..revision_facts import Facts
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import OnProgress
@@ -178,7 +178,7 @@ class Requests:
 
     async def send_raw(self, name: str, params: Any, timeout: float | None) -> Raw:
         """The same, with the result as JSON."""
-        send = partial(self._peer.request_raw, name, params, timeout=timeout)
+        send = partial(self._peer.callers.request_raw, name, params, timeout=timeout)
         raw: Raw = await self._answered(name, params, timeout, send)
         if name == TOOLS_LIST and self.known.marks.in_use:
             method = self._session.revision.client_requests[name]
@@ -187,7 +187,7 @@ class Requests:
 
     async def restore(self) -> None:
         """Have the server keep for a new session what it kept for the one that was lost."""
-        ask = partial(self._peer.request, timeout=RESTORING_SECONDS)
+        ask = partial(self._peer.callers.request, timeout=RESTORING_SECONDS)
         await self.known.standing.restore(ask)
 
     def call(
@@ -319,7 +319,7 @@ class Requests:
     def _send(self, ask: _Ask, params: Any) -> Awaitable[Any]:
         timeout = ask.timeout
         send = partial(
-            self._peer.request,
+            self._peer.callers.request,
             ask.name,
             params,
             meta=ask.meta,
@@ -396,7 +396,7 @@ class Requests:
                 f"{name}: the server asked for {method.name}, but this client has no {path}"
             )
         exchange = RequestContext(
-            self._peer,
+            self._peer.callers,
             method,
             getattr(asked, "params", None),
             None,

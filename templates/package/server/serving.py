@@ -63,7 +63,7 @@ class Session:
                 name, uri = next(iter(self._waiting))
                 params = self._waiting.pop((name, uri))
                 try:
-                    await self.peer.notify(name, params)
+                    await self.peer.callers.notify(name, params)
                 except McpError as error:
                     _logger.debug("%s was not sent: %s", name, error)
             await self._news.wait()
@@ -71,7 +71,7 @@ class Session:
 
     def _note(self, name: str, params: Mapping[str, Any] | None) -> None:
         uri = (params or {}).get("uri")
-        if uri is not None and not self.peer.connection.follows(uri):
+        if uri is not None and not self.peer.connection.is_subscribed(uri):
             return  # it would wait, in a session without a stream for as long as that is open
         self._waiting[name, uri] = params
         if len(self._waiting) > _WAITING:

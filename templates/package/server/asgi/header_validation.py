@@ -21,7 +21,7 @@ from ...framing import http_headers as http_fields
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import DISCOVER
 from ...protocol.param_headers import value_at
-from ...protocol.request_meta import Shared
+from ...protocol.request_meta import MetaCache
 from ...revision_facts import Facts, Headers
 from .request import Incoming
 
@@ -50,13 +50,13 @@ class PerRequestRules:
     Attributes:
         revisions: Those without sessions.
         facts: What the newest of them states; `None` if there is none.
-        shared: What all connections of theirs have in common.
+        meta_cache: `_meta` that their connections have in common.
     """
 
     def __init__(self, revisions: Revisions, marks_of: MarksOf) -> None:
         self.revisions = revisions.of(Lifecycle.PER_REQUEST)
         self.facts: Facts | None = self.revisions.newest().facts if self.revisions else None
-        self.shared = Shared(self.revisions)
+        self.meta_cache = MetaCache(self.revisions)
         self._others = frozenset(revisions) - frozenset(self.revisions)
         self._marks_of = marks_of
         facts = self.facts or Facts()
@@ -138,7 +138,7 @@ class PerRequestRules:
         stated = _revision(claim)
         if named is None:
             raise HeaderMismatchError(
-                f"{field}: expected one of {', '.join(self.shared.terms.supported)}, got nothing"
+                f"{field}: expected one of {', '.join(self.meta_cache.reader.supported)}, got nothing"
             )
         if stated is not None and stated != named:
             raise HeaderMismatchError(
@@ -150,7 +150,7 @@ class PerRequestRules:
 
     def _unsupported(self, named: str, facts: Facts) -> UnsupportedRevisionError:
         code = facts.errors.unsupported_revision
-        return UnsupportedRevisionError(safe_text(named), self.shared.terms.supported, code)
+        return UnsupportedRevisionError(safe_text(named), self.meta_cache.reader.supported, code)
 
     def _check_arguments(self, incoming: Incoming, prefix: str, tool: str, claim: Claim) -> None:
         marks = self._marks_of(tool)

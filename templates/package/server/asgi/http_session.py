@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 
 import anyio
 
-from ...channel import RequestId
+from ...channel import Channel, OutgoingMessage, RequestId
 from ...errors import ConnectionClosedError, EndOfChannel, TransportError
 from ...facts import Revision
 from ...protocol import jsonrpc
@@ -32,7 +32,7 @@ _URI = 100  # bytes that a text takes besides its characters, and its place in a
 _ABANDONED = 4  # streams without connection that still carry what belongs to no request
 
 
-class HttpSession:
+class HttpSession(Channel):
     """One client's session, over however many requests.
 
     It is the channel of its peer: an answer goes to the POST that asked, the rest to the stream
@@ -218,22 +218,23 @@ class HttpSession:
         """Nothing comes this way: each POST hands in its own message."""
         raise EndOfChannel("messages come by POST")
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+    async def send(self, message: OutgoingMessage) -> None:
         """Send a message to the POST it belongs to, or on a stream of its own."""
-        answers = jsonrpc.is_answer(message)
-        answer = None if about is None else self.answers.get(about)
-        if answers and about is not None:
-            self.answers.pop(about, None)
+        identifier = message.related_request_id
+        answer = None if identifier is None else self.answers.get(identifier)
+        if message.is_response and identifier is not None:
+            self.answers.pop(identifier, None)
         if answer is not None:
-            await answer.send(message, about)
-        elif not answers:
-            await self.tell(message)
+            await answer.send(message)
+        elif not message.is_response:
+            await self.tell(message.data)
 
-    async def release(self, about: RequestId) -> None:
+    async def close_sse_stream(self, identifier: RequestId) -> bool:
         """Close the connection of the POST that a request came by; the client comes back."""
-        answer = self.answers.get(about)
+        answer = self.answers.get(identifier)
         if answer is not None:
             await answer.release()
+        return answer is not None
 
     async def tell(self, message: bytes) -> None:
         """Send what belongs to no request on the stream that was opened last; or keep it.

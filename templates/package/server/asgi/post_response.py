@@ -13,7 +13,7 @@ from typing import Protocol
 
 import anyio
 
-from ...channel import RequestId
+from ...channel import OutgoingMessage
 from ...errors import ConnectionClosedError
 from ...facts import Revision
 from ...protocol import jsonrpc
@@ -103,7 +103,7 @@ class SessionResponse:
         self._watching: anyio.CancelScope | None = None
         self._replied = False
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+    async def send(self, message: OutgoingMessage) -> None:
         """Send an answer, or what comes before it.
 
         Where the answer is to be JSON nothing can come before it: requests to the client go
@@ -112,19 +112,19 @@ class SessionResponse:
         Raises:
             TransportError: There is no way for it.
         """
-        answers = jsonrpc.is_answer(message)
+        answers = message.is_response
         stream = self._stream
         if stream is None:
             if answers and not self._events_only:
-                self._answers.append(message)
+                self._answers.append(message.data)
                 await self._answered()
                 return
             if self._json_only or self._replied:
-                if not answers and not jsonrpc.is_notification(message):
-                    await self._owner.tell(message)
+                if message.kind == "request":
+                    await self._owner.tell(message.data)
                 return
             stream = await self._open_stream()
-        await stream.put(message)
+        await stream.put(message.data)
         if answers:
             await self._answered()
 

@@ -248,9 +248,11 @@ class SessionEndpoint:
             await refused.send(send)
             return
         connection = Connection("server", self._revisions, service.describe, service.extensions)
-        messages = [e.message for e in connection.take(message) if isinstance(e, Send)]
+        messages = [e.message for e in connection.receive_message(message) if isinstance(e, Send)]
         if connection.session is None:
-            await responses.Reply(facts.http.rejected, b"".join(messages)).send(send)
+            await responses.Reply(facts.http.rejected, b"".join(m.data for m in messages)).send(
+                send
+            )
             return
         session = HttpSession(
             service,

@@ -13,7 +13,7 @@ import anyio
 from ...errors import InternalError
 from ...protocol import jsonrpc
 from ...protocol.events import CancelReceived, Event, RequestReceived, Send
-from ...protocol.subscriptions import FOLLOWING
+from ...protocol.notifications import FOLLOWING
 from ...runtime.eager import pausing
 from ...runtime.pending_requests import PARTING_SECONDS
 from . import responses
@@ -69,9 +69,9 @@ class SessionPost:
         peer = self._session.peer
         now = anyio.current_time() if peer.callers.timed else 0.0
         if self.batch:
-            self._events = peer.connection.take_batch(self._parts, now)
+            self._events = peer.connection.receive_batch(self._parts, now)
         else:
-            self._events = peer.connection.take(self._parts[0], now)
+            self._events = peer.connection.receive_message(self._parts[0], now)
         self._asked = [event for event in self._events if isinstance(event, RequestReceived)]
         sends = sum(isinstance(event, Send) for event in self._events)
         self.expected = len(self._asked) + sends
@@ -101,7 +101,7 @@ class SessionPost:
             await answer.begin()
             for event in self._events:
                 if isinstance(event, Send):
-                    await answer.send(event.message, event.about)
+                    await answer.send(event.message)
             await self._do()
             await answer.finish(responses.session_ended() if session.over else None)
         except anyio.get_cancelled_exc_class():  # by the host: see `TaskScope.outlive`
@@ -122,33 +122,33 @@ class SessionPost:
                 message = session.peer.connection.fail(asked.id, InternalError(text))
                 if message is not None:
                     try:
-                        await session.send(message, asked.id)
+                        await session.send(message)
                     finally:
-                        await session.peer.take(CancelReceived(asked.id, text))
+                        await session.peer.handle(CancelReceived(asked.id, text))
         if self._scope is not None:
             self._scope.cancel()
 
     async def _do(self) -> None:
-        take = self._session.peer.take
+        handle = self._session.peer.handle
         if len(self._events) == 1:
             if self._asked:
-                await take(self._asked[0])
+                await handle(self._asked[0])
             return
         async with anyio.create_task_group() as tasks:
             self._scope = tasks.cancel_scope
             others = [e for e in self._events if not isinstance(e, (RequestReceived, Send))]
             if others:
                 tasks.start_soon(self._take, others)
-            open_requests = self._session.peer.connection.being_served
+            open_requests = self._session.peer.connection.inbound_requests
             for asked in self._asked:
                 if asked.id in open_requests:  # and not cancelled by the same batch
-                    tasks.start_soon(take, asked)
+                    tasks.start_soon(handle, asked)
 
     async def _take(self, events: Sequence[Event]) -> None:
         """Do what events ask for, one after the other: however many come, it takes one task."""
         for event in events:
             if not isinstance(event, Send):
-                await self._session.peer.take(event)
+                await self._session.peer.handle(event)
 
     def _refuse(
         self, limits: Limits, message: jsonrpc.Message | None, body: bytes

@@ -19,13 +19,13 @@ from urllib.parse import parse_qs, quote
 import anyio
 import msgspec
 
-from ...channel import RequestId
+from ...channel import Channel, OutgoingMessage
 from ...errors import EndOfChannel
 from ...facts import Lifecycle
 from ...framing.sse import ENDPOINT, MESSAGE
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import INITIALIZE
-from ...protocol.subscriptions import FOLLOWING
+from ...protocol.notifications import FOLLOWING
 from ...runtime.request_context import Application, RequestContext
 from ..serving import Service, Session, new_session, run_session
 from . import request as http
@@ -42,7 +42,7 @@ _QUERY = "session_id"
 _ACCEPTED = responses.Reply(202)
 
 
-class SseChannel:
+class SseChannel(Channel):
     """One client: what it posts is received, what is sent to it becomes an event.
 
     Args:
@@ -99,9 +99,9 @@ class SseChannel:
         self._load.memory.release(len(message), self.holder)
         return message
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+    async def send(self, message: OutgoingMessage) -> None:
         """Send a message as an event."""
-        await self._wire.event(message, type=MESSAGE)
+        await self._wire.event(message.data, type=MESSAGE)
 
     def end(self) -> None:
         """Let nothing more be received; what was asked may still be answered."""
@@ -125,7 +125,7 @@ class _Client(msgspec.Struct):
     @property
     def open(self) -> int:
         """How many requests of it have no answer yet, about."""
-        return self.channel.waiting + len(self.session.peer.connection.being_served)
+        return self.channel.waiting + len(self.session.peer.connection.inbound_requests)
 
 
 class _Counted:

@@ -11,7 +11,7 @@ from contextlib import suppress
 import anyio
 import anyio.lowlevel
 
-from ...channel import RequestId
+from ...channel import Channel, OutgoingMessage, RequestId
 from ...errors import (
     METHOD_NOT_FOUND,
     ConnectionClosedError,
@@ -22,7 +22,7 @@ from ...errors import (
 from ...protocol import jsonrpc
 from ...protocol.connection import Connection
 from ...protocol.events import CancelReceived, NotificationReceived, RequestReceived, Send
-from ...protocol.sender import refusal
+from ...protocol.responses import error_response
 from ...revision_facts import Facts
 from ...runtime.eager import pausing
 from ...runtime.peer import Peer
@@ -40,7 +40,7 @@ from .stream_limits import StreamLimits
 _UNAVAILABLE = 503
 
 
-class PostResponse:
+class PostResponse(Channel):
     """The way back of one POST: one JSON document, or events.
 
     It is events once something comes before the answer, or nothing for too long.
@@ -87,7 +87,7 @@ class PostResponse:
         """Nothing comes this way: the POST itself was the message."""
         raise EndOfChannel("a POST brings one message")
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+    async def send(self, message: OutgoingMessage) -> None:
         """Send the answer, or what comes before it; nothing after that.
 
         Raises:
@@ -96,21 +96,21 @@ class PostResponse:
         if self.done:
             await anyio.lowlevel.checkpoint()  # a handler that only talks is cancelled here
             return
-        answers = jsonrpc.is_answer(message)
+        answers = message.is_response
         if answers:
             self.done = True
         wire = self.wire
         if not wire.used:
-            code = jsonrpc.error_code(message) if answers else None
+            code = message.error_code
             if answers and (code is not None or not self._events_only):
                 # An error has a status of its own, for which it is never too late till now.
                 status = 200 if code is None else self._statuses.get(code, self.other)
-                await self.reply(responses.Reply(status, message))
+                await self.reply(responses.Reply(status, message.data))
                 return
             if self._json_only and not answers:
                 return
             await wire.open()
-        await wire.event(message)
+        await wire.event(message.data)
         if answers:
             await wire.close()
 
@@ -202,7 +202,7 @@ class StatelessEndpoint:
             try:
                 self._rules.check(request, message, claim)
             except ProtocolError as error:
-                await answer.send(self._refusal(message.id, error), message.id)
+                await answer.send(self._refusal(message.id, error))
             else:
                 await self._request(message, answer, request, receive, scope)
         elif isinstance(message, jsonrpc.Notification):
@@ -222,12 +222,12 @@ class StatelessEndpoint:
         try:
             self._rules.check_notification(request, message)
         except ProtocolError as error:
-            return responses.Reply(self._http.rejected, self._refusal(None, error))
+            return responses.Reply(self._http.rejected, self._refusal(None, error).data)
         connection = self._connection()
         peer = Peer(connection, _Nowhere(), self._service.application)
-        for event in connection.take(message):
+        for event in connection.receive_message(message):
             if isinstance(event, NotificationReceived):
-                await peer.take(event)
+                await peer.handle(event)
         return responses.Reply(self._http.accepted)
 
     async def _request(
@@ -240,13 +240,13 @@ class StatelessEndpoint:
     ) -> None:
         connection = self._connection()
         peer = Peer(connection, answer, self._service.application)
-        for event in connection.take(message):
+        for event in connection.receive_message(message):
             if isinstance(event, RequestReceived):
                 await self._serve(peer, event, answer, receive, scope)
-            elif isinstance(event, Send) and connection.being_served:
+            elif isinstance(event, Send) and connection.inbound_requests:
                 await self._listen(peer, message, event.message, answer, request, receive)
             else:
-                await peer.take(event)
+                await peer.handle(event)
 
     async def _serve(
         self,
@@ -273,7 +273,7 @@ class StatelessEndpoint:
             self._background.start_soon(_cancel, peer, event.id)
 
         try:
-            await pausing(peer.take(event, scope), watch)
+            await pausing(peer.handle(event, scope), watch)
         finally:
             answer.wire.on_cut = None
             self._calls.discard(call)
@@ -294,7 +294,7 @@ class StatelessEndpoint:
         self,
         peer: Peer,
         message: jsonrpc.Request,
-        acknowledgement: bytes,
+        acknowledgement: OutgoingMessage,
         answer: PostResponse,
         request: http.Incoming,
         receive: http.Receive,
@@ -320,14 +320,14 @@ class StatelessEndpoint:
                 memory.close(holder)
         if not gone:
             for last in peer.connection.close_streams():
-                await answer.send(last.message, last.about)
+                await answer.send(last)
         peer.connection.stream_closed(message.id)
         await answer.close()
 
     async def _announce(
         self,
         peer: Peer,
-        acknowledgement: bytes,
+        acknowledgement: OutgoingMessage,
         answer: PostResponse,
         receive: http.Receive,
         ending: anyio.Event,
@@ -343,17 +343,17 @@ class StatelessEndpoint:
 
         with self._service.sessions.joined(session):
             await answer.wire.open()
-            await answer.wire.event(acknowledgement)
+            await answer.wire.event(acknowledgement.data)
             return await self._streams.hold(receive, answer.wire, self._settings.keep_alive, work)
 
     def _connection(self) -> Connection:
         service, rules = self._service, self._rules
         return Connection(
-            "server", rules.revisions, service.describe, service.extensions, rules.shared
+            "server", rules.revisions, service.describe, service.extensions, rules.meta_cache
         )
 
-    def _refusal(self, identifier: RequestId | None, error: ProtocolError) -> bytes:
-        return refusal(identifier, error, self._rules.revisions.newest())
+    def _refusal(self, identifier: RequestId | None, error: ProtocolError) -> OutgoingMessage:
+        return error_response(identifier, error, self._rules.revisions.newest())
 
 
 class _Call:
@@ -376,19 +376,19 @@ class _Call:
                 anyio.move_on_after(PARTING_SECONDS) as waiting,
                 suppress(Exception),
             ):  # of the host
-                await answer.send(message, self._id)
+                await answer.send(message)
             if waiting.cancelled_caught:
                 answer.wire.cut()
-        await peer.take(CancelReceived(self._id, text))
+        await peer.handle(CancelReceived(self._id, text))
 
 
-class _Nowhere:
+class _Nowhere(Channel):
     """The way back of a notification: there is none."""
 
     async def receive(self) -> bytes:
         raise EndOfChannel("a POST brings one message")
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+    async def send(self, message: OutgoingMessage) -> None:
         raise ConnectionClosedError("a notification is not answered")
 
     async def close(self) -> None:
@@ -398,7 +398,7 @@ class _Nowhere:
 async def _cancel(peer: Peer, identifier: RequestId) -> None:
     """Cancel a request whose client has left."""
     for event in peer.connection.stream_closed(identifier):
-        await peer.take(event)
+        await peer.handle(event)
 
 
 def _statuses(facts: Facts) -> dict[int, int]:

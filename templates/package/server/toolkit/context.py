@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from ..._wire import members_of
 from ...channel import RequestId
-from ...protocol.extensions import CAPABILITY, settings_of
+from ...protocol.capabilities import CAPABILITY, settings_of
 from ...runtime.request_context import RequestContext
 from .client_features.context_methods import ContextMethods
 from .client_features.feature_settings import FeatureSettings

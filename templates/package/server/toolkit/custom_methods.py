@@ -8,7 +8,7 @@ from typing import Any
 from ..._wire import to_builtins
 from ...errors import MethodNotFoundError
 from ...facts import Method
-from ...protocol.extensions import CAPABILITY
+from ...protocol.capabilities import CAPABILITY
 from . import invocation, signatures
 from .context import Context
 

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ...protocol.extensions import CAPABILITY, check_extensions
+from ...protocol.capabilities import CAPABILITY, check_extensions
 from ...revisions import REVISIONS
 from .cache_hints import NO_PROMISE, CacheHint
 from .content import Annotations, Icon, ToolAnnotations

@@ -15,7 +15,7 @@ from typing import Any, Union
 
 from ...._wire import to_builtins
 from ....errors import InternalError, MissingCapabilityError
-from ....protocol.required_capabilities import missing
+from ....protocol.capabilities import missing
 from ....runtime.request_context import RequestContext
 
 

@@ -17,7 +17,8 @@ import msgspec
 from ....errors import ProtocolError, TransportError
 from ....foreign_text import safe_repr
 from ....protocol.uris import WEB_SCHEMES
-from ....runtime.request_context import Messenger, RequestContext
+from ....runtime.pending_requests import PendingRequests
+from ....runtime.request_context import RequestContext
 
 COMPLETE = "notifications/elicitation/complete"
 REQUIRED = -32042
@@ -86,7 +87,7 @@ class Elicitations:
     """
 
     def __init__(self) -> None:
-        self._asked: dict[str, tuple[weakref.ref[Messenger], str]] = {}
+        self._asked: dict[str, tuple[weakref.ref[PendingRequests], str]] = {}
 
     def begin(self, exchange: RequestContext, url: str, identifier: str | None) -> str:
         """Remember who is asked; gives the id, a fresh one if there is none yet.
