@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 
-from mcp_protocol.channel import Channel, OutgoingMessage, RequestId
+from mcp_protocol.channel import Channel, OutgoingMessage
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import EndOfChannel
 from mcp_protocol.facts import Revisions

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from itertools import chain
 from typing import Any
 
-from mcp_protocol.channel import OutgoingMessage, RequestId
+from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.client.async_client import connect
 from package.live import FakeServer
 

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from mcp_protocol import ClientHandlers, Server
-from mcp_protocol.channel import OutgoingMessage, RequestId
+from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import (
     ConnectFailedError,

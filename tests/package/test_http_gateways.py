@@ -7,12 +7,11 @@ that the gateway passes on, that requests without sessions do not get through.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from mcp_protocol.channel import Channel, OutgoingMessage, RequestId
+from mcp_protocol.channel import Channel, OutgoingMessage
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import RevisionError
 from mcp_protocol.transports.memory import memory_pair

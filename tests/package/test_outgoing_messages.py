@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.errors import InvalidParamsError
 from mcp_protocol.revisions import REVISIONS

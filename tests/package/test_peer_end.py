@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.channel import Channel, OutgoingMessage, RequestId
+from mcp_protocol.channel import Channel, OutgoingMessage
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import ConnectionClosedError, FrameError
 from mcp_protocol.runtime.request_context import RequestContext

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.channel import Channel, OutgoingMessage, RequestId
+from mcp_protocol.channel import Channel, OutgoingMessage
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import EndOfChannel, FrameError, TransportError
 from mcp_protocol.revisions import REVISIONS

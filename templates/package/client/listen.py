@@ -38,7 +38,7 @@ from ..foreign_text import safe_repr
 from ..protocol.events import NotificationReceived, ResponseReceived
 from ..protocol.lifecycle import DISCOVER, PING, Session
 from ..protocol.notifications import ACKNOWLEDGED, SUBSCRIBE, UNSUBSCRIBE, accepted_filter
-from ..runtime.pending_requests import NOTIFICATIONS, PARTING_SECONDS, PendingRequests, Waiter
+from ..runtime.pending_requests import NOTIFICATIONS, PARTING_SECONDS, PendingRequests
 from .change_events import Change, ListeningAgain, NotificationFilter, change_of
 from .pipeline import Requests
 

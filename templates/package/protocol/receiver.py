@@ -10,7 +10,7 @@ Source: basic/index, basic/lifecycle, basic/versioning.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, ClassVar
 
 from msgspec import Raw
 
@@ -149,7 +149,7 @@ class Receiver:
             stated.log_level,
             stated.peer_capabilities,
         )
-        handler = _OWN_REQUESTS[self._state.role].get(message.method)
+        handler = self._OWN_REQUESTS[self._state.role].get(message.method)
         if handler is None:
             if message.method != revision.facts.behaviour.listen or self._state.role == "client":
                 return [event]
@@ -250,7 +250,7 @@ class Receiver:
         event = NotificationReceived(method, params, message.params, meta, revision, stream)
         if message.method == PROGRESS:
             return self._progressed(event, now)
-        handler = _OWN_NOTIFICATIONS.get(message.method)
+        handler = self._OWN_NOTIFICATIONS.get(message.method)
         return [event] if handler is None else handler(self, event)
 
     def _in_turn(self, name: str) -> bool:
@@ -420,25 +420,25 @@ class Receiver:
         message = getattr(params, "message", None)
         return [ProgressReceived(params.progress_token, params.progress, params.total, message)]
 
-
-_RequestHandler: TypeAlias = Callable[[Receiver, RequestReceived], list[Event]]
-_NotificationHandler: TypeAlias = Callable[[Receiver, NotificationReceived], list[Event]]
-
-# The requests and notifications that a connection handles itself, by the receiving side; besides,
-# a server handles the request of its revision that opens a subscription stream.
-_OWN_REQUESTS: Mapping[Role, Mapping[str, _RequestHandler]] = {
-    "client": {"ping": Receiver._answer},
-    "server": {
-        "ping": Receiver._answer,
-        "initialize": Receiver._initialize,
-        "server/discover": Receiver._discover,
-        "logging/setLevel": Receiver._set_level,
-    },
-}
-_OWN_NOTIFICATIONS: Mapping[str, _NotificationHandler] = {
-    "notifications/cancelled": Receiver._cancelled,
-    "notifications/initialized": Receiver._initialized,
-}
+    # The requests and notifications that a connection handles itself, by its role; besides, a
+    # server handles the request of its revision that opens a subscription stream.
+    _OWN_REQUESTS: ClassVar[
+        Mapping[Role, Mapping[str, Callable[[Any, RequestReceived], list[Event]]]]
+    ] = {
+        "client": {"ping": _answer},
+        "server": {
+            "ping": _answer,
+            "initialize": _initialize,
+            "server/discover": _discover,
+            "logging/setLevel": _set_level,
+        },
+    }
+    _OWN_NOTIFICATIONS: ClassVar[
+        Mapping[str, Callable[[Any, NotificationReceived], list[Event]]]
+    ] = {
+        "notifications/cancelled": _cancelled,
+        "notifications/initialized": _initialized,
+    }
 
 
 def _decode_params(method: Method, params: Raw | None) -> Any:

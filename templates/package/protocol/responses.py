@@ -30,6 +30,9 @@ from .notifications import SUBSCRIBE, UNSUBSCRIBE
 from .request_meta import NO_META
 from .state import ConnectionState, InboundRequest
 
+_OBJECTS: tuple[type, ...] = (msgspec.Struct, Mapping, Raw)
+"""Types of values that encode as objects."""
+
 RESERVED_CODES = range(-32099, -32019)
 """Error codes that belong to the specification. Source: basic/index#error-codes (2026-07-28)."""
 
@@ -100,13 +103,13 @@ def _typed_result(method: Method, result: Any) -> Any:
     if type(result) in method.result_structs:
         return result
     given: Any = NO_META if result is None else result
-    if not isinstance(given, (msgspec.Struct, Mapping, Raw)):
+    is_struct, is_raw = isinstance(given, msgspec.Struct), isinstance(given, Raw)
+    if not isinstance(given, _OBJECTS):
         raise InternalError(f"{method.name}: expected an object as result, got {safe_repr(given)}")
-    if method.result is None or isinstance(given, Raw):
+    if method.result is None or is_raw:
         return given
     try:
-        wire = to_builtins(given) if isinstance(given, msgspec.Struct) else given
-        return convert(wire, method.result)
+        return convert(to_builtins(given) if is_struct else given, method.result)
     except UNWRITABLE as error:
         raise InternalError(f"{method.name}: result: {error_text(error)}") from None
 

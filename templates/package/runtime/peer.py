@@ -332,7 +332,7 @@ class Peer:
         scopes = self._scopes
         scopes[event.id] = scope
         try:
-            message: OutgoingMessage | None
+            message: OutgoingMessage | None = None
             failure: ProtocolError | None = None
             # After a cancellation the peer may reuse the id, for a request with another scope.
             try:

@@ -137,9 +137,8 @@ class PerRequestRules:
         named = incoming.field(field)
         stated = _revision(claim)
         if named is None:
-            raise HeaderMismatchError(
-                f"{field}: expected one of {', '.join(self.meta_cache.reader.supported)}, got nothing"
-            )
+            supported = ", ".join(self.meta_cache.reader.supported)
+            raise HeaderMismatchError(f"{field}: expected one of {supported}, got nothing")
         if stated is not None and stated != named:
             raise HeaderMismatchError(
                 f"{field}: the header says {safe_repr(named, 80)}, "

@@ -14,7 +14,6 @@ import anyio
 from ...channel import Channel, OutgoingMessage, RequestId
 from ...errors import ConnectionClosedError, EndOfChannel, TransportError
 from ...facts import Revision
-from ...protocol import jsonrpc
 from ...protocol.connection import Connection
 from ...protocol.lifecycle import Session as Agreed
 from ...protocol.lifecycle import State

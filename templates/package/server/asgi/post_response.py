@@ -16,7 +16,6 @@ import anyio
 from ...channel import OutgoingMessage
 from ...errors import ConnectionClosedError
 from ...facts import Revision
-from ...protocol import jsonrpc
 from .request import Incoming, Receive, Send, forms
 from .responses import Reply
 from .resumable_stream import ResumableStream

@@ -21,8 +21,7 @@ from ...errors import InvalidParamsError, MethodNotFoundError, ResourceNotFoundE
 from ...facts import Method, Revision
 from ...foreign_text import safe_repr
 from ...protocol.lifecycle import Description
-from ...protocol.notifications import MESSAGE
-from ...protocol.notifications import RESOURCE_UPDATED
+from ...protocol.notifications import MESSAGE, RESOURCE_UPDATED
 from ...runtime.eager import check_own_failure
 from ...runtime.request_context import RequestContext
 from .cache_hints import Cacheable, CacheHint
