@@ -28,7 +28,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
-from .channel import Channel, RequestId
+from .channel import Channel, OutgoingMessage, RequestId
 from .client.async_client import Client, ClientHandlers, connect
 from .client.base import ClientBase, Handlers
 from .client.connect import Servable
@@ -78,7 +78,7 @@ class _Recorded:
 
 
 @dataclass(frozen=True)
-class _RecordingChannel:
+class _RecordingChannel(Channel):
     """A channel that keeps what passes."""
 
     channel: Channel
@@ -90,12 +90,18 @@ class _RecordingChannel:
         self.incoming.append(json.loads(message))
         return message
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
-        self.outgoing.append(json.loads(message))
-        await self.channel.send(message, about)
+    async def send(self, message: OutgoingMessage) -> None:
+        self.outgoing.append(json.loads(message.data))
+        await self.channel.send(message)
 
     async def close(self) -> None:
         await self.channel.close()
+
+    def close_request_stream(self, identifier: RequestId) -> bool:
+        return self.channel.close_request_stream(identifier)
+
+    async def close_sse_stream(self, identifier: RequestId) -> bool:
+        return await self.channel.close_sse_stream(identifier)
 
 
 @overload

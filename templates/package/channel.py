@@ -1,23 +1,69 @@
-"""What a transport is to the rest: a way for whole messages to come and go."""
+"""The interface between a transport and the running peer: whole messages in both directions."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeAlias
+from abc import abstractmethod
+from typing import Any, Literal, Protocol, TypeAlias
+
+import msgspec
+
+from .facts import Revision
 
 RequestId: TypeAlias = int | str
-"""Id of a request on the wire: a string or an integer, kept as it came."""
+"""Id of a request on the wire: a string or an integer, kept as received."""
+
+MessageKind: TypeAlias = Literal["request", "notification", "response", "error"]
+"""The kinds of JSON-RPC messages; `response` is a success response."""
+
+
+class OutgoingMessage(msgspec.Struct, frozen=True):
+    """An encoded message, with what a transport may need to know about the message.
+
+    Attributes:
+        data: The JSON text, without raw newlines.
+        kind: The JSON-RPC kind.
+        id: Id of the request, or of the request that a response answers; `None` if there is none.
+        method: Method of the request or notification; empty for responses.
+        revision: The revision in whose shape the message was encoded.
+        related_request_id: The received request that the message belongs to: a response to it,
+            its progress and log messages, requests made on its behalf. Transports with one stream
+            per request route by this id.
+        params: The params before encoding: a Struct, an object or raw JSON.
+        error_code: JSON-RPC code of an error response.
+    """
+
+    data: bytes
+    kind: MessageKind = "notification"
+    id: RequestId | None = None
+    method: str = ""
+    revision: Revision | None = None
+    related_request_id: RequestId | None = None
+    params: Any = None
+    error_code: int | None = None
+
+    @property
+    def is_response(self) -> bool:
+        """Whether the message answers a request, with a result or with an error."""
+        return self.kind == "response" or self.kind == "error"
 
 
 class Channel(Protocol):
-    """One peer at the other end of some transport.
+    """One peer at the other end of a transport. Implementations inherit from this class.
 
-    A channel frames; it reads no JSON and knows no rule of the protocol. One task receives; any
-    number of tasks send.
+    A channel frames messages; it decodes no JSON and applies no rule of the protocol. One task
+    receives; any number of tasks send.
+
+    Attributes:
+        transport: Name of the transport, such as `stdio`; empty for the name of the class.
 
     Source: basic/transports (custom transports).
     """
 
+    __slots__ = ()
+
+    transport: str = ""
+
+    @abstractmethod
     async def receive(self) -> bytes:
         """Wait for the next message, whole and without its frame.
 
@@ -28,14 +74,9 @@ class Channel(Protocol):
         """
         ...
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+    @abstractmethod
+    async def send(self, message: OutgoingMessage) -> None:
         """Send one message whole.
-
-        Args:
-            message: JSON without raw newlines.
-            about: Id of the received request that the message belongs to (its response, progress
-                and log messages, requests made on its behalf); transports with one stream per
-                request route by it.
 
         Raises:
             ConnectionClosedError: Nothing more can be sent.
@@ -43,34 +84,27 @@ class Channel(Protocol):
         """
         ...
 
+    @abstractmethod
     async def close(self) -> None:
         """Release the transport. Idempotent; `receive` then raises `EndOfChannel`."""
         ...
 
+    def close_request_stream(self, identifier: RequestId) -> bool:
+        """Close the stream of one request of ours whose response is no longer awaited.
 
-def transport_of(channel: Channel) -> str:
-    """What a channel calls its transport, in its attribute `transport`; else the channel's type."""
-    transport: object = getattr(channel, "transport", None)
-    return transport if isinstance(transport, str) else type(channel).__name__
+        Does not block; an unknown id is no error.
 
+        Returns:
+            Whether each request has a stream of its own, so that closing the stream may stand for
+            the cancellation. `False` where all messages share one stream: nothing was closed.
+        """
+        return False
 
-def close_request_stream_of(channel: Channel) -> Callable[[RequestId], None] | None:
-    """How a channel closes the stream of one request of ours; `None` where requests share one.
+    async def close_sse_stream(self, identifier: RequestId) -> bool:
+        """Close the connection on which a request of the peer is being answered.
 
-    Such a channel has a method `close_request_stream`. The method takes the id of a request whose
-    response is no longer awaited; it does not block, and an unknown id is not an error.
-    """
-    close_request_stream: Callable[[RequestId], None] | None = getattr(
-        channel, "close_request_stream", None
-    )
-    return close_request_stream
-
-
-def close_sse_stream_of(channel: Channel) -> Callable[[RequestId], Awaitable[None]] | None:
-    """How a channel lets go of the connection that a request of the peer's is answered on.
-
-    Such a channel has a method `release`. It is given the id of a request; where the peer can come
-    back for the rest of what is said about it the connection is closed, and it does so.
-    """
-    release: Callable[[RequestId], Awaitable[None]] | None = getattr(channel, "release", None)
-    return release
+        Returns:
+            Whether the request has such a connection, to which the peer can reconnect; if not,
+            nothing was closed.
+        """
+        return False

@@ -12,6 +12,7 @@ import anyio
 import orjson
 
 from mcp_protocol import Server
+from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.transports.memory import MemoryChannel, memory_pair
 
 from .calls import HANDSHAKE, one_by_one
@@ -43,7 +44,8 @@ async def session(server: Server) -> AsyncIterator[MemoryChannel]:
         client = {"name": "bench", "version": "1"}
         params = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": client}
         await ask(near, "initialize", params)
-        await near.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+        initialized = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+        await near.send(OutgoingMessage(initialized))
         yield near
         await near.close()
 
@@ -51,7 +53,7 @@ async def session(server: Server) -> AsyncIterator[MemoryChannel]:
 async def ask(channel: MemoryChannel, method: str, params: Mapping[str, Any]) -> bytes:
     """Send a request, and receive its response."""
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    await channel.send(orjson.dumps(message))
+    await channel.send(OutgoingMessage(orjson.dumps(message)))
     return await channel.receive()
 
 

@@ -61,5 +61,5 @@ def answered(end: End, id: RequestId) -> dict[str, Any]:
     assert ask(end, method, id=id) == []
     message = end.connection.respond(id, RESULTS[method])
     assert message is not None
-    decoded: dict[str, Any] = json.loads(message)
+    decoded: dict[str, Any] = json.loads(message.data)
     return decoded

@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 
-from mcp_protocol.channel import Channel, RequestId
+from mcp_protocol.channel import Channel, OutgoingMessage
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import EndOfChannel
 from mcp_protocol.facts import Revisions
@@ -25,7 +25,7 @@ from package.samples import EVERY_SERVER_CAPABILITY
 from package.wire import HANDSHAKE, described, encoded
 
 
-class Recorded:
+class Recorded(Channel):
     """A channel that keeps what passes.
 
     Attributes:
@@ -43,9 +43,9 @@ class Recorded:
         self.received.append(json.loads(message))
         return message
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
-        self.sent.append(json.loads(message))
-        await self._channel.send(message, about)
+    async def send(self, message: OutgoingMessage) -> None:
+        self.sent.append(json.loads(message.data))
+        await self._channel.send(message)
 
     async def close(self) -> None:
         await self._channel.close()
@@ -78,7 +78,7 @@ async def live(
             yield client, record
 
 
-class FakeServer:
+class FakeServer(Channel):
     """A channel to a server that says what it is told to.
 
     It answers the opening by itself, and records the rest.
@@ -111,8 +111,8 @@ class FakeServer:
             raise EndOfChannel("closed")
         return await self._theirs.receive()
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
-        decoded = json.loads(message)
+    async def send(self, message: OutgoingMessage) -> None:
+        decoded = json.loads(message.data)
         if decoded.get("method") in ("initialize", "server/discover", "notifications/initialized"):
             self.opening.append(decoded)
             await self._agree(decoded)
@@ -130,7 +130,7 @@ class FakeServer:
 
     async def say(self, message: Any) -> None:
         """Send a message as it is."""
-        await self._ours.send(encoded(message))
+        await self._ours.send(OutgoingMessage(encoded(message)))
 
     async def notify(self, method: str, params: Mapping[str, Any]) -> None:
         """Send a notification."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from mcp_protocol.channel import RequestId
+from mcp_protocol.channel import OutgoingMessage, RequestId
 from mcp_protocol.errors import ProtocolError
 from mcp_protocol.facts import Role, other
 from mcp_protocol.protocol.connection import Connection
@@ -29,6 +29,7 @@ class Pair:
     Attributes:
         ends: The connections by role.
         wire: Every message sent, with its sender, in order.
+        messages: The same messages as they were handed out.
         events: What each end's application was told, in order.
     """
 
@@ -44,6 +45,7 @@ class Pair:
             "server": Connection("server", REVISIONS, described(server, "server")),
         }
         self.wire: list[tuple[Role, dict[str, Any]]] = []
+        self.messages: list[OutgoingMessage] = []
         self.events: dict[Role, list[Event]] = {"client": [], "server": []}
         self.deliver("client", self.ends["client"].open())
 
@@ -57,13 +59,14 @@ class Pair:
         """The server's end."""
         return self.ends["server"]
 
-    def deliver(self, sender: Role, message: bytes | None) -> None:
+    def deliver(self, sender: Role, message: OutgoingMessage | None) -> None:
         """Hand a message over, and all that the ends then say by themselves; `None` is none."""
         if message is None:
             return
-        self.wire.append((sender, json.loads(message)))
+        self.wire.append((sender, json.loads(message.data)))
+        self.messages.append(message)
         receiver = other(sender)
-        for event in self.ends[receiver].receive(message):
+        for event in self.ends[receiver].receive(message.data):
             if isinstance(event, Send):
                 self.deliver(receiver, event.message)
             else:
@@ -87,7 +90,7 @@ class Pair:
     def notify(self, sender: Role, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Have one end tell the other something."""
         for send in self.ends[sender].notify(method, params):
-            self.deliver(sender, send.message)
+            self.deliver(sender, send)
 
     def told(self, role: Role, kind: type[Kind]) -> list[Kind]:
         """What the application of an end was told, of one kind of event."""

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from itertools import chain
 from typing import Any
 
-from mcp_protocol.channel import RequestId
+from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.client.async_client import connect
 from package.live import FakeServer
 
@@ -24,9 +24,9 @@ class ScriptedServer(FakeServer):
         super().__init__(revision)
         self._answers = iter(answers)
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+    async def send(self, message: OutgoingMessage) -> None:
         known = len(self.heard)
-        await super().send(message, about)
+        await super().send(message)
         for request in self.heard[known:]:
             planned = next(self._answers, None) if "id" in request else None
             if planned is not None and "error" in planned:

@@ -36,7 +36,7 @@ def test_every_request_of_a_batch_is_served_and_no_notification_answered(revisio
     assert len([event for event in server.events if isinstance(event, NotificationReceived)]) == 1
     message = server.connection.respond("two", RESULTS["tools/list"])
     assert message is not None
-    assert json.loads(message)["result"]["tools"][0]["name"] == "echo"
+    assert json.loads(message.data)["result"]["tools"][0]["name"] == "echo"
 
 
 @pytest.mark.requirement("jsonrpc.batch-response")
@@ -134,9 +134,9 @@ def test_a_client_of_another_revision_takes_no_answer_from_an_array(revision: st
     id = client.ask("tools/list")["id"]
     answer = {"jsonrpc": "2.0", "id": id, "result": RESULTS["tools/list"]}
     assert client.say([answer]) == []
-    assert client.connection.open_calls == 1
+    assert client.connection.open_requests == 1
     client.say(answer)
-    assert client.connection.open_calls == 0
+    assert client.connection.open_requests == 0
 
 
 @pytest.mark.requirement("jsonrpc.batch-no-initialize", "jsonrpc.batch-removed")
@@ -158,7 +158,7 @@ def test_a_batch_of_too_many_messages_is_refused_as_a_whole(revision: str, part:
     (refused,) = server.say([part] * (BATCH_MESSAGES + 1))
     assert refused["error"]["code"] == -32600
     assert str(BATCH_MESSAGES) in refused["error"]["message"]
-    assert server.connection.being_served == ()
+    assert server.connection.inbound_requests == ()
     pings = [request(revision, "ping", id=id) for id in range(BATCH_MESSAGES)]
     assert len(server.say(pings)) == BATCH_MESSAGES
 

@@ -59,8 +59,9 @@ def test_a_cancellation_names_the_request_and_gives_the_reason_if_there_is_one(
 ) -> None:
     end, id = begun(revision, role)
     message = end.connection.cancel(id, reason)
+    assert message is not None
     given = {} if reason is None else {"reason": reason}
-    assert json.loads(message) == cancelled(id, **given)
+    assert json.loads(message.data) == cancelled(id, **given)
 
 
 @pytest.mark.requirement("cancellation.in-progress-only", "cancellation.client-issued")
@@ -89,7 +90,7 @@ async def test_a_cancellation_can_not_be_sent_for_an_id_of_ones_choice(revision:
 @pytest.mark.parametrize("revision", holding("cancellation.not-initialize"))
 async def test_initialize_is_not_cancelled_when_the_client_gives_up(revision: str) -> None:
     client = Connection("client", REVISIONS.only(revision), described({}, "client"))
-    assert client.cancel(json.loads(client.open())["id"]) is None
+    assert client.cancel(json.loads(client.open().data)["id"]) is None
     silent = FakeServer(None)
     with anyio.move_on_after(0.05) as scope:
         async with connect(silent, revision=revision):
@@ -118,7 +119,7 @@ def test_a_server_goes_on_with_initialize_though_it_is_cancelled(revision: str) 
 def test_the_peer_can_not_cancel_a_request_that_we_sent(revision: str, role: Role) -> None:
     end, id = begun(revision, role)
     assert end.say(cancelled(id)) == []
-    assert end.connection.open_calls == 1
+    assert end.connection.open_requests == 1
     assert end.connection.cancel(id) is not None
 
 
@@ -134,7 +135,7 @@ def test_a_cancelled_request_is_forgotten_and_not_answered(
     end.events.clear()
     assert end.say(cancelled(id, reason="late")) == []
     assert list(end.events) == [CancelReceived(id, "late")]
-    assert end.connection.being_served == ("other",)
+    assert end.connection.inbound_requests == ("other",)
     assert end.connection.respond(id, RESULTS[ASKED[role]]) is None
     assert end.connection.fail(id, InternalError("too late")) is None
     assert end.connection.respond("other", RESULTS[ASKED[role]]) is not None
@@ -179,12 +180,12 @@ def test_a_cancellation_that_fits_nothing_is_ignored(
     end = end_of(revision, role)
     if (revision, role) in answering(IN_PROGRESS):
         ask(end, ASKED[role], id=7)
-    served = end.connection.being_served
+    served = end.connection.inbound_requests
     end.events.clear()
     message = {"jsonrpc": "2.0", "method": CANCELLED}
     assert end.say(message if params is None else {**message, "params": params}) == []
     assert [type(event) for event in end.events] == [Ignored]
-    assert end.connection.being_served == served
+    assert end.connection.inbound_requests == served
 
 
 @pytest.mark.requirement("cancellation.late-response-ignored")
@@ -215,7 +216,7 @@ def test_a_server_can_end_a_subscription_and_no_other_request(revision: str) -> 
     assert isinstance(event, RequestFailed)
     assert event.id == listen["id"]
     assert isinstance(event.error, RequestCancelledError)
-    assert client.connection.open_calls == 1
+    assert client.connection.open_requests == 1
 
 
 @pytest.mark.requirement("cancellation.server-only-for-listen")
@@ -223,7 +224,7 @@ def test_a_server_can_end_a_subscription_and_no_other_request(revision: str) -> 
 def test_a_server_cancels_nothing_but_subscriptions(revision: str) -> None:
     pair = whole_session(revision)
     for send in pair.server.close_streams():
-        pair.deliver("server", send.message)
+        pair.deliver("server", send)
     listened = [m["id"] for m in pair.sent("client") if m["method"] == "subscriptions/listen"]
     ended = [m["params"]["requestId"] for m in pair.sent("server") if m.get("method") == CANCELLED]
     assert ended == listened

@@ -60,7 +60,7 @@ def client_declares(revision: str, handlers: Any, more: Mapping[str, Any]) -> An
     """The capabilities in the first message of a client."""
     application = ClientApplication(handlers, Identity({"name": "c", "version": "1"}, more))
     connection = Connection("client", REVISIONS.only(revision), application.describe)
-    params = json.loads(connection.open())["params"]
+    params = json.loads(connection.open().data)["params"]
     key = facts(revision).meta.client_capabilities
     return params["capabilities"] if key is None else params["_meta"][key]
 
@@ -292,7 +292,7 @@ def test_updates_of_resources_go_to_the_streams_that_name_them(revision: str) ->
     server.ask("subscriptions/listen", {"notifications": {"resourceSubscriptions": [URI]}}, id="s")
     assert server.connection.notify(updated, {"uri": "memo://other"}) == []
     (send,) = server.connection.notify(updated, {"uri": URI})
-    params = json.loads(send.message)["params"]
+    params = json.loads(send.data)["params"]
     assert params == {"uri": URI, "_meta": {"io.modelcontextprotocol/subscriptionId": "s"}}
 
 
@@ -303,13 +303,13 @@ def test_only_what_a_subscription_tells_is_marked_with_its_id(revision: str) -> 
     (first,) = server.ask("subscriptions/listen", PARAMS["subscriptions/listen"], id=7)
     (change,) = server.connection.notify("notifications/tools/list_changed")
     key = facts(revision).meta.subscription_id or ""
-    for marked in (first, json.loads(change.message)):
+    for marked in (first, json.loads(change.data)):
         assert marked["params"]["_meta"] == {key: 7}
     meta = {"progressToken": "t", facts(revision).meta.log_level or "": "debug"}
     server.ask("tools/call", PARAMS["tools/call"], id=8, meta=meta)
     for message in (server.connection.progress(8, 1), server.connection.log(8, "info", "x")):
         assert message is not None
-        assert b"subscriptionId" not in message
+        assert b"subscriptionId" not in message.data
 
 
 @pytest.mark.requirement("capabilities.sampling-needs-declaration")
@@ -340,14 +340,14 @@ def test_a_server_asks_for_no_input_that_the_request_did_not_declare(
     server.ask("tools/call", PARAMS["tools/call"], id=1, capabilities={needed: {}})
     message = server.connection.respond(1, wanted)
     assert message is not None
-    assert json.loads(message)["result"]["inputRequests"]["a"]["method"] == method
+    assert json.loads(message.data)["result"]["inputRequests"]["a"]["method"] == method
     server.ask("tools/call", PARAMS["tools/call"], id=2, capabilities={})
     with pytest.raises(MissingCapabilityError) as missing:
         server.connection.respond(2, wanted)
     refusal = server.connection.fail(2, missing.value)
     assert refusal is not None
-    assert json.loads(refusal)["id"] == 2
-    error = json.loads(refusal)["error"]
+    assert json.loads(refusal.data)["id"] == 2
+    error = json.loads(refusal.data)["error"]
     assert (error["code"], error["data"]) == (-32021, {"requiredCapabilities": {needed: {}}})
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import anyio
 import pytest
 
+from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.client.connect import Timeouts
 from mcp_protocol.command_masking import COMMAND_TEXT, masked_command
@@ -108,11 +109,11 @@ async def test_the_end_of_a_server_that_spoke_does_not_show_secrets() -> None:
     channel = await open_process([sys.executable, "-c", speaks, *SECRETIVE])
     try:
         assert await channel.receive() == b"{}"
-        await channel.send(b"{}")
+        await channel.send(OutgoingMessage(b"{}"))
         with pytest.raises(Exception, match=r"--api-key=\*\*\* --token \*\*\*"):
             while True:
                 await channel.receive()
     finally:
         await channel.close()
     with pytest.raises(ConnectionClosedError):
-        await channel.send(b"{}")
+        await channel.send(OutgoingMessage(b"{}"))

@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from mcp_protocol import ClientHandlers, Context, Server
+from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.client.sync_client import connect_sync
 from mcp_protocol.runtime import peer
@@ -199,7 +200,7 @@ async def test_an_answer_that_nobody_reads_keeps_its_place(anyio_backend: str) -
         sent = 0
         with anyio.move_on_after(0.2):
             while True:
-                await near.send(encoded(call(ALL[-1], "talk", sent)))
+                await near.send(OutgoingMessage(encoded(call(ALL[-1], "talk", sent))))
                 sent += 1
         assert served <= LIMIT + 2
         for _ in range(sent):
@@ -217,7 +218,7 @@ async def test_the_end_of_a_connection_is_noticed_though_no_handler_ends(
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(gated(gate).serve, far)
             for id in range(2 * LIMIT):
-                await near.send(encoded(call(ALL[-1], "wait", id)))
+                await near.send(OutgoingMessage(encoded(call(ALL[-1], "wait", id))))
             await gate.reach(waiting=LIMIT)
             refused = RawEnd(near, ALL[-1])
             assert (await refused.receive())["error"]["code"] == -32603

@@ -5,7 +5,6 @@ Source: basic/transports (custom transports).
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
@@ -14,7 +13,7 @@ import anyio
 import anyio.abc
 import pytest
 
-from mcp_protocol.channel import Channel, RequestId
+from mcp_protocol.channel import Channel, OutgoingMessage, RequestId
 from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import (
     ConnectionClosedError,
@@ -38,7 +37,7 @@ legacy = pytest.mark.parametrize("revision", HANDSHAKE)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
 
 
-class Queues:
+class Queues(Channel):
     """A transport as a user would write one: two streams of objects, one for each direction.
 
     Attributes:
@@ -57,10 +56,10 @@ class Queues:
             raise EndOfChannel("the queue is closed") from None
         return message
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
-        self.sent.append((json.loads(message).get("method", "answer"), about))
+    async def send(self, message: OutgoingMessage) -> None:
+        self.sent.append((message.method or "answer", message.related_request_id))
         try:
-            await self._sending.send(message)
+            await self._sending.send(message.data)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             raise ConnectionClosedError("the queue is closed") from None
 
@@ -292,7 +291,7 @@ def test_an_answer_from_a_client_is_not_taken_for_one(revision: str, answer: Any
     server.events.clear()
     assert server.say({"jsonrpc": "2.0", "id": 1, **answer}) == []
     assert [type(event) for event in server.events] == [Ignored]
-    assert server.connection.being_served == (1,)
+    assert server.connection.inbound_requests == (1,)
 
 
 @pytest.mark.requirement("custom-transport.directions", "stdio.server-sends-no-requests")

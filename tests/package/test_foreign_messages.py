@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from mcp_protocol import ClientHandlers, Server
-from mcp_protocol.channel import RequestId
+from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import (
     ConnectFailedError,
@@ -27,9 +27,15 @@ from mcp_protocol.errors import (
 )
 from mcp_protocol.facts import Role
 from mcp_protocol.protocol.connection import Connection
-from mcp_protocol.protocol.events import Ignored, OpenFailed, RequestFailed, RequestReceived
+from mcp_protocol.protocol.events import (
+    Ignored,
+    OpenFailed,
+    RequestFailed,
+    RequestReceived,
+    Send,
+)
 from mcp_protocol.protocol.jsonrpc import ID_CHARACTERS
-from mcp_protocol.protocol.subscriptions import STREAMS
+from mcp_protocol.protocol.notifications import STREAMS
 from mcp_protocol.revisions import REVISIONS
 from package.ends import End, end_of
 from package.live import App, FakeServer, live
@@ -129,7 +135,7 @@ def is_usable(end: End) -> bool:
         return True
     (pong,) = end.say(request(end.revision, "ping", id="after"))
     has_ping = "ping" in REVISIONS[end.revision].client_requests
-    return ("result" in pong) == has_ping and "after" not in end.connection.being_served
+    return ("result" in pong) == has_ping and "after" not in end.connection.inbound_requests
 
 
 @pytest.mark.parametrize(("revision", "role"), BOTH)
@@ -139,7 +145,7 @@ def test_a_message_nested_to_the_recursion_limit_fails_alone(revision: str, role
         for depth in range(900, 1101):
             for deep in nested(depth):
                 end.connection.receive(with_deep(message, deep))
-                for identifier in end.connection.being_served:
+                for identifier in end.connection.inbound_requests:
                     end.connection.fail(identifier, ProtocolError("enough"))
         assert is_usable(end), message
 
@@ -157,7 +163,7 @@ def test_an_answer_nested_to_the_recursion_limit_fails_its_call_alone(revision: 
                 (event,) = client.events
                 if isinstance(event, Ignored):  # no JSON, so nobody can tell which answer it was
                     client.connection.cancel(asked["id"])
-                assert client.connection.open_calls == 0
+                assert client.connection.open_requests == 0
 
 
 @pytest.mark.parametrize("revision", [NEWEST, SESSION])
@@ -178,7 +184,7 @@ def test_an_opening_answered_to_the_recursion_limit_ends_with_an_error_or_none(
         for depth in range(900, 1101):
             for deep in nested(depth):
                 client = Connection("client", REVISIONS.only(revision), described({}, "client"))
-                asked = json.loads(client.open())
+                asked = json.loads(client.open().data)
                 answer = {"jsonrpc": "2.0", "id": asked["id"], "result": message}
                 for event in client.receive(with_deep(answer, deep)):
                     if isinstance(event, OpenFailed):
@@ -200,9 +206,9 @@ class Mirror(ClientHandlers):
 class BytesServer(FakeServer):
     """Does not look into answers: they may be nested too deep for that."""
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
-        if b'"assistant"' not in message:
-            await super().send(message, about)
+    async def send(self, message: OutgoingMessage) -> None:
+        if b'"assistant"' not in message.data:
+            await super().send(message)
 
 
 async def test_a_client_outlives_every_depth_that_it_answers_with(anyio_backend: str) -> None:
@@ -263,8 +269,9 @@ def test_a_refusal_repeats_no_more_than_a_little_of_what_was_sent(revision: str)
             if isinstance(event, RequestReceived):
                 server.connection.fail(event.id, ProtocolError("enough"))
             else:
-                assert len(getattr(event, "message", b"")) < SHOWN
-                error = json.loads(getattr(event, "message", b"{}")).get("error", {})
+                data = event.message.data if isinstance(event, Send) else b"{}"
+                assert len(data) < SHOWN
+                error = json.loads(data).get("error", {})
                 assert error.get("message", "").isprintable()
 
 
@@ -407,7 +414,7 @@ def test_an_id_has_a_greatest_length_and_is_not_repeated_beyond(revision: str) -
         assert ("id" in refused) == (not omitted)
         assert refused.get("id") is None
         assert refused["error"]["code"] == -32600
-    assert server.connection.being_served == ()
+    assert server.connection.inbound_requests == ()
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)

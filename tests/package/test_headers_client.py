@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.errors import InvalidParamsError
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.transports.http.envelope import EnvelopeReader, request_fields
@@ -265,7 +266,9 @@ async def test_requests_about_a_task_name_it(revision: str, method: str) -> None
         channel = HttpChannel(server.url, REVISIONS, HttpRequests())
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(channel.run)
-            await channel.send(encoded(request(revision, method, {"taskId": "t \u00e4"})))
+            await channel.send(
+                OutgoingMessage(encoded(request(revision, method, {"taskId": "t \u00e4"})))
+            )
             await channel.close()
     (asked,) = server.of(method)
     assert asked.fields["mcp-method"] == method

@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
+from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.client.async_client import ClientHandlers
 from mcp_protocol.errors import RemoteError, RequestTimeoutError, ResponseLostError
 from mcp_protocol.revisions import REVISIONS
@@ -87,8 +88,8 @@ async def test_a_notification_of_an_extension_names_the_revision_too(revision: s
         channel = HttpChannel(server.url, REVISIONS, HttpRequests())
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(channel.run)
-            await channel.send(encoded(request(revision, "tools/list")))
-            await channel.send(encoded(note))
+            await channel.send(OutgoingMessage(encoded(request(revision, "tools/list"))))
+            await channel.send(OutgoingMessage(encoded(note)))
             await channel.close()
     (asked,) = server.of("notifications/own")
     assert asked.fields["mcp-protocol-version"] == revision

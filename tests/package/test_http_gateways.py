@@ -7,12 +7,11 @@ that the gateway passes on, that requests without sessions do not get through.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from mcp_protocol.channel import RequestId
+from mcp_protocol.channel import Channel, OutgoingMessage
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import RevisionError
 from mcp_protocol.transports.memory import memory_pair
@@ -87,7 +86,7 @@ async def test_a_discovery_with_its_own_header_is_answered_by_its_revision(revis
     assert revision in reply.result["supportedVersions"]
 
 
-class Gateway:
+class Gateway(Channel):
     """A channel that forwards each message to an endpoint, as a client of an older revision.
 
     Args:
@@ -108,16 +107,16 @@ class Gateway:
     async def receive(self) -> bytes:
         return await self._answers.receive()
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
-        self.forwarded.append(json.loads(message)["method"])
+    async def send(self, message: OutgoingMessage) -> None:
+        self.forwarded.append(message.method)
         if self._opens is not None:
             await self._http.initialize(self._opens)
             self._opens = None
-        reply = await self._http.post(message)
+        reply = await self._http.post(message.data)
         if SESSION in reply.fields:
             self._http.fields[SESSION] = reply.fields[SESSION]
         if reply.status == 200:  # of anything else it tells nothing
-            await self._to_client.send(encoded(reply.json))
+            await self._to_client.send(OutgoingMessage(encoded(reply.json)))
 
     async def close(self) -> None:
         await self._answers.close()

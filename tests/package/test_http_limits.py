@@ -104,7 +104,7 @@ def half(http: Http, revision: str, size: int = 1) -> AbstractAsyncContextManage
     return http.stream("POST", parts=[b"x" * size], unfinished=True, fields=fields)
 
 
-async def test_half_a_request_takes_no_place_among_those_being_served(revision: str) -> None:
+async def test_half_a_request_takes_no_place_among_those_inbound_requests(revision: str) -> None:
     async with (
         asgi(Web().server, limits=Limits(in_flight=1)) as http,
         half(http, revision),

@@ -18,15 +18,6 @@ from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import LocalProtocolError, McpError, RemoteError
 from mcp_protocol.foreign_text import safe_repr
 from mcp_protocol.protocol.elicitation_schema import field_complaint
-from mcp_protocol.protocol.jsonrpc import (
-    encode_error,
-    encode_notification,
-    encode_request,
-    encode_result,
-    error_code,
-    is_answer,
-    is_notification,
-)
 from package.live import App, FakeServer, live, names_back
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, ServerEnd, request, speaking_to
 
@@ -173,7 +164,7 @@ async def test_a_call_with_arguments_that_json_has_not_is_refused_before_it_is_s
             with pytest.raises(LocalProtocolError, match=r"^tools/call: .*no JSON form"):
                 await call
         assert len(record.sent) == before
-        assert client._peer.connection.open_calls == 0
+        assert client._peer.connection.open_requests == 0
         assert (await client.call_tool("good")).content[0].text == "good"
 
 
@@ -254,7 +245,7 @@ async def test_a_call_with_an_argument_of_another_kind_says_so(
             assert isinstance(failure, McpError | TypeError | ValueError | None)
             assert not isinstance(failure, msgspec.MsgspecError | UnicodeError)
             assert failure is None or 0 < len(str(failure)) < 2000
-        assert client._peer.connection.open_calls == 0
+        assert client._peer.connection.open_requests == 0
         assert (await client.call_tool("good")).content[0].text == "good"
 
 
@@ -271,20 +262,6 @@ def test_a_form_takes_integers_that_no_float_can_hold(kind: str) -> None:
     assert field_complaint({"type": kind}, 10**400) is None
     assert field_complaint({"type": kind, "maximum": 5}, 10**400) is not None
     assert field_complaint({"type": kind}, NAN) is not None
-
-
-@pytest.mark.parametrize("identifier", [1, -5, "a", 'quote"and\\', '","result"', "\x00\u2028"])
-def test_the_kind_of_an_encoded_message_is_told_by_its_beginning(identifier: int | str) -> None:
-    params = {"result": 1, "error": {"code": -1}}
-    result = encode_result(identifier, {"method": "x"})
-    failure = encode_error(identifier, -32601, '"code":5')
-    asked = encode_request(identifier, '"result"', params)
-    told = encode_notification('"error"', params)
-    assert [is_answer(each) for each in (result, failure, asked, told)] == [1, 1, 0, 0]
-    assert [is_notification(each) for each in (result, failure, asked, told)] == [0, 0, 0, 1]
-    codes = [error_code(each) for each in (result, failure, asked, told)]
-    assert codes == [None, -32601, None, None]
-    assert json.loads(result) == {"jsonrpc": "2.0", "id": identifier, "result": {"method": "x"}}
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST)

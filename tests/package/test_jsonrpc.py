@@ -117,7 +117,7 @@ def test_an_end_never_uses_an_id_again(revision: str, role: Role) -> None:
         assert type(identifier) is int
         pair.ends[role].cancel(identifier)
     last, message = pair.ends[role].request(method)
-    assert json.loads(message)["id"] == last > 10_000
+    assert json.loads(message.data)["id"] == last > 10_000
 
 
 @pytest.mark.requirement("jsonrpc.request-id-unique-in-flight")
@@ -200,7 +200,7 @@ def test_a_server_sends_no_requests(revision: str) -> None:
     for method in every:
         for serving in (1, None):
             with pytest.raises(LocalProtocolError):
-                server.connection.request(method, PARAMS[method], serving=serving)
+                server.connection.request(method, PARAMS[method], related_request_id=serving)
 
 
 @pytest.mark.requirement("jsonrpc.client-no-responses")
@@ -238,8 +238,8 @@ def test_open_requests_whose_ids_differ_only_in_type_get_their_own_answers(
     for id in ("7", 7):
         message = end.connection.respond(id, RESULTS[method])
         assert message is not None
-        assert json.loads(message)["id"] == id
-    assert end.connection.being_served == ()
+        assert json.loads(message.data)["id"] == id
+    assert end.connection.inbound_requests == ()
 
 
 @pytest.mark.requirement("jsonrpc.response-same-id")
@@ -249,9 +249,9 @@ def test_a_response_whose_id_has_another_type_is_for_no_request(revision: str) -
     id = client.ask("tools/list")["id"]
     for wrong in (str(id), float(id) + 0.5, None, [id]):
         client.say({"jsonrpc": "2.0", "id": wrong, "result": RESULTS["tools/list"]})
-        assert client.connection.open_calls == 1
+        assert client.connection.open_requests == 1
     client.say({"jsonrpc": "2.0", "id": id, "result": RESULTS["tools/list"]})
-    assert client.connection.open_calls == 0
+    assert client.connection.open_requests == 0
 
 
 @pytest.mark.requirement("jsonrpc.response-exactly-one", "jsonrpc.result-object")
@@ -288,7 +288,7 @@ def test_a_malformed_response_fails_its_call(
     (failed,) = end.events
     assert isinstance(failed, RequestFailed)
     assert isinstance(failed.error, RemoteProtocolError)
-    assert end.connection.open_calls == 0
+    assert end.connection.open_requests == 0
 
 
 @pytest.mark.requirement("jsonrpc.result-object")
@@ -342,7 +342,7 @@ def test_a_handler_that_returns_nothing_answers_an_object(revision: str) -> None
         server.ask(method, PARAMS[method], id=method)
         message = server.connection.respond(method, None if empty else RESULTS[method])
         assert message is not None
-        assert isinstance(json.loads(message)["result"], dict)
+        assert isinstance(json.loads(message.data)["result"], dict)
 
 
 @pytest.mark.requirement("jsonrpc.result-object")

@@ -48,7 +48,7 @@ def failed_with(revision: str, error: ProtocolError, method: str = "resources/re
     server.ask(method, PARAMS[method], id=1)
     message = server.connection.fail(1, error)
     assert message is not None
-    return json.loads(message)["error"]
+    return json.loads(message.data)["error"]
 
 
 @pytest.mark.requirement("jsonrpc.code-parse-error", "jsonrpc.error-id-omitted-if-unreadable")

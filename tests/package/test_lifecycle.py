@@ -132,7 +132,7 @@ def test_after_a_second_initialize_the_server_waits_for_the_client_once_more(
 
 @pytest.mark.parametrize("first", holding("lifecycle.initialize-first"))
 @pytest.mark.parametrize("second", holding("lifecycle.initialize-first"))
-def test_requests_being_served_outlive_a_second_initialize_in_their_own_revision(
+def test_requests_inbound_requests_outlive_a_second_initialize_in_their_own_revision(
     first: str, second: str
 ) -> None:
     server = ServerEnd(first)
@@ -145,7 +145,7 @@ def test_requests_being_served_outlive_a_second_initialize_in_their_own_revision
     for id in (1, 3):
         answer = server.connection.respond(id, {"tools": []})
         assert answer is not None
-        assert json.loads(answer)["id"] == id
+        assert json.loads(answer.data)["id"] == id
 
 
 @pytest.mark.parametrize("revision", holding("lifecycle.initialize-first"))
@@ -261,7 +261,7 @@ def test_a_session_ends_without_a_word(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     id, _ = end.connection.request("ping")
     assert end.connection.closed() == [id]
-    assert end.connection.open_calls == 0
+    assert end.connection.open_requests == 0
     (answer,) = end.say(request(revision, "shutdown", id=1)) or [{}]
     assert answer["error"]["code"] == -32601
 
@@ -324,13 +324,13 @@ def test_a_stream_ends_with_its_request_and_leaves_the_others(revision: str) -> 
     server.say(
         {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "a"}}
     )
-    assert [send.about for send in server.connection.notify(changed)] == ["b"]
+    assert [send.related_request_id for send in server.connection.notify(changed)] == ["b"]
     server.ask("subscriptions/listen", PARAMS["subscriptions/listen"], id="c")
-    assert [send.about for send in server.connection.notify(changed)] == ["b", "c"]
+    assert [send.related_request_id for send in server.connection.notify(changed)] == ["b", "c"]
     server.connection.close_streams()
     assert server.connection.notify(changed) == []
     server.ask("subscriptions/listen", PARAMS["subscriptions/listen"], id="a")
-    assert [send.about for send in server.connection.notify(changed)] == ["a"]
+    assert [send.related_request_id for send in server.connection.notify(changed)] == ["a"]
 
 
 @pytest.mark.parametrize(("revision", "role"), both("lifecycle.shutdown-by-transport"))

@@ -13,6 +13,7 @@ import pytest
 from anyio import wait_all_tasks_blocked
 from anyio.abc import ByteStream, Listener, SocketAttribute
 
+from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.errors import ConnectionClosedError, EndOfChannel, LocalProtocolError
 from mcp_protocol.transports.fd_io import (
     AsyncioSource,
@@ -94,12 +95,12 @@ async def test_messages_pass_both_ways_until_one_end_closes(
     channels: tuple[LineChannel, LineChannel],
 ) -> None:
     a, b = channels
-    await a.send(b"1")
-    await a.send(b"2", about="x")
+    await a.send(OutgoingMessage(b"1"))
+    await a.send(OutgoingMessage(b"2", related_request_id="x"))
     assert [await b.receive(), await b.receive()] == [b"1", b"2"]
-    await b.send(b"3")
+    await b.send(OutgoingMessage(b"3"))
     assert await a.receive() == b"3"
-    await a.send(b"last")
+    await a.send(OutgoingMessage(b"last"))
     await a.close()
     await a.close()
     assert await b.receive() == b"last"
@@ -107,10 +108,10 @@ async def test_messages_pass_both_ways_until_one_end_closes(
         with pytest.raises(EndOfChannel):
             await end.receive()
     with pytest.raises(ConnectionClosedError):
-        await a.send(b"1")
+        await a.send(OutgoingMessage(b"1"))
     with pytest.raises(ConnectionClosedError):
         while True:
-            await b.send(b"1")
+            await b.send(OutgoingMessage(b"1"))
 
 
 async def test_large_messages_of_many_tasks_stay_whole(
@@ -119,7 +120,7 @@ async def test_large_messages_of_many_tasks_stay_whole(
     a, b = channels
     async with anyio.create_task_group() as tasks:
         for _ in range(8):
-            tasks.start_soon(a.send, BIG)
+            tasks.start_soon(a.send, OutgoingMessage(BIG))
         for _ in range(8):
             assert await b.receive() == BIG
 
@@ -136,7 +137,7 @@ async def test_closing_wakes_the_tasks_that_wait(channels: tuple[LineChannel, Li
     async def send() -> None:
         with pytest.raises(ConnectionClosedError):
             while True:
-                await a.send(BIG)
+                await a.send(OutgoingMessage(BIG))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(receive)
@@ -150,8 +151,8 @@ async def test_a_message_with_a_newline_is_refused_and_leaves_the_channel_whole(
 ) -> None:
     a, b = pair(ends)
     with pytest.raises(LocalProtocolError):
-        await a.send(b"{\n}")
-    await a.send(b"{}")
+        await a.send(OutgoingMessage(b"{\n}"))
+    await a.send(OutgoingMessage(b"{}"))
     assert await b.receive() == b"{}"
     await a.close()
     await b.close()
@@ -160,11 +161,11 @@ async def test_a_message_with_a_newline_is_refused_and_leaves_the_channel_whole(
 async def test_a_message_begun_is_finished_after_its_task_was_cancelled(ends: Ends) -> None:
     a, b = pair(ends)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(a.send, BIG)
+        tasks.start_soon(a.send, OutgoingMessage(BIG))
         await wait_all_tasks_blocked()
         tasks.cancel_scope.cancel()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(a.send, b"next")
+        tasks.start_soon(a.send, OutgoingMessage(b"next"))
         assert await b.receive() == BIG
         assert await b.receive() == b"next"
     await a.close()
@@ -174,7 +175,7 @@ async def test_a_message_begun_is_finished_after_its_task_was_cancelled(ends: En
 async def test_closing_lets_a_message_that_was_begun_go_out(ends: Ends) -> None:
     a, b = pair(ends)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(a.send, BIG)
+        tasks.start_soon(a.send, OutgoingMessage(BIG))
         await wait_all_tasks_blocked()
         tasks.cancel_scope.cancel()
     async with anyio.create_task_group() as tasks:
@@ -240,11 +241,11 @@ async def test_a_read_that_is_cancelled_loses_nothing(ends: Ends) -> None:
 
 async def test_bytes_that_come_while_nobody_reads_stay_in_the_pipe(ends: Ends) -> None:
     a, b = pair(ends)
-    await a.send(b"1")
+    await a.send(OutgoingMessage(b"1"))
     assert await b.receive() == b"1"
-    await a.send(b"2")
+    await a.send(OutgoingMessage(b"2"))
     await wait_all_tasks_blocked()
-    await a.send(b"3")
+    await a.send(OutgoingMessage(b"3"))
     assert [await b.receive(), await b.receive()] == [b"2", b"3"]
     await a.close()
     await b.close()

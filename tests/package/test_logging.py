@@ -14,7 +14,7 @@ import pytest
 from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import LocalProtocolError
 from mcp_protocol.protocol.events import Ignored, NotificationReceived
-from mcp_protocol.protocol.requests import LOG_LEVELS
+from mcp_protocol.protocol.notifications import LOG_LEVELS
 from mcp_protocol.server.toolkit.context import Context
 from mcp_protocol.server.toolkit.server import Server
 from package.live import FakeServer, live
@@ -89,7 +89,7 @@ def test_a_message_has_level_and_data_and_a_logger_if_it_is_given(
     message = asked(revision).connection.log("x", "notice", data, logger)
     assert message is not None
     named = {} if logger is None else {"logger": logger}
-    assert json.loads(message) == {
+    assert json.loads(message.data) == {
         "jsonrpc": "2.0",
         "method": MESSAGE,
         "params": {"level": "notice", "data": data, **named},
@@ -180,8 +180,8 @@ def test_no_message_is_sent_beside_a_request_that_asks_for_it(revision: str) -> 
     assert levels_sent(server, "s") == []
     assert server.connection.progress("s", 1) is None
     (send,) = server.connection.notify(MESSAGE, params, "x")
-    assert send.about == "x"
-    assert "_meta" not in json.loads(send.message)["params"]
+    assert send.related_request_id == "x"
+    assert "_meta" not in json.loads(send.data)["params"]
 
 
 @pytest.mark.requirement("logging.per-request-level")

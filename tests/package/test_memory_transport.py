@@ -7,6 +7,7 @@ import pytest
 from anyio import wait_all_tasks_blocked
 from anyio.lowlevel import checkpoint
 
+from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.errors import ConnectionClosedError, EndOfChannel
 from mcp_protocol.transports.memory import memory_pair
 
@@ -17,9 +18,9 @@ pytestmark = pytest.mark.anyio
 async def test_what_one_end_sends_the_other_receives_in_order() -> None:
     a, b = memory_pair()
     for message in (b"1", b"2", b"3"):
-        await a.send(message)
+        await a.send(OutgoingMessage(message))
     assert [await b.receive() for _ in range(3)] == [b"1", b"2", b"3"]
-    await b.send(b"back", about=1)
+    await b.send(OutgoingMessage(b"back", related_request_id=1))
     assert await a.receive() == b"back"
 
 
@@ -34,7 +35,7 @@ async def test_receiving_waits_until_something_is_sent() -> None:
         tasks.start_soon(receive)
         await wait_all_tasks_blocked()
         assert got == []
-        await a.send(b"1")
+        await a.send(OutgoingMessage(b"1"))
     assert got == [b"1"]
 
 
@@ -43,7 +44,7 @@ async def test_sending_waits_while_the_other_end_has_too_much_unread() -> None:
     sent: list[bytes] = []
 
     async def send(message: bytes) -> None:
-        await a.send(message)
+        await a.send(OutgoingMessage(message))
         sent.append(message)
 
     async with anyio.create_task_group() as tasks:
@@ -57,7 +58,7 @@ async def test_sending_waits_while_the_other_end_has_too_much_unread() -> None:
 
 async def test_closing_one_end_ends_the_other_after_what_was_sent() -> None:
     a, b = memory_pair()
-    await a.send(b"last")
+    await a.send(OutgoingMessage(b"last"))
     await a.close()
     await a.close()
     assert await b.receive() == b"last"
@@ -65,12 +66,12 @@ async def test_closing_one_end_ends_the_other_after_what_was_sent() -> None:
         with pytest.raises(EndOfChannel):
             await end.receive()
         with pytest.raises(ConnectionClosedError):
-            await end.send(b"more")
+            await end.send(OutgoingMessage(b"more"))
 
 
 async def test_closing_wakes_who_waits_to_receive_and_to_send() -> None:
     a, b = memory_pair(limit=1)
-    await a.send(b"fills")
+    await a.send(OutgoingMessage(b"fills"))
     woken: list[type[Exception]] = []
 
     async def receive() -> None:
@@ -81,7 +82,7 @@ async def test_closing_wakes_who_waits_to_receive_and_to_send() -> None:
 
     async def send() -> None:
         try:
-            await a.send(b"too much")
+            await a.send(OutgoingMessage(b"too much"))
         except ConnectionClosedError as closed:
             woken.append(type(closed))
 
@@ -100,5 +101,5 @@ async def test_a_receive_that_was_cancelled_loses_no_message() -> None:
         await wait_all_tasks_blocked()
         tasks.cancel_scope.cancel()
     await checkpoint()
-    await a.send(b"1")
+    await a.send(OutgoingMessage(b"1"))
     assert await b.receive() == b"1"

@@ -10,7 +10,7 @@ import pytest
 from mcp_protocol.errors import LocalProtocolError
 from mcp_protocol.facts import Role, other
 from mcp_protocol.protocol.events import RequestReceived, ResponseReceived
-from mcp_protocol.protocol.meta_keys import check_user_meta, is_reserved_key, is_valid_key
+from mcp_protocol.protocol.request_meta import check_user_meta, is_reserved_key, is_valid_key
 from mcp_protocol.revisions import REVISIONS
 from package.ends import answering, ask, asking, both, end_of
 from package.pair import Pair
@@ -68,7 +68,7 @@ def test_a_key_of_no_valid_form_is_never_sent(revision: str, role: Role, key: st
     connection = end_of(revision, role).connection
     with pytest.raises(LocalProtocolError, match="_meta key"):
         connection.request("ping" if role == "server" else "tools/list", meta={key: 1})
-    assert connection.open_calls == 0
+    assert connection.open_requests == 0
 
 
 @pytest.mark.requirement("meta.reserved-prefix-2025-06-18")
@@ -184,7 +184,7 @@ def test_a_request_has_a_progress_token_exactly_if_progress_is_wanted(
         meta = pair.sent(role)[-1]["params"].get("_meta", {})
         assert ("progressToken" in meta) is progress
         assert (server.progress(id, 1) is not None) is progress
-    assert asker.open_calls == 2
+    assert asker.open_requests == 2
 
 
 @pytest.mark.requirement("meta.schema-reserved-names")

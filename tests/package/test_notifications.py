@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.channel import Channel
+from mcp_protocol.channel import Channel, OutgoingMessage
 from mcp_protocol.errors import MethodNotFoundError
 from mcp_protocol.facts import Role, other
 from mcp_protocol.protocol.connection import Connection
@@ -113,15 +113,15 @@ def test_no_notification_has_an_id(revision: str) -> None:
     if "subscriptions/listen" in REVISIONS[revision].client_requests:
         server.ask("subscriptions/listen", PARAMS["subscriptions/listen"], id="s")
     server.ask("tools/call", PARAMS["tools/call"], id="a", meta={"progressToken": "t"})
-    sent: list[bytes | None] = [
+    sent: list[OutgoingMessage | None] = [
         server.connection.progress("a", 1, 2, "half"),
         client.connection.cancel(client.connection.request("tools/list")[0], "no more"),
     ]
     for connection in (server.connection, client.connection):
         for name in REVISIONS[revision].notifications_from(connection.role):
             if name in PARAMS:
-                sent += [send.message for send in connection.notify(name, PARAMS[name])]
-    messages = [json.loads(message) for message in sent if message is not None]
+                sent += connection.notify(name, PARAMS[name])
+    messages = [json.loads(message.data) for message in sent if message is not None]
     assert len(messages) >= 3
     assert all("id" not in message and "method" in message for message in messages)
 
@@ -153,4 +153,4 @@ def test_a_request_whose_connection_ended_is_sent_again_only_as_a_new_one(
     first, _ = end.connection.request("tools/call", PARAMS["tools/call"])
     assert end.connection.closed() == [first]
     again, message = end.connection.request("tools/call", PARAMS["tools/call"])
-    assert json.loads(message)["id"] == again != first
+    assert json.loads(message.data)["id"] == again != first

@@ -35,7 +35,7 @@ class Newcomer:
 
     def __init__(self, revisions: Revisions = REVISIONS) -> None:
         self.connection = Connection("client", revisions, described({"roots": {}}, "client"))
-        self.sent: list[dict[str, Any]] = [json.loads(self.connection.open())]
+        self.sent: list[dict[str, Any]] = [json.loads(self.connection.open().data)]
         self.events: list[Event] = []
 
     @property
@@ -355,7 +355,7 @@ def test_the_client_introduces_itself_in_the_words_of_the_revision(revision: str
     }
     (members,) = (members for id, members in known.items() if revision in holding(id))
     connection = Connection("client", REVISIONS.only(revision), describe)
-    params = json.loads(connection.open())["params"]
+    params = json.loads(connection.open().data)["params"]
     shown = params.get("clientInfo") or params["_meta"]["io.modelcontextprotocol/clientInfo"]
     assert shown == {name: full_info[name] for name in members}
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.client.connect import Timeouts
 from mcp_protocol.client.sync_client import connect_sync
@@ -243,7 +244,7 @@ def test_a_package_without_a_handshake_has_no_pin_for_it() -> None:
 
 async def test_a_channel_that_ends_after_the_probe_is_an_error_that_names_the_pin() -> None:
     class Ends(FakeServer):
-        async def send(self, message: bytes, about: int | str | None = None) -> None:
+        async def send(self, message: OutgoingMessage) -> None:
             await self.hang_up()
 
     for revision, named in ((None, True), ("handshake", False)):
@@ -267,7 +268,7 @@ async def test_a_process_tells_whether_it_took_what_was_sent() -> None:
     channel = await open_process([sys.executable, "-c", waits])
     took = [channel.took_input]
     try:
-        await channel.send(b"{}")
+        await channel.send(OutgoingMessage(b"{}"))
         assert await channel.receive() == b"{}"
         took.append(channel.took_input)
     finally:

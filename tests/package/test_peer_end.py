@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.channel import RequestId
+from mcp_protocol.channel import Channel, OutgoingMessage
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import ConnectionClosedError, FrameError
 from mcp_protocol.runtime.request_context import RequestContext
@@ -22,7 +22,7 @@ legacy = pytest.mark.parametrize("revision", HANDSHAKE)
 
 
 @every
-async def test_what_is_being_served_is_finished_when_the_client_says_no_more(
+async def test_what_is_inbound_requests_is_finished_when_the_client_says_no_more(
     revision: str,
 ) -> None:
     finish, started = anyio.Event(), anyio.Event()
@@ -96,7 +96,7 @@ async def test_a_request_to_a_client_that_says_no_more_fails_at_once(revision: s
     assert channel.sent[-1]["id"] == "last"
 
 
-class HalfClosed:
+class HalfClosed(Channel):
     """A server's channel whose client can say no more and still listen."""
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class HalfClosed:
 
     async def say(self, message: Any) -> None:
         """Say something as the client."""
-        await self._ours.send(encoded(message))
+        await self._ours.send(OutgoingMessage(encoded(message)))
 
     def end(self) -> None:
         """Say no more."""
@@ -124,8 +124,8 @@ class HalfClosed:
     async def receive(self) -> bytes:
         return await self._theirs.receive()
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
-        self.sent.append(json.loads(message))
+    async def send(self, message: OutgoingMessage) -> None:
+        self.sent.append(json.loads(message.data))
 
     async def close(self) -> None:
         self.closed = True
@@ -205,10 +205,10 @@ class Broken(FakeServer):
             raise self.failure
         return message
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+    async def send(self, message: OutgoingMessage) -> None:
         if self.broken and self.at == "send":
             raise self.failure
-        await super().send(message, about)
+        await super().send(message)
 
 
 @every
@@ -262,12 +262,12 @@ async def test_a_frame_that_can_not_be_read_is_answered_and_the_next_is_served(
         if revision in HANDSHAKE:
             from package.wire import INITIALIZED, initialize
 
-            await near.send(encoded(initialize(revision)))
+            await near.send(OutgoingMessage(encoded(initialize(revision))))
             await near.receive()
-            await near.send(encoded(INITIALIZED))
-        await near.send(b"torn")
+            await near.send(OutgoingMessage(encoded(INITIALIZED)))
+        await near.send(OutgoingMessage(b"torn"))
         refusal = json.loads(await near.receive())
         assert refusal["error"]["code"] == -32600
-        await near.send(encoded(request(revision, "tools/call", CALL, id="next")))
+        await near.send(OutgoingMessage(encoded(request(revision, "tools/call", CALL, id="next"))))
         assert json.loads(await near.receive())["id"] == "next"
         await near.close()

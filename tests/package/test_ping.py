@@ -46,12 +46,12 @@ def test_a_ping_has_no_params_but_meta(revision: str, role: Role) -> None:
 
 @pytest.mark.requirement("ping.answered")
 @pytest.mark.parametrize(("revision", "role"), answering("ping.answered"))
-def test_ping_does_not_wait_for_what_is_being_served(revision: str, role: Role) -> None:
+def test_ping_does_not_wait_for_what_is_inbound_requests(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     for id in range(3):
         assert ask(end, ASKED[role], id=id) == []
     assert ask(end, "ping", id=9) == [{"jsonrpc": "2.0", "id": 9, "result": {}}]
-    assert end.connection.being_served == (0, 1, 2)
+    assert end.connection.inbound_requests == (0, 1, 2)
 
 
 @pytest.mark.anyio

@@ -14,6 +14,7 @@ import anyio
 import pytest
 from anyio import wait_all_tasks_blocked
 
+from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.errors import (
     ConnectionClosedError,
     EndOfChannel,
@@ -44,7 +45,7 @@ async def test_a_command_becomes_a_child_process_that_answers() -> None:
         expected = f'{{"pid": {channel.pid}, "parent": {os.getpid()}}}'
         assert await channel.receive() == expected.encode()
         text = '"\u00e9\U0001f600"'.encode()
-        await channel.send(text)
+        await channel.send(OutgoingMessage(text))
         assert await channel.receive() == text
         assert channel.exit_code is None
     assert channel.exit_code == 0
@@ -57,11 +58,11 @@ async def test_large_messages_of_many_tasks_stay_whole_even_if_cancelled() -> No
         messages = [b'"%s"' % (bytes([letter]) * 300_000) for letter in b"abcdefgh"]
         async with anyio.create_task_group() as tasks:
             for message in messages:
-                tasks.start_soon(channel.send, message)
+                tasks.start_soon(channel.send, OutgoingMessage(message))
             await wait_all_tasks_blocked()
             tasks.cancel_scope.cancel()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(channel.send, b'"last"')
+            tasks.start_soon(channel.send, OutgoingMessage(b'"last"'))
             while (message := await channel.receive()) != b'"last"':
                 received.add(message)
         assert received
@@ -77,7 +78,7 @@ async def test_a_line_over_the_limit_does_not_end_the_channel() -> None:
     async with server(python("print('x' * 11, flush=True)", ECHO), limit=10) as channel:
         with pytest.raises(FrameError):
             await channel.receive()
-        await channel.send(b"1")
+        await channel.send(OutgoingMessage(b"1"))
         assert await channel.receive() == b"1"
 
 
@@ -104,7 +105,11 @@ async def test_a_server_that_dies_at_the_start_says_why(first: str) -> None:
     async with server(command, on_stderr=None) as channel:
         with pytest.raises(ServerStartError) as caught:
             while True:
-                await (channel.receive() if first == "receive" else channel.send(b"1" * 9999))
+                await (
+                    channel.receive()
+                    if first == "receive"
+                    else channel.send(OutgoingMessage(b"1" * 9999))
+                )
     assert caught.value.argv == tuple(command)
     assert caught.value.exit_code == 3
     assert caught.value.stderr_tail == ("no database",)
@@ -152,7 +157,7 @@ async def test_a_server_that_ends_later_is_the_end_of_the_channel() -> None:
             with pytest.raises(EndOfChannel, match=r"(?s)ended with exit code 4.*bye"):
                 await channel.receive()
         with pytest.raises(ConnectionClosedError, match="ended with exit code 4"):
-            await channel.send(b"1")
+            await channel.send(OutgoingMessage(b"1"))
 
 
 @pytest.mark.requirement("stdio.shutdown-by-server")
@@ -169,7 +174,7 @@ async def test_standard_error_is_passed_on_line_by_line_and_is_no_failure() -> N
     writes = "sys.stderr.buffer.write('\u00e9\\r\\ntwo\\n\\xff'.encode('latin-1')); "
     writes += "sys.stderr.flush()\n"
     async with server(python(writes, ECHO), on_stderr=lines.append) as channel:
-        await channel.send(b"1")
+        await channel.send(OutgoingMessage(b"1"))
         assert await channel.receive() == b"1"
     assert lines == ["\ufffd", "two", "\ufffd"]
     assert channel.stderr_tail == ("\ufffd", "two", "\ufffd")
@@ -190,7 +195,7 @@ async def test_much_standard_error_blocks_no_server_whoever_listens() -> None:
     writes = "for n in range(20000): print('line', n, 'x' * 200, file=sys.stderr)"
     for listener in (None, fails):
         async with server(python(writes, ECHO), on_stderr=listener) as channel:
-            await channel.send(b"1")
+            await channel.send(OutgoingMessage(b"1"))
             assert await channel.receive() == b"1"
         assert len(channel.stderr_tail) == TAIL_LINES
         assert channel.stderr_tail[-1].startswith("line 19999 ")

@@ -14,6 +14,7 @@ import anyio
 import pytest
 from anyio import wait_all_tasks_blocked
 
+from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.errors import (
     ConnectionClosedError,
     EndOfChannel,
@@ -52,7 +53,7 @@ async def test_a_dead_server_whose_child_holds_the_output_is_the_end_too(
     async with server(python(CHILD, starts)) as channel:
         assert await channel.receive() == b"{}"
         await lifeline.up()
-        await channel.send(b"1")
+        await channel.send(OutgoingMessage(b"1"))
         with pytest.raises(EndOfChannel, match="ended with exit code 0"):
             await channel.receive()
     await lifeline.cut()
@@ -75,7 +76,7 @@ async def test_closing_ends_the_input_and_sends_no_signal_to_a_server_that_exits
     """
     async with server(python(records)) as channel:
         assert await channel.receive() == b"{}"
-        await channel.send(b'{"a":1}')
+        await channel.send(OutgoingMessage(b'{"a":1}'))
     assert channel.exit_code == 0
     assert (tmp_path / "read").read_bytes() == b'{"a":1}\n'
 
@@ -136,7 +137,7 @@ async def test_closing_twice_or_from_several_tasks_is_closing_once() -> None:
         with pytest.raises(EndOfChannel, match="the channel is closed"):
             await channel.receive()
         with pytest.raises(ConnectionClosedError, match="the channel is closed"):
-            await channel.send(b"1")
+            await channel.send(OutgoingMessage(b"1"))
 
 
 async def test_closing_wakes_the_task_that_receives() -> None:
@@ -201,6 +202,7 @@ FORKS = """
     import os, sys
     import anyio
     from mcp_protocol.transports import process
+    from mcp_protocol.channel import OutgoingMessage
     from mcp_protocol.transports import process_tree
 
     async def main():
@@ -210,7 +212,7 @@ FORKS = """
             process_tree.end_all()  # as the exit of an interpreter does
             os._exit(0)
         os.waitpid(child, 0)
-        await channel.send(b"1")
+        await channel.send(OutgoingMessage(b"1"))
         assert await channel.receive() == b"1"
         await channel.close()
         print(channel.exit_code)
@@ -249,7 +251,7 @@ async def test_no_descriptor_is_left_open() -> None:
         pass
     before = set(Path("/proc/self/fd").iterdir())
     async with server(python(ECHO)) as channel:
-        await channel.send(b"1")
+        await channel.send(OutgoingMessage(b"1"))
     with pytest.raises(ServerStartError):
         await open_process(["no-such-command"])
     assert set(Path("/proc/self/fd").iterdir()) == before

@@ -12,11 +12,12 @@ from typing import Any
 import anyio
 import pytest
 
+from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import LocalProtocolError, MethodNotFoundError
 from mcp_protocol.facts import Role
 from mcp_protocol.protocol.events import Ignored, ProgressReceived
-from mcp_protocol.runtime.pending_requests import NEWS
+from mcp_protocol.runtime.pending_requests import NOTIFICATIONS
 from mcp_protocol.server.toolkit.context import Context
 from mcp_protocol.server.toolkit.server import Server
 from package.ends import ASKED, answering, ask, asking, end_of
@@ -37,9 +38,9 @@ def report(token: Any, progress: Any, **more: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "method": PROGRESS, "params": params}
 
 
-def shown(message: bytes | None) -> Any:
+def shown(message: OutgoingMessage | None) -> Any:
     """The params of a notification, or nothing."""
-    return None if message is None else json.loads(message)["params"]
+    return None if message is None else json.loads(message.data)["params"]
 
 
 @pytest.mark.requirement("progress.opt-in")
@@ -49,8 +50,8 @@ def test_a_request_carries_a_token_only_if_progress_is_wanted(revision: str, rol
     method = "tools/list" if role == "client" else "roots/list"
     _, plain = end.connection.request(method)
     id, wanting = end.connection.request(method, progress=True)
-    assert "progressToken" not in json.loads(plain).get("params", {}).get("_meta", {})
-    assert json.loads(wanting)["params"]["_meta"]["progressToken"] == id
+    assert "progressToken" not in json.loads(plain.data).get("params", {}).get("_meta", {})
+    assert json.loads(wanting.data)["params"]["_meta"]["progressToken"] == id
     end.events.clear()
     assert end.say(report(id, 1, total=2)) == []
     assert list(end.events) == [ProgressReceived(id, 1, 2, None)]
@@ -61,7 +62,9 @@ def test_a_request_carries_a_token_only_if_progress_is_wanted(revision: str, rol
 def test_the_tokens_of_open_requests_differ(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     method = "tools/list" if role == "client" else "roots/list"
-    messages = [json.loads(end.connection.request(method, progress=True)[1]) for _ in range(100)]
+    messages = [
+        json.loads(end.connection.request(method, progress=True)[1].data) for _ in range(100)
+    ]
     assert len({m["params"]["_meta"]["progressToken"] for m in messages}) == 100
 
 
@@ -181,7 +184,7 @@ def test_progress_in_its_general_form_keeps_the_same_rules(revision: str, role: 
     ask(end, ASKED[role], id="x", meta={"progressToken": 1})
     values: list[tuple[Any, int]] = [(2, 1), (True, 1), ("1", 1), (1, 1), (1, 1), (1, 2)]
     sent = [
-        [shown(send.message) for send in end.connection.notify(PROGRESS, report(*pair)["params"])]
+        [shown(send) for send in end.connection.notify(PROGRESS, report(*pair)["params"])]
         for pair in values
     ]
     first, second = ({"progressToken": 1, "progress": value} for value in (1, 2))
@@ -314,13 +317,13 @@ async def test_a_flood_of_reports_is_kept_within_bounds_and_ends_with_the_last(
         token = asked["params"]["_meta"]["progressToken"]
         await server.say(report(token, 1))
         await first.wait()
-        for value in range(2, 3 * NEWS):
+        for value in range(2, 3 * NOTIFICATIONS):
             await server.say(report(token, value))
         await server.answer(asked, TEXT)
         await anyio.wait_all_tasks_blocked()
         go_on.set()
-    assert len(heard) == 1 + NEWS
-    assert heard[-1] == 3 * NEWS - 1
+    assert len(heard) == 1 + NOTIFICATIONS
+    assert heard[-1] == 3 * NOTIFICATIONS - 1
 
 
 @pytest.mark.requirement("progress.tokens-tracked")
@@ -329,7 +332,7 @@ async def test_nothing_is_kept_of_calls_that_are_over(revision: str) -> None:
     async with live(counter(), revision) as (client, _):
         for _ in range(100):
             await client.call_tool("count", {"to": 1}, on_progress=lambda *news: None)
-        assert client._peer.connection.open_calls == 0
+        assert client._peer.connection.open_requests == 0
 
 
 @pytest.mark.requirement("progress.either-side")

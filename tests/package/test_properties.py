@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from mcp_protocol import _wire
 from mcp_protocol._wire import Untagged
-from mcp_protocol.channel import RequestId
+from mcp_protocol.channel import OutgoingMessage, RequestId
 from mcp_protocol.errors import ProtocolError, RemoteError
 from mcp_protocol.protocol.connection import Connection
 from mcp_protocol.protocol.events import (
@@ -43,11 +43,11 @@ def test_ten_thousand_requests_have_ten_thousand_ids_and_none_is_kept(revision: 
     seen = set()
     for _ in range(10_000):
         id, message = client.connection.request("tools/list", progress=True)
-        assert json.loads(message)["id"] == id
+        assert json.loads(message.data)["id"] == id
         seen.add(id)
         client.say({"jsonrpc": "2.0", "id": id, "error": {"code": 1, "message": "no"}})
     assert len(seen) == 10_000
-    assert client.connection.open_calls == 0
+    assert client.connection.open_requests == 0
 
 
 Step = tuple[str, int]
@@ -67,7 +67,7 @@ class Wire:
         pair = Pair(revision)
         self.client: Connection = pair.client
         self.server: Connection = pair.server
-        self.under_way: dict[str, list[bytes]] = {"to server": [], "to client": []}
+        self.under_way: dict[str, list[OutgoingMessage]] = {"to server": [], "to client": []}
         self.asked: list[RequestId] = []
         self.settled: dict[RequestId, int] = {}
         self.served: list[RequestId] = []
@@ -94,7 +94,7 @@ class Wire:
 
     def finish(self) -> None:
         """Answer and deliver all there is."""
-        while any(self.under_way.values()) or self.server.being_served:
+        while any(self.under_way.values()) or self.server.inbound_requests:
             for direction in self.under_way:
                 while self.under_way[direction]:
                     self._deliver(direction)
@@ -115,7 +115,7 @@ class Wire:
     def _deliver(self, direction: str) -> None:
         message = self.under_way[direction].pop(0)
         end = self.server if direction == "to server" else self.client
-        for event in end.receive(message):
+        for event in end.receive(message.data):
             match event:
                 case RequestReceived(id=id):
                     self.served.append(id)
@@ -137,8 +137,8 @@ def test_every_request_settles_exactly_once_however_messages_cross(
         wire.step(what, number)
     wire.finish()
     assert wire.settled == dict.fromkeys(wire.asked, 1)
-    assert wire.client.open_calls == 0
-    assert wire.server.being_served == ()
+    assert wire.client.open_requests == 0
+    assert wire.server.inbound_requests == ()
 
 
 async def work(exchange: RequestContext) -> Any:
@@ -196,7 +196,7 @@ def test_a_thousand_calls_aborted_at_any_moment_each_settle_once(
                     text_of(await client.call_tool("work", {"n": -1, "steps": 0, "fails": False}))
                     == "-1"
                 )
-            assert client._peer.connection.open_calls == 0
+            assert client._peer.connection.open_requests == 0
 
     anyio.run(main, backend=backend)
     assert {n: len(found) for n, found in outcomes.items()} == dict.fromkeys(outcomes, 1)
@@ -275,8 +275,8 @@ def test_no_message_whatever_it_is_raises_or_ends_the_session(
         end.say(message)
     if role == "client":
         end.say({"jsonrpc": "2.0", "id": id, "error": {"code": 1, "message": "no"}})
-        assert end.connection.open_calls == 0
+        assert end.connection.open_requests == 0
     else:
-        known = set(end.connection.being_served)
+        known = set(end.connection.inbound_requests)
         ask(end, "tools/list", id="after all that")
-        assert set(end.connection.being_served) == known | {"after all that"}
+        assert set(end.connection.inbound_requests) == known | {"after all that"}

@@ -189,7 +189,7 @@ async def test_the_end_of_the_server_closes_the_stream(revision: str) -> None:
 
 
 @old
-async def test_what_is_being_served_when_the_client_leaves_may_end(revision: str) -> None:
+async def test_what_is_inbound_requests_when_the_client_leaves_may_end(revision: str) -> None:
     server = Server("tester", drain=5)
     begun, go, done = anyio.Event(), anyio.Event(), anyio.Event()
 

@@ -17,6 +17,7 @@ from package.processes import PACKAGE_ROOT
 ECHO = """
     import sys, os, subprocess, atexit, ctypes
     import anyio
+    from mcp_protocol.channel import OutgoingMessage
     from mcp_protocol.errors import ConnectionClosedError, EndOfChannel, FrameError
     from mcp_protocol.transports.stdio import open_stdio
 
@@ -28,10 +29,10 @@ ECHO = """
                 try:
                     message = await channel.receive()
                 except FrameError as error:
-                    await channel.send(b'"too long"')
+                    await channel.send(OutgoingMessage(b'"too long"'))
                     continue
                 {during}
-                await channel.send(message)
+                await channel.send(OutgoingMessage(message))
         except EndOfChannel:
             pass
         await channel.close()
@@ -155,7 +156,7 @@ def test_large_messages_pass_whole_through_a_full_pipe(backend: str) -> None:
 @pytest.mark.requirement("stdio.shutdown-server-on-eof")
 def test_a_client_that_no_longer_reads_is_an_error_of_the_channel(backend: str) -> None:
     during = (
-        "try: await channel.send(b'1')\n"
+        "try: await channel.send(OutgoingMessage(b'1'))\n"
         "            except ConnectionClosedError as error: print(error); break"
     )
     with subprocess.Popen(
@@ -246,19 +247,20 @@ def test_a_person_at_a_terminal_can_speak_to_a_server(backend: str) -> None:
 
 RESTORE = """
     import sys, anyio
+    from mcp_protocol.channel import OutgoingMessage
     from mcp_protocol.errors import ConnectionClosedError, EndOfChannel
     from mcp_protocol.transports.stdio import open_stdio
 
     async def main():
         channel = open_stdio()
-        await channel.send(await channel.receive())
+        await channel.send(OutgoingMessage(await channel.receive()))
         print("to stderr")
         print("to stderr", file=sys.__stdout__)
         await channel.restore()
         await channel.restore()
         await channel.close()
         print("to stdout", sys.stdin.read())
-        for refused in (channel.receive(), channel.send(b"1")):
+        for refused in (channel.receive(), channel.send(OutgoingMessage(b"1"))):
             try:
                 await refused
             except (ConnectionClosedError, EndOfChannel) as error:

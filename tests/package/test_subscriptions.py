@@ -12,7 +12,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.protocol.subscriptions import RESOURCES, URI_CHARACTERS
+from mcp_protocol.channel import OutgoingMessage
+from mcp_protocol.protocol.notifications import RESOURCES, URI_CHARACTERS
 from mcp_protocol.server.toolkit.server import Server
 from mcp_protocol.transports.memory import memory_pair
 from package.streams import ACKNOWLEDGED, ALL_LISTS, CHANGED, LISTEN, UPDATED, tag
@@ -38,7 +39,7 @@ def listening(
 
 def changes(server: ServerEnd, method: str, **params: Any) -> list[dict[str, Any]]:
     """What a server sends when something changes."""
-    return [json.loads(send.message) for send in server.connection.notify(method, params)]
+    return [json.loads(send.data) for send in server.connection.notify(method, params)]
 
 
 @pytest.mark.requirement(
@@ -74,7 +75,7 @@ def test_without_a_proper_filter_there_is_no_subscription(revision: str, params:
     server = ServerEnd(revision)
     (answer,) = server.ask(LISTEN, params)
     assert answer["error"]["code"] == -32602
-    assert server.connection.being_served == ()
+    assert server.connection.inbound_requests == ()
     assert changes(server, CHANGED["toolsListChanged"]) == []
 
 
@@ -100,7 +101,7 @@ def test_what_is_absent_or_false_is_not_subscribed_to(
     server, said = listening(revision, wanted)
     assert said[0]["params"]["notifications"] == {}
     assert [changes(server, method) for method in CHANGED.values()] == [[], [], []]
-    assert server.connection.being_served == ("s",)
+    assert server.connection.inbound_requests == ("s",)
 
 
 @pytest.mark.requirement("subscriptions.only-requested-resources")
@@ -134,7 +135,7 @@ def test_what_the_server_does_not_have_is_left_out_without_an_error(
     wanted = {**ALL_LISTS, "resourceSubscriptions": ["memo://a"]}
     server, said = listening(revision, wanted, capabilities=capabilities)
     assert said[0]["params"]["notifications"] == agreed
-    assert server.connection.being_served == ("s",)
+    assert server.connection.inbound_requests == ("s",)
 
 
 @pytest.mark.requirement("subscriptions.one-copy-per-subscription", "subscriptions.concurrent")
@@ -144,8 +145,8 @@ def test_a_change_is_told_to_each_subscription_that_wants_it(revision: str) -> N
     server.ask(LISTEN, {"notifications": ALL_LISTS}, id="1")
     server.ask(LISTEN, {"notifications": {"promptsListChanged": True}}, id=2)
     sent = server.connection.notify(CHANGED["toolsListChanged"])
-    assert [send.about for send in sent] == [1, "1"]
-    tags = [json.loads(send.message)["params"]["_meta"][tag(revision)] for send in sent]
+    assert [send.related_request_id for send in sent] == [1, "1"]
+    tags = [json.loads(send.data)["params"]["_meta"][tag(revision)] for send in sent]
     assert tags == [1, "1"]
 
 
@@ -156,10 +157,10 @@ def test_a_cancelled_subscription_is_silent_and_the_others_go_on(revision: str) 
     server.ask(LISTEN, {"notifications": ALL_LISTS}, id="b")
     said = server.say({"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": "a"}})
     assert said == []
-    assert server.connection.being_served == ("b",)
+    assert server.connection.inbound_requests == ("b",)
     sent = server.connection.notify(CHANGED["toolsListChanged"])
-    assert [send.about for send in sent] == ["b"]
-    assert [send.about for send in server.connection.close_streams()] == ["b", "b"]
+    assert [send.related_request_id for send in sent] == ["b"]
+    assert [send.related_request_id for send in server.connection.close_streams()] == ["b", "b"]
 
 
 @pytest.mark.requirement(
@@ -172,7 +173,7 @@ def test_a_cancelled_subscription_is_silent_and_the_others_go_on(revision: str) 
 def test_a_server_ends_its_subscriptions_with_a_result_each(revision: str) -> None:
     server, _ = listening(revision, ALL_LISTS, id="a")
     server.ask(LISTEN, {"notifications": {}}, id=2)
-    said = [json.loads(send.message) for send in server.connection.close_streams()]
+    said = [json.loads(send.data) for send in server.connection.close_streams()]
     for id in ("a", 2):
         result, cancelled = said[:2]
         del said[:2]
@@ -181,7 +182,7 @@ def test_a_server_ends_its_subscriptions_with_a_result_each(revision: str) -> No
         assert result["result"]["_meta"][tag(revision)] == id
         assert set(result["result"]) == {"resultType", "_meta"}
     assert said == []
-    assert server.connection.being_served == ()
+    assert server.connection.inbound_requests == ()
     assert changes(server, CHANGED["toolsListChanged"]) == []
     assert server.connection.close_streams() == []
 
@@ -212,7 +213,9 @@ async def test_a_server_that_is_stopped_ends_its_subscriptions_before_the_channe
     near, far = memory_pair()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server.serve, far)
-        await near.send(json.dumps(request(revision, LISTEN, {"notifications": {}})).encode())
+        await near.send(
+            OutgoingMessage(json.dumps(request(revision, LISTEN, {"notifications": {}})).encode())
+        )
         assert json.loads(await near.receive())["method"] == ACKNOWLEDGED
         tasks.cancel_scope.cancel()
     said = [json.loads(await near.receive()) for _ in range(2)]
@@ -231,7 +234,7 @@ def test_a_stream_follows_only_so_many_resources(revision: str, uris: list[str])
     server, said = listening(revision, {"resourceSubscriptions": uris})
     assert said[0]["error"]["code"] == -32602
     assert str(RESOURCES) in said[0]["error"]["message"]
-    assert server.connection.being_served == ()
+    assert server.connection.inbound_requests == ()
     _, said = listening(revision, {"resourceSubscriptions": uris[:-1] * 2})
     assert said[0]["method"] == ACKNOWLEDGED
 

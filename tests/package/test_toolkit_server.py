@@ -10,6 +10,7 @@ import anyio
 import msgspec
 import pytest
 
+from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server.toolkit.content import Icon
 from mcp_protocol.server.toolkit.server import Server
@@ -54,7 +55,7 @@ async def test_a_handshake_declares_what_is_registered(revision: str) -> None:
     near, far = memory_pair()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(full(subscribe=True).serve, far)
-        await near.send(msgspec.json.encode(initialize(revision)))
+        await near.send(OutgoingMessage(msgspec.json.encode(initialize(revision))))
         result = msgspec.json.decode(await near.receive())["result"]
         await near.close()
     expected = {

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.channel import RequestId
+from mcp_protocol.channel import Channel, OutgoingMessage
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import EndOfChannel, FrameError, TransportError
 from mcp_protocol.revisions import REVISIONS
@@ -50,9 +50,9 @@ async def test_without_the_variable_a_channel_stays_itself(
 async def test_both_directions_are_recorded_as_they_pass(trace: Path) -> None:
     a, b = memory_pair()
     channel = traced(a, "client")
-    await channel.send(b'{"id":1,"params":{"number":1.0}}', about=1)
+    await channel.send(OutgoingMessage(b'{"id":1,"params":{"number":1.0}}', related_request_id=1))
     assert await b.receive() == b'{"id":1,"params":{"number":1.0}}'
-    await b.send(b"not JSON \xff")
+    await b.send(OutgoingMessage(b"not JSON \xff"))
     assert await channel.receive() == b"not JSON \xff"
     await b.close()
     with pytest.raises(EndOfChannel):
@@ -109,13 +109,13 @@ async def test_a_server_whose_trace_cannot_be_written_says_so(
 
 
 async def test_a_frame_that_was_unusable_is_recorded_too(trace: Path) -> None:
-    class Broken:
+    class Broken(Channel):
         """A channel whose every frame is bad."""
 
         async def receive(self) -> bytes:
             raise FrameError("too long")
 
-        async def send(self, message: bytes, about: RequestId | None = None) -> None:
+        async def send(self, message: OutgoingMessage) -> None:
             await self.close()
 
         async def close(self) -> None:
@@ -126,7 +126,7 @@ async def test_a_frame_that_was_unusable_is_recorded_too(trace: Path) -> None:
         await channel.receive()
     assert lines(trace)[0]["error"] == "too long"
     await channel.close()
-    await channel.send(b"1")
+    await channel.send(OutgoingMessage(b"1"))
     assert len(lines(trace)) == 1
 
 
@@ -147,7 +147,7 @@ async def test_only_its_owner_can_read_the_trace(trace: Path) -> None:
 async def test_secrets_in_what_is_no_json_are_masked(trace: Path) -> None:
     a, b = memory_pair()
     channel = traced(a, "client")
-    await b.send(b'{"token": "abc", broken')
+    await b.send(OutgoingMessage(b'{"token": "abc", broken'))
     await channel.receive()
     await channel.close()
     assert lines(trace)[0]["message"] == f'{{"token": "{MASK}", broken'
@@ -174,6 +174,7 @@ async def test_a_full_disk_ends_the_trace_with_one_warning_and_not_the_session(
 LIMITED = """
 import resource, signal, sys
 import anyio
+from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.runtime.trace import traced
 from mcp_protocol.transports.memory import memory_pair
 
@@ -183,7 +184,7 @@ async def main():
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
     for number in range(3):
-        await channel.send(b'"%s"' % (b"x" * 700))
+        await channel.send(OutgoingMessage(b'"%s"' % (b"x" * 700)))
         assert len(await far.receive()) == 702
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))  # what measures coverage writes more
 
@@ -208,7 +209,7 @@ async def test_a_trace_goes_on_where_its_file_was_removed(trace: Path) -> None:
     near, far = memory_pair()
     channel = traced(near, "client")
     trace.unlink()
-    await channel.send(b"1")
+    await channel.send(OutgoingMessage(b"1"))
     assert await far.receive() == b"1"
     await channel.close()
 
@@ -229,7 +230,7 @@ async def test_secrets_in_a_message_that_cannot_be_decoded_are_masked(
 ) -> None:
     near, far = memory_pair()
     channel = traced(near, "client")
-    await far.send(message)
+    await far.send(OutgoingMessage(message))
     assert await channel.receive() == message
     await channel.close()
     recorded = lines(trace)[0]["message"]
@@ -238,13 +239,13 @@ async def test_secrets_in_a_message_that_cannot_be_decoded_are_masked(
 
 
 async def test_a_reason_that_holds_no_text_of_unicode_is_recorded(trace: Path) -> None:
-    class Broken:
+    class Broken(Channel):
         """A channel that fails with what the system could not decode."""
 
         async def receive(self) -> bytes:
             raise EndOfChannel("it ended: \udcff token=hunter2")
 
-        async def send(self, message: bytes, about: RequestId | None = None) -> None:
+        async def send(self, message: OutgoingMessage) -> None:
             """Nothing to do."""
 
         async def close(self) -> None:
@@ -260,13 +261,14 @@ async def test_a_reason_that_holds_no_text_of_unicode_is_recorded(trace: Path) -
 def test_several_processes_can_append_to_one_trace(trace: Path) -> None:
     script = """
 import anyio
+from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.runtime.trace import traced
 from mcp_protocol.transports.memory import memory_pair
 
 async def main():
     channel = traced(memory_pair(limit=1000)[0], "one of many")
     for number in range(300):
-        await channel.send(b'"%s"' % (b"x" * 5000))
+        await channel.send(OutgoingMessage(b'"%s"' % (b"x" * 5000)))
 
 anyio.run(main)
 """

@@ -186,7 +186,7 @@ def test_one_connection_serves_a_session_and_requests_that_stand_alone(
     for id, marked in (("old", False), ("new", True)):
         message = server.connection.respond(id, RESULTS["tools/list"])
         assert message is not None
-        assert (b"resultType" in message) is marked
+        assert (b"resultType" in message.data) is marked
 
 
 @pytest.mark.requirement("versioning.modern-only-rejects-initialize", "lifecycle.no-handshake")

@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 
-from mcp_protocol.channel import Channel
+from mcp_protocol.channel import Channel, OutgoingMessage
 from mcp_protocol.facts import Lifecycle, Method, Revision
 from mcp_protocol.protocol.connection import Connection
 from mcp_protocol.protocol.events import Event, RequestReceived, Send
@@ -114,7 +114,7 @@ def encoded(message: Any) -> bytes:
 
 def sent(events: list[Event]) -> list[dict[str, Any]]:
     """What a connection answered by itself."""
-    return [json.loads(event.message) for event in events if isinstance(event, Send)]
+    return [json.loads(event.message.data) for event in events if isinstance(event, Send)]
 
 
 def described(capabilities: Mapping[str, Any], name: str) -> Any:
@@ -190,7 +190,7 @@ class ClientEnd:
         spoken, describe = REVISIONS.only(revision), described(capabilities, "client")
         self.connection = Connection("client", spoken, describe, extensions)
         self.revision = revision
-        self.opening = json.loads(self.connection.open())
+        self.opening = json.loads(self.connection.open().data)
         result: dict[str, Any] = {"capabilities": dict(server)}
         if revision in HANDSHAKE:
             result |= {
@@ -216,7 +216,7 @@ class ClientEnd:
     def ask(self, method: str, params: Any = None, **how: Any) -> dict[str, Any]:
         """Begin a request; gives the message."""
         _, message = self.connection.request(method, params, **how)
-        decoded: dict[str, Any] = json.loads(message)
+        decoded: dict[str, Any] = json.loads(message.data)
         return decoded
 
 
@@ -230,7 +230,7 @@ class RawEnd:
 
     async def send(self, message: Any) -> None:
         """Send a message as it is."""
-        await self.channel.send(encoded(message))
+        await self.channel.send(OutgoingMessage(encoded(message)))
 
     async def receive(self) -> dict[str, Any]:
         """The next message of the server."""

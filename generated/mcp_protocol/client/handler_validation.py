@@ -23,8 +23,8 @@ from .._wire import convert, error_text, is_many, is_object, to_builtins
 from ..errors import INVALID_PARAMS, LocalProtocolError, RemoteProtocolError
 from ..facts import Method
 from ..protocol import elicitation_schema, sampling_messages
+from ..protocol.capabilities import missing
 from ..protocol.lenient import recast
-from ..protocol.required_capabilities import missing
 from ..protocol.uris import root_complaint, url_complaint
 from ..runtime.request_context import RequestContext
 

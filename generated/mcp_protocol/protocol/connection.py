@@ -4,57 +4,74 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""One connection without its I/O: bytes in, events out; calls in, bytes out.
+"""One connection without its I/O: received bytes become events, calls become messages to send.
 
-`Connection` correlates, checks and refuses; it opens nothing, waits for nothing and asks no clock
-(moments come from the caller). Each message is judged by the revision it belongs to: in a session
-by what the handshake agreed, otherwise by what the request's own `_meta` says. What a revision has
-is read from its tables; a message that they do not know is refused or ignored.
+`Connection` correlates, checks and refuses; it opens nothing, waits for nothing and reads no clock
+(the caller passes the time). Each message is read by the revision that applies: within a session
+the agreed one, otherwise the one that the request's own `_meta` states. Revisions are tables; a
+message that they do not contain is refused or ignored.
 
-    bytes --> Receiver           --> events    all work on one ConnectionState; a client adds
-    calls --> Sender, Notifier   --> bytes     its Opening until revision and capabilities are
-                                               agreed
+    received bytes --> Receiver           --> events            both work on one ConnectionState;
+    calls          --> Connection         --> OutgoingMessage   a client adds VersionNegotiation
+                                                                until the session is open
 
-Source: basic/index, basic/lifecycle, basic/versioning.
+Source: basic/index, basic/lifecycle, basic/versioning; basic/utilities or basic/patterns
+(cancellation, progress), server/utilities/logging.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .._wire import error_text
-from ..channel import RequestId
-from ..errors import McpError, ProtocolError, RemoteProtocolError, TransportError
-from ..facts import Method, Revision, Revisions, Role
+import msgspec
+from msgspec import UNSET, Raw
+
+from .._wire import UNWRITABLE, convert, error_text, is_object
+from ..channel import OutgoingMessage, RequestId
+from ..errors import (
+    LocalProtocolError,
+    McpError,
+    MethodNotFoundError,
+    ProtocolError,
+    RemoteProtocolError,
+    TransportError,
+)
+from ..facts import Lifecycle, Method, Revision, Revisions, Role
 from ..foreign_text import safe_repr
+from . import jsonrpc
 from .events import Event, Ignored, Opened, OpenFailed, RequestFailed, ResponseReceived, Send
 from .jsonrpc import Message
-from .lifecycle import INITIALIZED, Description, Session
-from .notifications import Notifier
+from .lifecycle import INITIALIZED, Description, Session, declared
+from .notifications import (
+    CANCELLED,
+    LOG_LEVELS,
+    MESSAGE,
+    PROGRESS,
+    RESOURCE_UPDATED,
+    is_severe_enough,
+    notification,
+)
 from .receiver import Receiver
-from .request_meta import Shared
-from .sender import Sender
-from .state import ConnectionState
-from .subscriptions import RESOURCE_UPDATED
+from .request_meta import NO_META, MetaCache, check_user_meta, with_meta
+from .responses import check_required_capabilities, error_response, success_response
+from .state import ConnectionState, InboundRequest, OutboundRequest
 from .version_negotiation import Step, VersionNegotiation
+
+_TOKEN = "progressToken"
 
 
 class Connection:
-    """The protocol of one peer talking to another, as client or as server.
+    """The protocol of one side of a connection, as client or as server.
 
     Args:
-        role: Which end this is.
+        role: The role of this side.
         revisions: The revisions to speak.
-        describe: This side's account of itself in a revision.
-        extensions: Methods beyond the revisions', by wire name; both sides may send them.
-        shared: What it has in common with others of the same side; nothing by default.
+        describe: This side's implementation info and capabilities, by revision.
+        extensions: Methods besides those of the revisions, by wire name; both sides may send them.
+        meta_cache: `_meta` shared with other connections of the same side; a new cache by default.
         extra: Whether the objects of results keep the members that their schemas do not have.
-
-    Attributes:
-        request, respond, fail, cancel, abandoned, close_streams: See `Sender`.
-        progress, log, notify: See `Notifier`.
-        result_decoder: See `Receiver`.
     """
 
     def __init__(
@@ -63,38 +80,27 @@ class Connection:
         revisions: Revisions,
         describe: Callable[[Revision], Description],
         extensions: Mapping[str, Method] | None = None,
-        shared: Shared | None = None,
+        meta_cache: MetaCache | None = None,
         *,
         extra: bool = False,
     ) -> None:
-        self._state = ConnectionState(role, revisions, describe, extensions or {}, extra)
-        shared = shared or Shared(revisions)
-        self._sender = Sender(self._state, shared)
-        self._notifier = Notifier(self._state)
-        self._receiver = Receiver(self._state, self._sender, self._notifier, shared)
-        self._opening: VersionNegotiation | None = None
-        self._opening_id: RequestId | None = None
+        self._state = ConnectionState(
+            role, revisions, describe, extensions or {}, meta_cache or MetaCache(revisions), extra
+        )
+        self._receiver = Receiver(self._state)
+        self._negotiation: VersionNegotiation | None = None
+        self._negotiation_id: RequestId | None = None
         self._probe_id: RequestId | None = None
         self._without_probe: Revisions | None = None
-        self.request = self._sender.request
-        self.respond = self._sender.respond
-        self.fail = self._sender.fail
-        self.cancel = self._sender.cancel
-        self.abandoned = self._sender.abandoned
-        self.close_streams = self._sender.close_streams
-        self.progress = self._notifier.progress
-        self.log = self._notifier.log
-        self.notify = self._notifier.notify
-        self.result_decoder = self._receiver.result_decoder
 
     @property
     def role(self) -> Role:
-        """Which end this is."""
+        """The role of this side."""
         return self._state.role
 
     @property
     def session(self) -> Session | None:
-        """What was agreed; `None` before, and on a server that no client shook hands with."""
+        """What was agreed; `None` before that, and on a server without handshake."""
         return self._state.session
 
     @property
@@ -104,201 +110,558 @@ class Connection:
 
     @property
     def probing(self) -> bool:
-        """Whether silence means an older server: a probe is open, and there is another way."""
-        opening = self._opening
-        return opening is not None and opening.step is Step.PROBING and opening.may_fall_back
+        """Whether a missing response means an older server: a probe is open, with a fallback."""
+        negotiation = self._negotiation
+        return (
+            negotiation is not None
+            and negotiation.step is Step.PROBING
+            and negotiation.may_fall_back
+        )
 
     @property
     def without_probe(self) -> Revisions | None:
         """The revisions to offer, without a probe, to a server that is started anew.
 
-        Servers exist that end, or fall silent, when something comes before `initialize`. `None` if
-        the probe is not to blame: none was sent, or the opening has ended in one way or the other,
-        or there is no handshake to go on with.
+        Some servers exit, or stop responding, when another message precedes `initialize`. `None`
+        if the probe can't be the cause: none was sent, negotiation has ended, or there is no
+        handshake to fall back to.
         """
         return self._without_probe
 
     @property
-    def open_calls(self) -> int:
-        """How many of our requests wait for their answer."""
-        return len(self._state.calls)
+    def open_requests(self) -> int:
+        """The number of our requests without response."""
+        return len(self._state.outbound)
 
     @property
-    def being_served(self) -> tuple[RequestId, ...]:
-        """Ids of the peer's requests that have no answer yet."""
-        return tuple(self._state.serving)
+    def inbound_requests(self) -> tuple[RequestId, ...]:
+        """Ids of the peer's requests without response."""
+        return tuple(self._state.inbound)
 
-    def follows(self, uri: str) -> bool:
-        """Whether the peer asked to be told when a resource changes."""
+    def is_subscribed(self, uri: str) -> bool:
+        """Whether the peer subscribed to a resource."""
         session = self._state.session
         if session is not None and uri in session.subscriptions:
             return True
-        return next(self._state.streams.wanting(RESOURCE_UPDATED, uri), None) is not None
+        return next(self._state.streams.subscribed_to(RESOURCE_UPDATED, uri), None) is not None
 
     def ask_for_logs(self, level: str | None) -> None:
-        """Have each request ask for log messages from `level` on, where a revision does it so."""
+        """Ask for log messages from `level` on in each request, where a revision has that."""
         self._state.log_level = level
 
-    def open(self) -> bytes:
+    def request(
+        self,
+        name: str,
+        params: Any = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        progress: bool = False,
+        related_request_id: RequestId | None = None,
+        timeout: float | None = None,
+        limit: float | None = None,
+        now: float = 0.0,
+    ) -> tuple[int, OutgoingMessage]:
+        """Begin a request.
+
+        Args:
+            name: The method.
+            params: Its typed params, or a wire object, or raw JSON; `None` for none.
+            meta: What the user adds to `_meta`.
+            progress: Whether to ask for progress.
+            related_request_id: The received request on whose behalf it is made, if any.
+            timeout: Seconds until it is lost; progress restarts them.
+            limit: Seconds until it is lost despite progress.
+            now: The current time, on the caller's clock.
+
+        Returns:
+            Its id and the message.
+
+        Raises:
+            MethodNotFoundError: The agreed revision has no such request for this side.
+            MissingCapabilityError: The peer did not declare a required capability.
+            LocalProtocolError: The request must not be sent now, `meta` breaks a rule, or the
+                params have no JSON form.
+        """
+        state = self._state
+        revision, capabilities = self._request_target(name, related_request_id)
+        method = state.outbound_method(revision, name)
+        if method is None:
+            raise MethodNotFoundError(name)
+        if params is not None and not isinstance(params, (msgspec.Struct, Mapping, Raw)):
+            got = safe_repr(params)
+            raise LocalProtocolError(f"{name}: expected an object as params, got {got}")
+        check_required_capabilities(method, revision, params, capabilities)
+        request = OutboundRequest(method, revision, progress, timeout)
+        if limit is not None:
+            request.deadline = request.limit = now + limit
+        request.extend(now)
+        added = self._request_meta(revision, meta)
+        identifier = state.outbound.add(request)
+        try:
+            if progress:
+                added = {**added, _TOKEN: identifier}
+            shaped = with_meta(params, added, state.meta.encoded(revision, added))
+            data = jsonrpc.encode_request(identifier, name, shaped)
+        except UNWRITABLE as error:
+            state.outbound.pop(identifier)
+            text = f"{name}: params: no JSON form: {error_text(error)}"
+            raise LocalProtocolError(text) from error
+        return identifier, OutgoingMessage(
+            data, "request", identifier, name, revision, related_request_id, params
+        )
+
+    def respond(self, identifier: RequestId, result: Any = None) -> OutgoingMessage | None:
+        """Answer a request.
+
+        Args:
+            identifier: Its id.
+            result: The typed result, or a wire object that is converted (members that the revision
+                does not have are dropped); `None` for a result without members.
+
+        Returns:
+            The response, or `None` if the request is no longer open.
+
+        Raises:
+            InternalError: The result does not fit the method, or has no JSON form; `fail` has to
+                follow.
+            MissingCapabilityError: An input request requires what the client did not declare.
+        """
+        return success_response(self._state, identifier, result)
+
+    def fail(self, identifier: RequestId, error: ProtocolError) -> OutgoingMessage | None:
+        """Answer a request with an error; `None` if the request is no longer open."""
+        request = self._state.inbound.get(identifier)
+        if request is None:
+            return None
+        message = error_response(identifier, error, request.revision)
+        del self._state.inbound[identifier]
+        return message
+
+    def cancel(self, identifier: RequestId, reason: str | None = None) -> OutgoingMessage | None:
+        """Cancel a request of ours.
+
+        Returns:
+            The notification to send; `None` if the request is no longer open, or its method or
+            revision allows no cancellation.
+        """
+        request = self._state.outbound.pop(identifier)
+        if request is None or not request.revision.facts.method(request.method.name).cancellable:
+            return None
+        if CANCELLED not in request.revision.notifications_from(self._state.role):
+            return None
+        params: dict[str, Any] = {"requestId": identifier}
+        if reason is not None:
+            params["reason"] = reason
+        return _cancelled(request.revision, params)
+
+    def cancel_by_stream(self, identifier: RequestId) -> OutgoingMessage | None:
+        """Cancel a request of ours whose stream was closed.
+
+        Returns:
+            The notification to send; `None` also where closing the stream is the cancellation.
+
+        Source: basic/patterns/cancellation (2026-07-28: transport-specific cancellation).
+        """
+        request = self._state.outbound.get(identifier)
+        if request is not None and request.revision.facts.http.cancellation == "close":
+            self._state.outbound.pop(identifier)
+            return None
+        return self.cancel(identifier)
+
+    def decode_result(self, method: Method, data: bytes) -> Any:
+        """The result of a method from JSON, decoded like a result that is received.
+
+        Raises:
+            UNREADABLE: The JSON is not a result of the method.
+        """
+        return self._receiver.result_decoder(method)(data)
+
+    def close_streams(self) -> list[OutgoingMessage]:
+        """End all subscription streams from the server's side.
+
+        Each gets its result, which marks a graceful end, and then the cancellation that the page
+        on cancellation requires.
+
+        Source: basic/patterns/subscriptions, basic/patterns/cancellation (2026-07-28).
+        """
+        messages: list[OutgoingMessage] = []
+        for identifier in self._state.streams.ids():
+            revision = self._state.inbound[identifier].revision
+            self._state.streams.close(identifier)
+            key = revision.facts.meta.subscription_id
+            response = self.respond(identifier, {"_meta": {key: identifier}})
+            if response is not None:
+                messages.append(response)
+            messages.append(_cancelled(revision, {"requestId": identifier}, identifier))
+        return messages
+
+    def progress(
+        self,
+        identifier: RequestId,
+        progress: float,
+        total: float | None = None,
+        message: str | None = None,
+    ) -> OutgoingMessage | None:
+        """Report progress of an inbound request.
+
+        Returns:
+            The notification; `None` if none is wanted, the request is no longer open, or the value
+            is not more than the last.
+
+        Raises:
+            LocalProtocolError: The value is no finite number, or another one has the wrong type.
+        """
+        request = self._state.inbound.get(identifier)
+        if request is None or request.progress_token is None:
+            return None
+        if not _is_finite(progress):
+            raise LocalProtocolError(
+                f"progress: expected a finite number, got {safe_repr(progress)}"
+            )
+        if not request.advance(progress):
+            return None
+        params: dict[str, Any] = {_TOKEN: request.progress_token, "progress": progress}
+        if total is not None:
+            params["total"] = total
+        if message is not None:
+            params["message"] = message
+        return notification(self._state.role, request.revision, PROGRESS, params, identifier)
+
+    def log(
+        self, identifier: RequestId | None, level: str, data: Any, logger: str | None = None
+    ) -> OutgoingMessage | None:
+        """Send a log message to the client.
+
+        Args:
+            identifier: The request it belongs to; `None` for the session as a whole.
+            level: One of `LOG_LEVELS`.
+            data: Any JSON value.
+            logger: Name of its source.
+
+        Returns:
+            The notification; `None` if the client does not want the message.
+
+        Raises:
+            LocalProtocolError: There is no such level.
+        """
+        if level not in LOG_LEVELS:
+            raise LocalProtocolError(
+                f"log level: expected one of {', '.join(LOG_LEVELS)}, got {safe_repr(level)}"
+            )
+        request = None if identifier is None else self._state.inbound.get(identifier)
+        if request is None and (identifier is not None or self._state.session is None):
+            return None
+        revision = request.revision if request is not None else self._state.revision
+        if not declared(self._state.own_capabilities(revision), ("logging",)):
+            return None
+        if not self._wants_log(level, revision, request):
+            return None
+        params: dict[str, Any] = {"level": level, "data": data}
+        if logger is not None:
+            params["logger"] = logger
+        return notification(self._state.role, revision, MESSAGE, params, identifier)
+
+    def notify(
+        self,
+        name: str,
+        params: Mapping[str, Any] | None = None,
+        related_request_id: RequestId | None = None,
+    ) -> list[OutgoingMessage]:
+        """Send a notification to all who want it.
+
+        A change without declared capability or without subscription gives no message; nor do
+        progress and log messages that are not wanted.
+
+        Args:
+            name: The notification.
+            params: Its params as wire object.
+            related_request_id: The received request on whose behalf it is sent, if any.
+
+        Raises:
+            MethodNotFoundError: No revision in use has such a notification for this side.
+            LocalProtocolError: The params do not fit, or the notification is a cancellation,
+                which only `cancel` sends.
+        """
+        wire = dict(params or {})
+        state = self._state
+        revisions = state.candidate_revisions()
+        defined = any(name in revision.notifications_from(state.role) for revision in revisions)
+        if not defined and name not in state.extensions:
+            raise MethodNotFoundError(name)
+        if name == CANCELLED:
+            raise LocalProtocolError(f"{name}: is sent by giving up the request itself")
+        if name == PROGRESS:
+            return self._notify_progress(wire)
+        if name == MESSAGE:
+            level, data, logger = wire.get("level", ""), wire.get("data"), wire.get("logger")
+            log = self.log(related_request_id, level, data, logger)
+            return [] if log is None else [log]
+        messages: list[OutgoingMessage] = []
+        for identifier in state.streams.subscribed_to(name, wire.get("uri")):
+            revision = state.inbound[identifier].revision
+            meta = {**wire.get("_meta", {}), revision.facts.meta.subscription_id: identifier}
+            tagged = {**wire, "_meta": meta}
+            messages.append(notification(state.role, revision, name, tagged, identifier))
+        session = state.session
+        if session is not None and self._session_wants(session, name, wire):
+            messages.append(notification(state.role, session.revision, name, wire))
+        return messages
+
+    def open(self) -> OutgoingMessage:
         """Begin a client's session.
 
         Returns:
             The first message: a probe or `initialize`. `Opened` or `OpenFailed` follows.
         """
-        self._opening = VersionNegotiation(self._state.revisions, self._state.describe)
-        self._without_probe = self._opening.without_probe
-        return self._step(self._opening)
+        self._negotiation = VersionNegotiation(self._state.revisions, self._state.describe)
+        self._without_probe = self._negotiation.without_probe
+        return self._next_step(self._negotiation)
 
     def opening_timed_out(self) -> list[Event]:
-        """No answer came to the probe that `open` made: go on without it.
+        """No response came to the probe that `open` sent: continue without it.
 
-        Should it come later, from a server that was slow to start, it still counts.
+        A late response, from a server that was slow to start, still counts.
 
         Returns:
             The next message to send, or `OpenFailed`.
         """
-        opening = self._opening
-        if opening is None or not self.probing:
+        negotiation = self._negotiation
+        if negotiation is None or not self.probing:
             return []
-        self._probe_id = self._opening_id
-        return self._opening_failed(opening, None)
+        self._probe_id = self._negotiation_id
+        return self._step_failed(negotiation, None)
 
-    def receive(self, data: bytes, now: float = 0.0) -> list[Event]:
-        """Take one message.
-
-        Args:
-            data: Whole, without frame.
-            now: This moment, on the clock that `request` was given.
+    def opening_refused(self, error: McpError) -> list[Event]:
+        """The transport could not deliver a message of the negotiation, or it was refused.
 
         Returns:
-            What happened, in order. Never raises on what the peer sent.
+            The next message to send, or `OpenFailed`; also for `notifications/initialized`.
         """
-        return self._followed_up(self._receiver.receive(data, now))
+        if self._negotiation is None or self._negotiation_id is None:
+            return [OpenFailed(error)]
+        return self.request_lost(self._negotiation_id, error)
 
-    def take(self, message: Message, now: float = 0.0) -> list[Event]:
-        """Take one message that `jsonrpc.parse` has sorted already; see `receive`."""
-        return self._followed_up(self._receiver.take(message, now))
+    def receive(self, data: bytes, now: float = 0.0) -> list[Event]:
+        """Receive one message.
 
-    def take_batch(self, messages: Sequence[Message], now: float = 0.0) -> list[Event]:
-        """Take the messages of a batch, sorted by `jsonrpc.parse_batch` already; see `receive`."""
-        return self._followed_up(self._receiver.take_batch(messages, now))
+        Args:
+            data: The whole message, without frame.
+            now: The current time, on the clock that `request` was given.
+
+        Returns:
+            The events, in order. Never raises on what the peer sent.
+        """
+        events = self._receiver.receive(data, now)
+        return events if self._negotiation is None else self._with_negotiation(events)
+
+    def receive_message(self, message: Message, now: float = 0.0) -> list[Event]:
+        """Receive one message that `jsonrpc.parse` returned; see `receive`."""
+        events = self._receiver.receive_message(message, now)
+        return events if self._negotiation is None else self._with_negotiation(events)
+
+    def receive_batch(self, messages: Sequence[Message], now: float = 0.0) -> list[Event]:
+        """Receive the messages that `jsonrpc.parse_batch` returned; see `receive`."""
+        return self._with_negotiation(self._receiver.receive_batch(messages, now))
 
     def unreadable(self, error: ProtocolError) -> list[Event]:
-        """Take a frame that could not even be read as a message."""
+        """Receive a frame that could not be read as a message."""
         return self._receiver.unreadable(error)
 
     def stream_closed(self, identifier: RequestId) -> list[Event]:
         """The peer closed the stream on which its request was to be answered.
 
         Returns:
-            That the request is cancelled, in revisions where closing says so; otherwise nothing.
+            The cancellation of the request, in revisions where closing means that; else nothing.
 
         Source: basic/transports/streamable-http#cancellation (2026-07-28).
         """
         return self._receiver.stream_closed(identifier)
 
-    def opening_refused(self, error: McpError) -> list[Event]:
-        """The transport did not deliver a message of the opening, or told of a refusal.
-
-        Returns:
-            The next message to send, or `OpenFailed`: so it is for a server that was not told that
-            the client is ready.
-        """
-        if self._opening is None or self._opening_id is None:
-            return [OpenFailed(error)]
-        return self.lost(self._opening_id, error)
-
-    def lost(self, identifier: RequestId, error: McpError) -> list[Event]:
-        """The transport knows that a request of ours will not be answered, and why."""
-        if self._state.calls.pop(identifier) is None:
+    def request_lost(self, identifier: RequestId, error: McpError) -> list[Event]:
+        """The transport reports that a request of ours will not be answered, and why."""
+        if self._state.outbound.pop(identifier) is None:
             return [Ignored(f"{safe_repr(identifier)}, which is no open request: {error}")]
-        return self._followed_up([RequestFailed(identifier, error)])
+        return self._with_negotiation([RequestFailed(identifier, error)])
 
     def closed(self) -> list[RequestId]:
-        """The transport ended: nothing more can be answered on either side.
+        """The transport ended: no request can be answered any more, in either direction.
 
         Returns:
-            Our requests that stay without answer.
+            Our requests that stay without response.
         """
-        self._state.serving.clear()
+        self._state.inbound.clear()
         self._state.streams.clear()
-        self._opening = self._opening_id = None
-        return self._state.calls.drain()
+        self._negotiation = self._negotiation_id = None
+        return self._state.outbound.drain()
 
     def deadline(self, identifier: RequestId) -> float | None:
-        """The moment a request of ours counts as lost; progress moves it."""
-        call = self._state.calls.get(identifier)
-        return None if call is None else call.deadline
+        """The moment at which a request of ours is lost; progress moves it."""
+        request = self._state.outbound.get(identifier)
+        return None if request is None else request.deadline
 
     def next_deadline(self) -> float | None:
         """The earliest of all deadlines."""
-        return self._state.calls.next_deadline()
+        return self._state.outbound.next_deadline()
 
     def expired(self, now: float) -> list[RequestId]:
-        """Our requests whose deadline has passed; `cancel` takes them out."""
-        return self._state.calls.expired(now)
+        """Our requests whose deadline has passed; they stay open until `cancel`."""
+        return self._state.outbound.expired(now)
 
-    def _followed_up(self, events: list[Event]) -> list[Event]:
-        if self._opening is None:
+    def _request_target(
+        self, name: str, related_request_id: RequestId | None
+    ) -> tuple[Revision, Mapping[str, Any]]:
+        """The revision of a request of ours, and the capabilities that the peer declared for it."""
+        state = self._state
+        related = None if related_request_id is None else state.inbound.get(related_request_id)
+        session = state.session
+        revision: Revision
+        if related is not None:
+            revision, capabilities = related.revision, related.peer_capabilities
+        elif session is not None:
+            revision, capabilities = session.revision, session.peer_capabilities
+        else:
+            raise LocalProtocolError(f"{name}: nothing was agreed with the peer yet")
+        if state.role == "server" and not revision.server_requests:
+            raise LocalProtocolError(f"{name}: in {revision.name} a server sends no requests")
+        if related is None and session is not None and not session.may_send(name):
+            raise LocalProtocolError(f"{name}: the client has not confirmed the handshake yet")
+        return revision, capabilities
+
+    def _request_meta(
+        self, revision: Revision, meta: Mapping[str, Any] | None
+    ) -> Mapping[str, Any]:
+        """`_meta` to add to a request: the revision's own keys, then the user's."""
+        state = self._state
+        added = NO_META
+        if state.role == "client":
+            added = state.meta.own("client", revision, state.describe)
+        if meta:
+            if not is_object(meta):
+                raise LocalProtocolError(f"_meta: expected an object, got {safe_repr(meta)}")
+            if _TOKEN in meta:
+                raise LocalProtocolError("_meta.progressToken: ask for progress by its argument")
+            check_user_meta(meta, revision.facts)
+            added = {**meta, **added}
+        level_key = revision.facts.meta.log_level
+        if level_key is not None and state.log_level is not None:
+            added = {level_key: state.log_level, **added}
+        return added
+
+    def _notify_progress(self, params: Mapping[str, Any]) -> list[OutgoingMessage]:
+        """Report progress by the token of a request, given as a wire object."""
+        token = params.get(_TOKEN)
+        for identifier, request in self._state.inbound.items():
+            own = request.progress_token
+            if own == token and type(own) is type(token):
+                report = self.progress(
+                    identifier, params["progress"], params.get("total"), params.get("message")
+                )
+                return [] if report is None else [report]
+        return []
+
+    def _wants_log(self, level: str, revision: Revision, request: InboundRequest | None) -> bool:
+        if revision.facts.behaviour.log_level == "request":
+            least = None if request is None else request.log_level
+            return least is not None and is_severe_enough(level, least)
+        session = self._state.session
+        return session is not None and is_severe_enough(level, session.log_level)
+
+    def _session_wants(self, session: Session, name: str, params: Mapping[str, Any]) -> bool:
+        """Whether a notification is to be sent in the session: declared and subscribed."""
+        revision = session.revision
+        if revision.lifecycle is Lifecycle.PER_REQUEST:
+            return self._state.role == "client"
+        method = revision.notifications_from(self._state.role).get(name)
+        if method is None:
+            return name in self._state.extensions
+        if not session.may_send(name):
+            return False
+        if method.capability and not declared(session.own_capabilities, method.capability):
+            return False
+        return name != RESOURCE_UPDATED or params.get("uri") in session.subscriptions
+
+    def _next_step(self, negotiation: VersionNegotiation) -> OutgoingMessage:
+        """The next request of the negotiation, sent before anything is agreed."""
+        state = self._state
+        revision, name, params = negotiation.request()
+        method = revision.client_requests[name]
+        identifier = state.outbound.add(OutboundRequest(method, revision))
+        own = state.meta.own("client", revision, state.describe)
+        shaped = with_meta(params or None, own, own)
+        if shaped is not UNSET and method.params is not None:
+            shaped = convert(shaped, method.params)
+        self._negotiation_id = identifier
+        data = jsonrpc.encode_request(identifier, name, shaped)
+        return OutgoingMessage(data, "request", identifier, name, revision, None, params)
+
+    def _with_negotiation(self, events: list[Event]) -> list[Event]:
+        """The events, with those of the negotiation's own requests handled."""
+        if self._negotiation is None:
             return events
-        return [after for event in events for after in self._opened(self._opening, event)]
+        return [after for event in events for after in self._negotiate(self._negotiation, event)]
 
-    def _step(self, opening: VersionNegotiation) -> bytes:
-        revision, name, params = opening.request()
-        self._opening_id, message = self._sender.opening_request(revision, name, params)
-        return message
-
-    def _opened(self, opening: VersionNegotiation, event: Event) -> list[Event]:
-        """Follow up an event of the opening's own request; pass any other through."""
+    def _negotiate(self, negotiation: VersionNegotiation, event: Event) -> list[Event]:
+        """Handle an event of the negotiation's own requests; pass on any other."""
         match event:
-            case ResponseReceived(id=identifier) if identifier == self._opening_id:
-                return self._answered(opening, event.result)
+            case ResponseReceived(id=identifier) if identifier == self._negotiation_id:
+                return self._step_answered(negotiation, event.result)
             case ResponseReceived(id=identifier) if identifier == self._probe_id:
-                self._drop_call(self._opening_id)
-                opening.step = Step.PROBING
-                return self._answered(opening, event.result)
-            case RequestFailed(id=identifier) if identifier == self._opening_id:
-                return self._opening_failed(opening, event.error)
+                self._forget(self._negotiation_id)
+                negotiation.step = Step.PROBING
+                return self._step_answered(negotiation, event.result)
+            case RequestFailed(id=identifier) if identifier == self._negotiation_id:
+                return self._step_failed(negotiation, event.error)
             case RequestFailed(id=identifier) if identifier == self._probe_id:
                 return [Ignored("the probe was refused, late")]
             case _:
                 return [event]
 
-    def _answered(self, opening: VersionNegotiation, result: Any) -> list[Event]:
+    def _step_answered(self, negotiation: VersionNegotiation, result: Any) -> list[Event]:
         try:
-            session = opening.answered(result)
+            session = negotiation.answered(result)
         except McpError as error:
             return self._give_up(error)
         except RecursionError as error:
             return self._give_up(RemoteProtocolError(f"capabilities: {error_text(error)}"))
         if session is None:
-            return [Send(self._step(opening), opens=True)]
-        return self._agree(opening, session)
-
-    def _drop_call(self, identifier: RequestId | None) -> None:
-        """Forget a request of the opening: its answer tells nothing new."""
-        if identifier is not None:
-            self._state.calls.pop(identifier)
-
-    def _agree(self, opening: VersionNegotiation, session: Session) -> list[Event]:
-        self._drop_call(self._probe_id)
-        self._opening = self._opening_id = self._probe_id = self._without_probe = None
+            return [Send(self._next_step(negotiation), opens=True)]
+        self._forget(self._probe_id)
+        self._negotiation = self._negotiation_id = self._probe_id = self._without_probe = None
         self._state.session = session
         events: list[Event] = []
-        if opening.shook_hands:
-            message = self._notifier.notification(session.revision, INITIALIZED, {})
+        if negotiation.shook_hands:
+            message = notification(self._state.role, session.revision, INITIALIZED, {})
             events.append(Send(message, opens=True))
         return [*events, Opened(session.revision)]
 
-    def _opening_failed(self, opening: VersionNegotiation, error: McpError | None) -> list[Event]:
+    def _step_failed(self, negotiation: VersionNegotiation, error: McpError | None) -> list[Event]:
         try:
-            opening.failed(error)
+            negotiation.failed(error)
         except McpError as reason:
             return self._give_up(reason)
-        return [Send(self._step(opening), opens=True)]
+        return [Send(self._next_step(negotiation), opens=True)]
 
     def _give_up(self, error: McpError) -> list[Event]:
-        self._opening = self._opening_id = None
+        self._negotiation = self._negotiation_id = None
         if not isinstance(error, TransportError):
-            self._without_probe = None  # the server itself said no
+            self._without_probe = None  # the server itself refused
         return [OpenFailed(error)]
+
+    def _forget(self, identifier: RequestId | None) -> None:
+        """Drop a request of the negotiation whose response is no longer needed."""
+        if identifier is not None:
+            self._state.outbound.pop(identifier)
+
+
+def _cancelled(
+    revision: Revision, params: Mapping[str, Any], related_request_id: RequestId | None = None
+) -> OutgoingMessage:
+    data = jsonrpc.encode_notification(CANCELLED, params)
+    return OutgoingMessage(
+        data, "notification", None, CANCELLED, revision, related_request_id, params
+    )
+
+
+def _is_finite(value: object) -> bool:
+    """Whether a value is a number that JSON can express."""
+    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))

@@ -278,28 +278,6 @@ class _FailureOut(msgspec.Struct, gc=False):
     jsonrpc: str = JSONRPC
 
 
-# By its first member each of these kinds is told from the others.
-_ANSWERS = (b'{"result":', b'{"error":')
-_CODE = b'{"error":{"code":'
-
-
-def is_answer(message: bytes) -> bool:
-    """Whether one of the messages that are encoded here answers a request."""
-    return message.startswith(_ANSWERS)
-
-
-def is_notification(message: bytes) -> bool:
-    """Whether one of the messages that are encoded here is a notification."""
-    return message.startswith(b'{"method"')
-
-
-def error_code(message: bytes) -> int | None:
-    """The code of one of the errors that are encoded here; `None` for any other message."""
-    if not message.startswith(_CODE):
-        return None
-    return int(message[len(_CODE) : message.index(b",", len(_CODE))])
-
-
 def encode_request(identifier: RequestId, method: str, params: Any = UNSET) -> bytes:
     """A request; `params` is left out if UNSET.
 

@@ -4,7 +4,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""Waking one waiting task, once: by whatever costs the running loop least."""
+"""An event that wakes one waiting task, once, at the least cost on the running event loop."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class OneShotEvent(Protocol):
-    """Something one task waits for, once, and others may set, any number of times."""
+    """One task waits for it once; others may set it any number of times."""
 
     def set(self) -> None:
-        """Wake the task that waits, or will."""
+        """Wake the task that waits, now or later."""
         ...
 
     def wait(self) -> Awaitable[object]:
@@ -31,7 +31,7 @@ class OneShotEvent(Protocol):
 
 
 class _BareFuture:
-    """A wakeup under asyncio; an event of asyncio's own holds a list of these, and a loop."""
+    """The event under asyncio: a bare future, cheaper than `asyncio.Event`."""
 
     __slots__ = ("_future",)
 
@@ -47,16 +47,16 @@ class _BareFuture:
 
 
 def wakeup_type() -> Callable[[], OneShotEvent]:
-    """What makes wakeups for the task that runs.
+    """A factory of events for the running event loop.
 
-    Each message wakes several tasks on its way. `anyio.Event` looks for the loop anew each time,
-    which takes as long as all else that a message costs.
+    Each message wakes several tasks. `anyio.Event` detects the loop each time, which doubles the
+    cost of a message.
     """
     if "asyncio" in sys.modules:
         import asyncio
 
         try:
-            # Under trio as a guest there is a loop, but no task of it.
+            # With trio in guest mode there is an asyncio loop, but no asyncio task.
             if asyncio.current_task() is not None:
                 new_future = asyncio.get_running_loop().create_future
                 return lambda: _BareFuture(new_future())

@@ -4,30 +4,25 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""One peer at work: a connection, a channel and an application joined by tasks.
+"""The running peer: a connection, a channel and an application joined by tasks.
 
-One task reads, and serves what it reads for as long as nothing makes it wait (see `handover`); when
-something does, a fresh task reads on. Each request of ours waits in its caller's task, where
-progress callbacks run too, so that they may do whatever the caller may. A limit holds for the
-handlers that wait at a time: beyond it nothing is served until one of them has ended. Everything
-that is a rule of the protocol is decided by `Connection`; here is only who waits for whom. Runs on
-asyncio and trio.
+One task reads messages and runs their handlers until one of them suspends (see `eager`); then a new
+task continues to read. Each request of ours waits in its caller's task, where progress callbacks
+run too. The number of suspended handlers is limited: at the limit no handler is started until one
+has ended. `Connection` decides all that is a rule of the protocol. Runs on asyncio and trio.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
 
 import anyio
 import anyio.abc
 import anyio.lowlevel
-from msgspec import Raw
 
-from ..channel import Channel, RequestId, close_sse_stream_of, transport_of
+from ..channel import Channel, OutgoingMessage, RequestId
 from ..errors import (
     ConnectionClosedError,
     FrameError,
@@ -36,6 +31,7 @@ from ..errors import (
     ParseError,
     ProtocolError,
     RequestLost,
+    RequestTimeoutError,
     ServerStartError,
     TransportError,
 )
@@ -55,28 +51,26 @@ from ..protocol.events import (
     Send,
 )
 from ..protocol.lifecycle import Session
-from .eager import check_own_failure, noticing
-from .initialization import Initialization
-from .one_shot_event import OneShotEvent, wakeup_type
-from .pending_requests import PARTING_SECONDS, OnProgress, PendingRequests, Waiter
-from .request_context import Application, exchange_of
+from .eager import check_own_failure, run_eagerly
+from .pending_requests import PARTING_SECONDS, PendingRequests, Waiter
+from .request_context import Application, context_of
 
 logger = logging.getLogger(__name__.partition(".")[0])
 
 CONCURRENT_REQUESTS = 256
-"""Handlers of requests and notifications that one connection may have waiting, by default."""
+"""Most suspended handlers of a connection, by default."""
 
 HOLD_SECONDS = 60.0
-"""How long reading stops at that limit at a time: the end of a connection must not stay unseen."""
+"""Longest pause of reading at that limit; only reading detects the end of a connection."""
 
-_IN_A_ROW = 64  # messages read before other tasks get their turn
+_IN_A_ROW = 64  # messages read before other tasks may run
 
 
 def check_concurrent_requests(limit: int) -> None:
-    """See that `max_concurrent_requests` lets anything be served.
+    """Check `max_concurrent_requests`.
 
     Raises:
-        ValueError: It does not.
+        ValueError: The limit is less than 1.
     """
     if limit < 1:
         raise ValueError(f"max_concurrent_requests: expected at least 1, got {limit}")
@@ -88,12 +82,12 @@ class Peer:
     Args:
         connection: The protocol.
         channel: The transport; closed when the peer ends.
-        application: Who answers the other side's requests.
-        drain: Seconds that requests being served may still take once the other side is gone.
-        max_concurrent_requests: Handlers that may be waiting at a time, each until its answer is
-            handed to the channel. At the limit reading stops at the next request, until a handler
-            ends; or, while this side waits for answers itself, further requests are refused
-            (-32603) and further notifications dropped.
+        application: Handles the peer's requests and notifications.
+        drain: Seconds for open requests to finish after the peer is gone.
+        max_concurrent_requests: Most suspended handlers, each until its response was passed to the
+            channel. At the limit reading stops at the next request until a handler ends; while
+            this side waits for responses itself, further requests are refused (-32603) and
+            further notifications are dropped.
     """
 
     def __init__(
@@ -110,32 +104,30 @@ class Peer:
         self._application = application
         self._drain = drain
         self._limit = max_concurrent_requests
-        self._busy = 0  # handlers that wait
-        self._room: anyio.Event | None = None  # set when reading, stopped at the limit, may go on
-        self._crowded = False  # nothing ended while reading stood still
-        self._overflowed = False  # something was refused or dropped since a handler ended
+        self._suspended = 0  # handlers
+        self._room: anyio.Event | None = (
+            None  # set when reading, stopped at the limit, may continue
+        )
+        self._stalled = False  # no handler ended during the last pause of reading
+        self._overflowed = False  # a message was refused or dropped since a handler ended
         self._scopes: dict[RequestId, anyio.CancelScope] = {}
-        self._unhandled: deque[Event] = deque()
+        self._events: deque[Event] = deque()
         self._read_in_a_row = 0
         self._idle: anyio.Event | None = None
         self._closing = False
         self._cause: Exception | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
 
-    # Made when first used: a peer that answers one request and is gone needs none of these.
+    # Created at first use: a peer that answers one request needs none of these.
 
     @cached_property
     def callers(self) -> PendingRequests:
-        """Who waits for the other side."""
+        """What this side sends, and who waits for responses."""
         return PendingRequests(self.connection, self._channel)
 
     @cached_property
-    def _agreement(self) -> Initialization:
-        return Initialization(self.connection, self._channel, self._handle, self._new_wakeup)
-
-    @cached_property
-    def _new_wakeup(self) -> Callable[[], OneShotEvent]:
-        return wakeup_type()
+    def _opening(self) -> Waiter:
+        return self.callers.waiter()
 
     @cached_property
     def _silent(self) -> anyio.Event:
@@ -143,19 +135,19 @@ class Peer:
 
     @property
     def transport(self) -> str:
-        """What messages go over, such as `stdio`."""
-        return transport_of(self._channel)
+        """Name of the transport, such as `stdio`."""
+        return self._channel.transport or type(self._channel).__name__
 
     @property
     def session(self) -> Session | None:
-        """What was agreed with the other side, if there is a session."""
+        """What was agreed with the peer, if there is a session."""
         return self.connection.session
 
     async def run(self) -> None:
-        """Serve until the other side is gone, then finish what is being served.
+        """Serve until the peer is gone, then let open requests finish.
 
-        Failures of handlers and of the transport end in answers and in waiting callers, so none
-        is raised here.
+        Failures of handlers become error responses, and those of the transport are raised to the
+        callers of requests; none is raised here.
         """
         try:
             async with anyio.create_task_group() as tasks:
@@ -172,106 +164,69 @@ class Peer:
         """End the connection; `run` then returns. Works from any task."""
         self._closing = True
         with anyio.move_on_after(PARTING_SECONDS):
-            for send in self.connection.close_streams():
-                await self._send(send.message, send.about)
-        self._let_go()
+            for message in self.connection.close_streams():
+                await self.callers.send(message)
+        self._settle_all()
         self.connection.closed()
         self._silent.set()
         await self._channel.close()
 
     async def open(self, probe_timeout: float, timeout: float) -> None:
-        """Come to an agreement with a server; see `Initialization.reach`."""
-        await self._agreement.reach(probe_timeout, timeout)
-
-    async def request(
-        self,
-        name: str,
-        params: Any = None,
-        *,
-        meta: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        limit: float | None = None,
-        on_progress: OnProgress | None = None,
-        serving: RequestId | None = None,
-    ) -> Any:
-        """Send a request and wait for its typed result.
+        """Agree with a server on revision and capabilities.
 
         Args:
-            name: The method.
-            params: Its typed params, or a wire object, or raw JSON.
-            meta: What to add to `_meta`.
-            timeout: Seconds without answer or progress; `None` for no limit.
-            limit: Seconds in all, whatever progress comes; `None` for no limit.
-            on_progress: Called with each progress report; asks for them. What it raises leaves
-                here, and the request is cancelled.
-            serving: The received request on whose behalf it is made.
+            probe_timeout: Seconds for the response to the probe; a server that does not respond
+                counts as older.
+            timeout: Seconds for the whole negotiation.
 
         Raises:
-            RemoteError: The other side answered with an error.
-            RemoteProtocolError: Its answer broke a rule.
-            RequestTimeoutError: No answer in time; it was cancelled there.
-            ConnectionClosedError: The connection ended first.
-            ProtocolError: The request must not be sent (see `Sender.request`).
+            RevisionError: No revision in common.
+            RequestTimeoutError: No response in time.
+            McpError: The server refused, or ended, or could not be reached.
         """
-        response = await self.callers.ask(
-            Waiter(self._new_wakeup, on_progress),
-            name,
-            params,
-            meta=meta,
-            timeout=timeout,
-            limit=limit,
-            progress=on_progress is not None,
-            serving=serving,
-        )
-        return response.result
+        opening, connection = self._opening, self.connection
+        with anyio.move_on_after(timeout):
+            events: list[Event] = []
+            with anyio.move_on_after(probe_timeout):
+                events = await self._send_opening(connection.open())
+                if not events:
+                    await opening.wait()
+            if not events and not opening.settled and connection.probing:
+                events = connection.opening_timed_out()
+            for event in events:
+                await self._handle(event)
+            await opening.wait()
+        if not opening.settled:
+            raise RequestTimeoutError("opening the session", timeout)
+        if opening.failure is not None:
+            raise opening.failure
 
-    async def request_raw(
-        self, name: str, params: Any = None, *, timeout: float | None = None
-    ) -> Raw:
-        """Like `request`, but give the result as it came, unknown members included."""
-        waiter = Waiter(self._new_wakeup)
-        return (await self.callers.ask(waiter, name, params, timeout=timeout)).raw
-
-    async def notify(
-        self,
-        name: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        serving: RequestId | None = None,
-    ) -> None:
-        """Send a notification, to whoever wants it."""
-        for send in self.connection.notify(name, params, serving):
-            await self._send(send.message, send.about)
-
-    async def report(
-        self, identifier: RequestId, progress: float, total: float | None, message: str | None
-    ) -> None:
-        """Send progress of a request that is being served, if it is wanted."""
-        if (report := self.connection.progress(identifier, progress, total, message)) is not None:
-            await self._send(report, identifier)
-
-    async def log(
-        self, identifier: RequestId | None, level: str, data: Any, logger: str | None
-    ) -> None:
-        """Send a log message, if it is wanted."""
-        if (message := self.connection.log(identifier, level, data, logger)) is not None:
-            await self._send(message, identifier)
-
-    async def release(self, identifier: RequestId) -> None:
-        """Close the connection that a request is answered on, where the other side comes back."""
-        if (release := close_sse_stream_of(self._channel)) is not None:
-            await release(identifier)
+    async def _send_opening(self, message: OutgoingMessage) -> list[Event]:
+        """Send a message of the negotiation; returns what follows if it was not delivered."""
+        try:
+            await self._channel.send(message)
+        except ConnectionClosedError:
+            pass  # the reading task fails too, and knows the cause
+        except McpError as error:
+            return self.connection.opening_refused(error)
+        except Exception as error:
+            self._opening.settle(failure=error)
+        return []
 
     def stop_serving(self) -> None:
-        """Cancel whatever is being served: nobody is there to be answered."""
+        """Cancel all handlers of requests: the peer is gone."""
         for scope in list(self._scopes.values()):
             scope.cancel()
 
-    async def take(self, event: Event, scope: anyio.CancelScope | None = None) -> None:
-        """Do what an event asks for, to its end, in this task.
+    async def handle(self, event: Event, scope: anyio.CancelScope | None = None) -> None:
+        """Handle an event completely, in this task.
 
-        For transports that bring each message in a task of its own: they hand the events of
-        `connection.receive` in here, and `run` is not used. A request is cancelled by its scope.
+        For transports that receive each message in a task of its own: they pass the events of
+        `connection.receive` to this method, and `run` is not used.
+
+        Args:
+            event: The event.
+            scope: The scope that a cancellation of the request cancels; a new one by default.
         """
         if isinstance(event, RequestReceived):
             if scope is not None:
@@ -280,14 +235,14 @@ class Peer:
                 with anyio.CancelScope() as scope:
                     await self._serve(event, scope)
         elif isinstance(event, NotificationReceived):
-            await self._note(event)
+            await self._serve_notification(event)
         elif isinstance(event, ResponseReceived):
             self.callers.answered(event)
         else:
             await self._handle(event)
 
     async def _read(self) -> None:
-        """Read and handle, until the end or until a handler makes this task wait."""
+        """Read messages and handle them, until the end or until a handler suspends this task."""
         tasks = self._tasks
         assert tasks is not None
         reading = True
@@ -295,43 +250,43 @@ class Peer:
         def hand_over() -> None:
             nonlocal reading
             reading = False
-            self._busy += 1
+            self._suspended += 1
             tasks.start_soon(self._read)
 
         try:
             with anyio.CancelScope() as scope:
                 while reading:
-                    if not self._unhandled and not await self._receive():
+                    if not self._events and not await self._receive():
                         return
-                    while reading and self._unhandled:
-                        event = self._unhandled.popleft()
+                    while reading and self._events:
+                        event = self._events.popleft()
                         if isinstance(event, RequestReceived):
-                            if self._busy < self._limit or await self._has_room(event):
-                                await noticing(self._serve(event, scope), hand_over)
+                            if self._suspended < self._limit or await self._has_room(event):
+                                await run_eagerly(self._serve(event, scope), hand_over)
                         elif isinstance(event, NotificationReceived):
-                            if self._busy < self._limit or await self._has_room(event):
-                                await noticing(self._note(event), hand_over)
+                            if self._suspended < self._limit or await self._has_room(event):
+                                await run_eagerly(self._serve_notification(event), hand_over)
                         elif isinstance(event, ResponseReceived):
                             self.callers.answered(event)
                         else:
                             await self._handle(event)
         finally:
             if not reading:
-                self._busy -= 1
-                self._crowded = self._overflowed = False
+                self._suspended -= 1
+                self._stalled = self._overflowed = False
                 self._read_on()
 
     async def _has_room(self, event: RequestReceived | NotificationReceived) -> bool:
-        """Wait for a handler to end; `False` if reading has to go on, and the event was refused."""
-        while self._busy >= self._limit:
-            if self._crowded or self.connection.open_calls:
+        """Wait until a handler ends; `False` if the event was refused so that reading continues."""
+        while self._suspended >= self._limit:
+            if self._stalled or self.connection.open_requests:
                 await self._turn_away(event)
                 return False
             self._room = anyio.Event()
-            self.callers.on_start = self._read_on  # an answer will come that has to be read
+            self.callers.on_start = self._read_on  # its response has to be read
             with anyio.move_on_after(HOLD_SECONDS) as held:
                 await self._room.wait()
-            self._crowded = held.cancelled_caught
+            self._stalled = held.cancelled_caught
         return True
 
     def _read_on(self) -> None:
@@ -347,12 +302,10 @@ class Peer:
         if isinstance(event, NotificationReceived):
             self.callers.changed(event)
             return
-        refusal = self._refusal(event, InternalError(f"too much at once: {why}"))
-        if refusal is not None:
-            await self._send(refusal, event.id)
+        await self.callers.send(self._error(event, InternalError(f"too much at once: {why}")))
 
     async def _receive(self) -> bool:
-        """Take the next message; `False` if none will come."""
+        """Receive the next message; `False` at the end of the channel."""
         self._read_in_a_row += 1
         if self._read_in_a_row % _IN_A_ROW == 0:
             await anyio.lowlevel.checkpoint()
@@ -360,9 +313,9 @@ class Peer:
             data = await self._channel.receive()
         except FrameError as error:
             bad = ParseError(str(error), code=error.code)
-            self._unhandled += self.connection.unreadable(bad)
+            self._events += self.connection.unreadable(bad)
         except RequestLost as lost:
-            self._unhandled += self.connection.lost(lost.id, lost.error)
+            self._events += self.connection.request_lost(lost.id, lost.error)
         except Exception as error:
             if not isinstance(error, TransportError):
                 logger.exception("the channel failed")
@@ -371,68 +324,78 @@ class Peer:
             return False
         else:
             now = anyio.current_time() if self.callers.timed else 0.0
-            self._unhandled += self.connection.receive(data, now)
+            self._events += self.connection.receive(data, now)
         return True
 
     async def _serve(self, event: RequestReceived, scope: anyio.CancelScope) -> None:
-        """Answer one request, unless it is cancelled.
+        """Run the handler of a request and send its response, unless it is cancelled.
 
         Args:
-            scope: That of this task. By the time a cancellation can be read, the task has handed
-                the reading over and does nothing but this.
+            event: The request.
+            scope: The scope of this task. Before a cancellation can be read, another task reads,
+                and this one does nothing else.
         """
-        self._scopes[event.id] = scope
+        scopes = self._scopes
+        scopes[event.id] = scope
         try:
-            message = await self._answer(event, scope)
+            message: OutgoingMessage | None = None
+            failure: ProtocolError | None = None
+            # After a cancellation the peer may reuse the id, for a request with another scope.
+            try:
+                result = await self._application.handle(context_of(self.callers, event))
+                if scopes.get(event.id) is not scope:
+                    return
+                message = self.connection.respond(event.id, result)
+            except BaseException as error:
+                failure = await self._failure(event, error)
+            if failure is not None:
+                if scopes.get(event.id) is not scope:
+                    return
+                message = self._error(event, failure)
             if message is not None:
-                await self._send(message, event.id)
+                try:
+                    await self._channel.send(message)
+                except Exception as error:
+                    logger.debug("not sent: %s", error)
         finally:
-            if self._scopes.get(event.id) is scope:
-                del self._scopes[event.id]
-            if self._idle is not None and not self._scopes:
+            if scopes.get(event.id) is scope:
+                del scopes[event.id]
+            if self._idle is not None and not scopes:
                 self._idle.set()
 
-    async def _answer(self, event: RequestReceived, scope: anyio.CancelScope) -> bytes | None:
-        try:
-            result = await self._application.handle(exchange_of(self, event))
-            # Whoever cancelled it may use the id again, for what this is no answer to.
-            if self._scopes.get(event.id) is not scope:
-                return None
-            return self.connection.respond(event.id, result)
-        except ProtocolError as error:
+    async def _failure(self, event: RequestReceived, error: BaseException) -> ProtocolError:
+        """The error with which to answer a request whose handler failed."""
+        if isinstance(error, ProtocolError):
             if isinstance(error, InternalError):
                 logger.error("%s", error)
-            failure = error
-        except BaseException as error:
-            await check_own_failure(error)
-            logger.exception("%s failed", event.method.name)
-            failure = InternalError("internal error")
-        if self._scopes.get(event.id) is not scope:
-            return None
-        return self._refusal(event, failure)
+            return error
+        await check_own_failure(error)
+        logger.error("%s failed", event.method.name, exc_info=error)
+        return InternalError("internal error")
 
-    def _refusal(self, event: RequestReceived, failure: ProtocolError) -> bytes | None:
+    def _error(self, event: RequestReceived, failure: ProtocolError) -> OutgoingMessage | None:
         try:
             return self.connection.fail(event.id, failure)
         except Exception:
             logger.exception("%s: an error that has no JSON form", event.method.name)
             return self.connection.fail(event.id, InternalError("internal error"))
 
-    async def _note(self, event: NotificationReceived) -> None:
+    async def _serve_notification(self, event: NotificationReceived) -> None:
         self.callers.changed(event)
         try:
-            await self._application.notified(exchange_of(self, event))
+            await self._application.notified(context_of(self.callers, event))
         except BaseException as error:
             await check_own_failure(error)
             logger.exception("%s failed", event.method.name)
 
     async def _handle(self, event: Event) -> None:
-        """Do what an event asks for that needs neither application nor caller."""
+        """Handle an event that concerns neither the application nor a response."""
         match event:
             case Send(message=message, opens=True):
-                await self._agreement.ask(message)
-            case Send(message=message, about=about):
-                await self._send(message, about)
+                for following in await self._send_opening(message):
+                    await self._handle(following)
+            case Send(message=message):
+                await self.callers.send(message)
             case ProgressReceived():
                 self.callers.progressed(event)
             case RequestFailed(id=identifier, error=error):
@@ -443,32 +406,25 @@ class Peer:
                 if (scope := self._scopes.pop(identifier, None)) is not None:
                     scope.cancel()
             case Opened():
-                self._agreement.end()
+                self._opening.settle()
             case OpenFailed(error=error):
-                self._agreement.end(error)
+                self._opening.settle(failure=error)
             case Ignored(reason=reason):
                 logger.debug("ignored: %s", reason)
             case RequestReceived() | NotificationReceived() | ResponseReceived():
                 raise AssertionError("the reading task serves these")
 
-    async def _send(self, message: bytes, about: RequestId | None = None) -> None:
-        """Send, unless the transport is gone: the reading side will notice, and end."""
-        try:
-            await self._channel.send(message, about)
-        except Exception as error:
-            logger.debug("not sent: %s", error)
-
     async def _finish(self) -> None:
-        """The other side says no more: let what is being served come to its end, for a while."""
-        self._let_go()
+        """The peer sends no more: let open requests finish, within the drain time."""
+        self._settle_all()
         if self._scopes and not self._closing:
             self._idle = anyio.Event()
             with anyio.move_on_after(self._drain):
                 await self._idle.wait()
 
-    def _let_go(self) -> None:
-        """Let everyone who waits for the other side know that it is gone, and why."""
-        self._agreement.end(self._gone())
+    def _settle_all(self) -> None:
+        """Settle all that waits for the peer, with the reason why it is gone."""
+        self._opening.settle(failure=self._gone())
         self.callers.end(self._gone)
 
     def _gone(self) -> McpError:

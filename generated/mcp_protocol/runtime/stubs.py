@@ -4,7 +4,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa
-"""What the rendered faces stand on: handlers that know what was overridden, and typed params."""
+"""Base classes of the rendered stubs: overridden handlers, and typed params."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from ..protocol.uris import WEB_SCHEMES
 from .request_context import RequestContext
 
 _HOLDING_STRUCTS = (msgspec.Struct, list, tuple)
-"""Types of values that are, or may hold, Structs that a user made."""
+"""Types of values that are, or may contain, Structs created by the user."""
 
 
 class HandlersBase:
-    """Base of the dispatch stubs: what a subclass overrides is what a side can do."""
+    """Base of the handler stubs: the methods that a subclass overrides are supported."""
 
     mcp_stubs: ClassVar[bool] = True
-    """Whether the methods that a class itself defines are stubs; only rendered classes say so."""
+    """Whether the methods that a class itself defines are stubs; true in rendered classes."""
 
     url_schemes: Collection[str] = WEB_SCHEMES
     """Schemes of the addresses that a server may ask a client's user to open."""
@@ -44,26 +44,26 @@ class HandlersBase:
 
 
 class SessionBase:
-    """What a server says of its own accord, on behalf of the message it handles."""
+    """Requests and notifications of a server on behalf of the message that it handles."""
 
     def __init__(self, exchange: RequestContext) -> None:
         self._exchange = exchange
 
     async def _request(self, name: str, fields: Mapping[str, Any], timeout: float | None) -> Any:
-        """Send a request whose params are given by Python names; absent ones are left out."""
+        """Send a request with params by Python name; absent ones are left out."""
         rows = self._exchange.revision.server_requests
         params = typed_params(rows, name, fields, self._exchange.revision.name)
         return await self._exchange.request(name, params, timeout=timeout)
 
     async def _request_whole(self, name: str, params: Any, timeout: float | None) -> Any:
-        """Send a request whose params are given as one."""
+        """Send a request with params given as one value."""
         method = self._exchange.revision.server_requests.get(name)
         if method is None:
             raise MethodNotFoundError(name)
         return await self._exchange.request(name, _typed(params, method), timeout=timeout)
 
     async def _notify(self, name: str, fields: Mapping[str, Any]) -> None:
-        """Send a notification whose params are given by Python names."""
+        """Send a notification with params by Python name."""
         rows = self._exchange.revision.server_notifications
         await self._exchange.notify(
             name, wire_params(rows, name, fields, self._exchange.revision.name)
@@ -100,7 +100,7 @@ def typed_params(
 
 
 def _typed(params: Any, method: Method) -> Any:
-    """Params in a revision's own type; they may be, or hold, Structs of another revision."""
+    """Params in a revision's own type; they may be, or contain, Structs of another revision."""
     try:
         try:
             typed = convert(params, method.params)

@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 
 from anyio import Event
 
-from ..channel import RequestId
+from ..channel import Channel, OutgoingMessage
 from ..errors import ConnectionClosedError, EndOfChannel
 from ..runtime.one_shot_event import OneShotEvent, wakeup_type
 
@@ -103,7 +103,7 @@ class Pipe(Generic[Item]):
         self.close()
 
 
-class MemoryChannel:
+class MemoryChannel(Channel):
     """One end of a pair made by `memory_pair`."""
 
     __slots__ = ("_incoming", "_outgoing")
@@ -127,7 +127,7 @@ class MemoryChannel:
             await incoming.wait_for_item()
         return incoming.take()
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+    async def send(self, message: OutgoingMessage) -> None:
         """Hand a message over; waits while the buffer is full.
 
         Raises:
@@ -135,7 +135,7 @@ class MemoryChannel:
         """
         if self._outgoing.is_full:
             await self._outgoing.wait_for_room()
-        self._outgoing.put(message)
+        self._outgoing.put(message.data)
 
     async def close(self) -> None:
         """Close both directions. The other end still receives what was sent before."""

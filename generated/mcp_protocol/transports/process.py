@@ -25,7 +25,7 @@ from typing import NamedTuple
 from anyio import CancelScope, Event, Lock, create_task_group, from_thread, move_on_after, sleep
 from anyio.lowlevel import EventLoopToken, checkpoint, current_token
 
-from ..channel import RequestId
+from ..channel import Channel, OutgoingMessage
 from ..errors import (
     ConnectionClosedError,
     EndOfChannel,
@@ -175,7 +175,7 @@ def _started(
     return channel
 
 
-class ProcessChannel:
+class ProcessChannel(Channel):
     """A server process and the channel to it. Made by `open_process`.
 
     Attributes:
@@ -268,7 +268,7 @@ class ProcessChannel:
             self._spoke = message.lstrip()[:1] in (b"{", b"[")
         return message
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+    async def send(self, message: OutgoingMessage) -> None:
         """Write one message to the server's standard input.
 
         Raises:
@@ -279,7 +279,7 @@ class ProcessChannel:
             await self._lines.send(message)
         except ConnectionClosedError:
             raise await self._end(ConnectionClosedError) from None
-        self._sent += len(message) + 1
+        self._sent += len(message.data) + 1
 
     async def close(self) -> None:
         """End the server: end of input, then SIGTERM, then SIGKILL, each after a wait.

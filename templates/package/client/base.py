@@ -12,7 +12,7 @@ from .._wire import convert, is_object, members_of, to_builtins
 from ..errors import LocalProtocolError, MethodNotFoundError
 from ..facts import Method, Revision
 from ..foreign_text import safe_text
-from ..protocol.extensions import CAPABILITY, check_extensions, settings_of
+from ..protocol.capabilities import CAPABILITY, check_extensions, settings_of
 from ..protocol.lifecycle import Description, Session, declared
 from ..protocol.uris import WEB_SCHEMES
 from ..runtime.peer import Peer
@@ -180,7 +180,7 @@ class ClientBase:
         method = self.session.revision.client_notifications.get(name)
         if method is not None and method.capability:
             _check_announced(method, self.session.own_capabilities)
-        await self._peer.notify(name, params)
+        await self._peer.callers.notify(name, params)
 
     def listen(
         self,

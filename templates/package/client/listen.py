@@ -37,9 +37,8 @@ from ..errors import (
 from ..foreign_text import safe_repr
 from ..protocol.events import NotificationReceived, ResponseReceived
 from ..protocol.lifecycle import DISCOVER, PING, Session
-from ..protocol.subscriptions import ACKNOWLEDGED, SUBSCRIBE, UNSUBSCRIBE, honoured
-from ..runtime.one_shot_event import wakeup_type
-from ..runtime.pending_requests import NEWS, PARTING_SECONDS, PendingRequests, Waiter
+from ..protocol.notifications import ACKNOWLEDGED, SUBSCRIBE, UNSUBSCRIBE, accepted_filter
+from ..runtime.pending_requests import NOTIFICATIONS, PARTING_SECONDS, PendingRequests
 from .change_events import Change, ListeningAgain, NotificationFilter, change_of
 from .pipeline import RequestPipeline
 
@@ -93,11 +92,13 @@ class _Inbox:
     def put(self, change: Change) -> None:
         """Keep a change; of too many, the oldest goes."""
         self.changes[change] = None
-        if len(self.changes) > NEWS:
+        if len(self.changes) > NOTIFICATIONS:
             oldest = next(iter(self.changes))
             del self.changes[oldest]
             lost = safe_repr(oldest)
-            _logger.warning("more than %d changes were not looked at; %s is lost", NEWS, lost)
+            _logger.warning(
+                "more than %d changes were not looked at; %s is lost", NOTIFICATIONS, lost
+            )
         self._wake()
 
     def take(self) -> Change | None:
@@ -238,7 +239,7 @@ class Subscription:
         """Ask the server for an answer; why there is none, if so. A refusal is an answer."""
         shared = self._shared
         name = PING if PING in shared.session.revision.client_requests else DISCOVER
-        waiter = Waiter(wakeup_type())
+        waiter = shared.callers.waiter()
         try:
             await shared.callers.ask(waiter, name, None, timeout=self._idle_seconds)
         except McpError as error:
@@ -276,7 +277,7 @@ class Subscription:
         session = shared.requests.state.session
         if session.stream_failure is not None:
             raise session.stream_failure
-        wire = honoured(
+        wire = accepted_filter(
             self._wanted.wire(), shared.session.peer_capabilities, shared.session.revision
         )
         self.agreed = NotificationFilter.of(wire)

@@ -42,7 +42,7 @@ from ..facts import Method
 from ..foreign_text import safe_repr
 from ..protocol.lenient import result_decoder
 from ..protocol.lifecycle import Session, declared
-from ..protocol.subscriptions import RESOURCE_UPDATED
+from ..protocol.notifications import RESOURCE_UPDATED
 from ..revision_facts import Facts
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import OnProgress
@@ -221,7 +221,7 @@ class RequestPipeline:
 
     async def send_raw(self, method: str, params: Any, timeout: float | None) -> Raw:
         """Send a request without cache and input rounds, and return its result as JSON."""
-        request = partial(self._peer.request_raw, method, params, timeout=timeout)
+        request = partial(self._peer.callers.request_raw, method, params, timeout=timeout)
         raw: Raw = await self._send(_Options(method, None, timeout, None), params, request)
         if method == TOOLS_LIST and self.state.param_headers.in_use:
             row = self._session.revision.client_requests[method]
@@ -230,7 +230,7 @@ class RequestPipeline:
 
     async def restore_session(self) -> None:
         """Repeat in a new session the requests whose effect ended with the lost one."""
-        request = partial(self._peer.request, timeout=RESTORE_SECONDS)
+        request = partial(self._peer.callers.request, timeout=RESTORE_SECONDS)
         await self.state.session.restore(request)
 
     def call(
@@ -348,7 +348,7 @@ class RequestPipeline:
         """
         method, timeout = options.method, options.timeout
         request = request or partial(
-            self._peer.request,
+            self._peer.callers.request,
             method,
             params,
             meta=options.meta,
@@ -414,7 +414,7 @@ class RequestPipeline:
             return None
         await anyio.lowlevel.checkpoint()
         try:
-            return self._peer.connection.result_decoder(row)(encoded)
+            return self._peer.connection.decode_result(row, encoded)
         except UNREADABLE:  # nested too deeply to be decoded at this depth of the stack
             return None
 
@@ -465,7 +465,7 @@ class RequestPipeline:
                 f"{caller}: the server asked for {method.name}, but this client has no {path}"
             )
         context = RequestContext(
-            self._peer,
+            self._peer.callers,
             method,
             getattr(asked, "params", None),
             None,

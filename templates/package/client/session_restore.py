@@ -15,7 +15,7 @@ from typing import Any
 
 from .._wire import Raw, decoder, to_builtins
 from ..errors import McpError
-from ..protocol.subscriptions import SUBSCRIBE, UNSUBSCRIBE
+from ..protocol.notifications import SUBSCRIBE, UNSUBSCRIBE
 
 SET_LEVEL = "logging/setLevel"
 LASTING = frozenset({SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE})

@@ -1,4 +1,4 @@
-"""What a `Connection` makes of a message: things that happened, and bytes that are to be sent."""
+"""The events that a `Connection` makes of received messages."""
 
 from __future__ import annotations
 
@@ -8,37 +8,35 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Raw
 
-from ..channel import RequestId
+from ..channel import OutgoingMessage, RequestId
 from ..errors import McpError
 from ..facts import Method, Revision
 
 
 class Send(msgspec.Struct, frozen=True):
-    """The connection answered by itself: send this.
+    """The connection has a message to send by itself.
 
     Attributes:
-        message: Encoded message.
-        about: The received request it belongs to.
-        opens: Whether it is a message by which the session is opened: if it can't be sent,
-            `Connection.opening_refused` is to be told.
+        message: The message.
+        opens: Whether the message is part of opening the session: if it can't be sent,
+            `Connection.opening_refused` has to be called.
     """
 
-    message: bytes
-    about: RequestId | None = None
+    message: OutgoingMessage
     opens: bool = False
 
 
 class RequestReceived(msgspec.Struct, frozen=True):
-    """The peer asks; exactly one `respond` or `fail` has to follow, unless it is cancelled.
+    """A request; exactly one `respond` or `fail` has to follow, unless the request is cancelled.
 
     Attributes:
         id: The request's id.
         method: Its row in the method table.
         params: Typed params, or `None`.
-        raw_params: The same as they came, with all that no type knows.
+        raw_params: The params as received, unknown members included.
         meta: `_meta` of the request, empty if absent.
-        revision: The revision it is judged by.
-        peer_info: How the peer calls itself, as wire object, if it said so.
+        revision: The revision that applies.
+        peer_info: The peer's implementation info as wire object, if stated.
         peer_capabilities: What the peer declared, as wire object.
     """
 
@@ -53,15 +51,15 @@ class RequestReceived(msgspec.Struct, frozen=True):
 
 
 class NotificationReceived(msgspec.Struct, frozen=True):
-    """The peer tells something that the connection does not handle itself.
+    """A notification that the connection does not handle itself.
 
     Attributes:
         method: Its row in the method table.
         params: Typed params, or `None`.
-        raw_params: The same as they came.
+        raw_params: The params as received.
         meta: `_meta` of the notification, empty if absent.
-        revision: The revision it is judged by.
-        subscription: Id of our open request that it is sent for, if it names one.
+        revision: The revision that applies.
+        subscription: Id of the open request of ours that it belongs to, if it names one.
     """
 
     method: Method
@@ -78,7 +76,7 @@ class ResponseReceived(msgspec.Struct, frozen=True):
     Attributes:
         id: The request's id.
         result: Typed result.
-        raw: The same as it came.
+        raw: The result as received.
     """
 
     id: RequestId
@@ -87,7 +85,7 @@ class ResponseReceived(msgspec.Struct, frozen=True):
 
 
 class RequestFailed(msgspec.Struct, frozen=True):
-    """One of our requests failed: the peer said so, or its answer broke a rule."""
+    """One of our requests failed, by an error response or by an invalid response."""
 
     id: RequestId
     error: McpError
@@ -103,7 +101,7 @@ class ProgressReceived(msgspec.Struct, frozen=True):
 
 
 class CancelReceived(msgspec.Struct, frozen=True):
-    """The peer takes a request back. Stop working on it; it gets no answer."""
+    """The peer cancelled a request. Stop its handler; no response may be sent."""
 
     id: RequestId
     reason: str | None
@@ -116,13 +114,13 @@ class Opened(msgspec.Struct, frozen=True):
 
 
 class OpenFailed(msgspec.Struct, frozen=True):
-    """No agreement came about; the transport is of no further use."""
+    """Version negotiation failed; the transport is of no further use."""
 
     error: McpError
 
 
 class Ignored(msgspec.Struct, frozen=True):
-    """Something that could not be used and is not worth an answer; for the log."""
+    """A message was dropped without response; for the log."""
 
     reason: str
 

@@ -1,28 +1,47 @@
-"""A server's reading of a request: by which revision, and on what terms, it is served.
+"""`_meta` of requests and results: key rules, what this side states, what a client stated.
 
-A request with per-request `_meta` stands for itself, whatever was said before on the connection.
-Any other belongs to the session, if a handshake made one.
+A request with per-request `_meta` is self-contained, whatever was agreed on the connection. Any
+other request belongs to the session, if a handshake made one.
 
 Source: basic/index#meta, basic/versioning (2026-07-28).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from .._wire import UNREADABLE, convert, decoder, error_text, is_object
-from ..errors import InvalidParamsError, UnsupportedRevisionError
-from ..facts import Lifecycle, Revision, Revisions
+from .._wire import UNREADABLE, convert, decoder, encode, error_text, is_object, to_builtins
+from ..errors import InvalidParamsError, LocalProtocolError, UnsupportedRevisionError
+from ..facts import Lifecycle, Revision, Revisions, Role
 from ..foreign_text import safe_repr
+from ..revision_facts import Facts
 from .lenient import readable
-from .lifecycle import RequestMetadata
+from .lifecycle import Description, RequestMetadata
 
-_NO_META: Mapping[str, Any] = {}
-_KEPT = 64 * 1024  # bytes of `_meta` that are kept for the next request
+NO_META: Mapping[str, Any] = {}
+_CACHED_BYTES = 64 * 1024  # longest `_meta` that is kept for comparison with the next request's
+
+_LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+_KEY = re.compile(rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/(?:{_NAME})?|{_NAME})")
+_OWN_LABELS = frozenset({"mcp", "modelcontextprotocol"})
+
+# The forms of W3C Trace Context and W3C Baggage; lists have commas between their members.
+_TRACEPARENT = re.compile(
+    r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
+)
+_STATE_MEMBER = re.compile(
+    r"[a-z0-9][a-z0-9_*/-]{0,255}(@[a-z][a-z0-9_*/-]{0,13})?=[ -+\--<>-~]{0,255}[!-+\--<>-~]"
+)
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_PAIR = re.compile(rf"{_TOKEN}[ \t]*=[ \t]*[!#-+\--:<-\[\]-~]*")
+_PROPERTY = re.compile(rf"{_TOKEN}|{_PAIR.pattern}")
+_BLANKS = " \t"
 
 
 class _MetaOnly(msgspec.Struct, gc=False):
@@ -34,7 +53,7 @@ _decode_meta = decoder(dict[str, Any])
 
 
 def read_meta(params: Raw | None) -> Mapping[str, Any]:
-    """The `_meta` of params that may have one; empty if absent.
+    """The `_meta` of params; empty if absent.
 
     Raises:
         InvalidParamsError: `params` or `_meta` is not an object.
@@ -58,7 +77,7 @@ def _raw_meta(params: Raw | None) -> bytes | None:
 
 def _read(raw: bytes | None) -> Mapping[str, Any]:
     if raw is None:
-        return _NO_META
+        return NO_META
     try:
         meta: Mapping[str, Any] = _decode_meta(raw)
     except UNREADABLE as error:
@@ -66,23 +85,88 @@ def _read(raw: bytes | None) -> Mapping[str, Any]:
     return meta
 
 
+def is_valid_key(key: object) -> bool:
+    """Whether a key has the prescribed form: an optional prefix and a name."""
+    return isinstance(key, str) and _KEY.fullmatch(key) is not None
+
+
+def is_reserved_key(key: str, facts: Facts) -> bool:
+    """Whether the prefix of a key belongs to the protocol in this revision."""
+    prefix, slash, _ = key.partition("/")
+    if not slash:
+        return False
+    labels = prefix.split(".")
+    match facts.meta.reserved_prefix:
+        case "second-label":
+            return len(labels) > 1 and labels[1] in _OWN_LABELS
+        case "before-last-label":
+            return any(label in _OWN_LABELS for label in labels[:-1])
+        case "none":
+            return False
+
+
+def check_user_meta(meta: Mapping[str, Any], facts: Facts) -> None:
+    """Check the `_meta` that a user gives by the rules of a revision.
+
+    Keys that the revision itself defines may be passed on (a gateway does so).
+
+    Raises:
+        LocalProtocolError: A key is malformed or reserved, or the value of a trace key has
+            another format.
+    """
+    if not facts.meta.key_rules:
+        return
+    for key, value in meta.items():
+        if not is_valid_key(key):
+            raise LocalProtocolError(
+                f"_meta key {safe_repr(key)}: expected an optional dotted prefix with '/', "
+                "and a name"
+            )
+        if key not in facts.meta.keys and is_reserved_key(key, facts):
+            raise LocalProtocolError(
+                f"_meta key {safe_repr(key)}: its prefix is reserved for the protocol"
+            )
+        if key in facts.meta.trace_keys and not _is_trace(key, value):
+            raise LocalProtocolError(
+                f"_meta key {key!r}: expected W3C trace context, got {safe_repr(value)}"
+            )
+
+
+def _is_trace(key: str, value: Any) -> bool:
+    if not isinstance(value, str):
+        return False
+    members = [member.strip(_BLANKS) for member in value.split(",")]
+    match key:
+        case "traceparent":
+            return _TRACEPARENT.fullmatch(value) is not None
+        case "tracestate":
+            return all(_STATE_MEMBER.fullmatch(member) for member in members)
+        case _:
+            return all(map(_is_baggage, members))
+
+
+def _is_baggage(member: str) -> bool:
+    pair, *properties = (part.strip(_BLANKS) for part in member.split(";"))
+    return _PAIR.fullmatch(pair) is not None and all(map(_PROPERTY.fullmatch, properties))
+
+
 class RequestMetaReader:
-    """Reads the terms of requests for a server that speaks `revisions`."""
+    """Reads `_meta` of requests to a server that speaks `revisions`."""
 
     def __init__(self, revisions: Revisions) -> None:
         self._modern = revisions.of(Lifecycle.PER_REQUEST)
-        self.alone = len(self._modern) == len(revisions)
-        """Whether there is no handshake to fall back to."""
-        self._signs: frozenset[str] = frozenset()
+        self.per_request_only = len(self._modern) == len(revisions)
+        """Whether none of the revisions has a handshake."""
+        self._required_keys: frozenset[str] = frozenset()
         if self._modern:
             self._newest = self._modern.newest()
             keys = self._newest.facts.meta
             required = (keys.protocol_version, keys.client_info, keys.client_capabilities)
-            self._signs = frozenset(key for key in required if key is not None)
-        # Most clients say the same each time: then it need not be read again.
+            self._required_keys = frozenset(key for key in required if key is not None)
+        # Most clients send the same `_meta` each time; the last one is decoded once.
         self._last: tuple[bytes | None, Mapping[str, Any], RequestMetadata | None] = (
             None,
-            _NO_META,
+            NO_META,
             None,
         )
 
@@ -92,7 +176,7 @@ class RequestMetaReader:
         return tuple(sorted(self._modern, reverse=True))
 
     def read(self, params: Raw | None) -> tuple[Mapping[str, Any], RequestMetadata | None]:
-        """The `_meta` of a request, and the terms it states: `None` for those of the session.
+        """The `_meta` of a request, and what it states; `None` if the request belongs to a session.
 
         Raises:
             InvalidParamsError: `params` or `_meta` is not an object, or a required key is missing
@@ -100,16 +184,18 @@ class RequestMetaReader:
             UnsupportedRevisionError: The revision is not one of these.
         """
         raw = _raw_meta(params)
-        last, meta, terms = self._last
-        if raw != last or (raw is None and self.alone):
+        last, meta, stated = self._last
+        if raw != last or (raw is None and self.per_request_only):
             meta = _read(raw)
-            terms = self._stated(meta)
-            if raw is None or len(raw) <= _KEPT:
-                self._last = (raw, meta, terms)
-        return dict(meta), terms
+            stated = self._stated(meta)
+            if raw is None or len(raw) <= _CACHED_BYTES:
+                self._last = (raw, meta, stated)
+        return dict(meta), stated
 
     def _stated(self, meta: Mapping[str, Any]) -> RequestMetadata | None:
-        if not self._modern or not (self.alone or not self._signs.isdisjoint(meta)):
+        if not self._modern or not (
+            self.per_request_only or not self._required_keys.isdisjoint(meta)
+        ):
             return None
         return self._check(self._revision(meta), meta)
 
@@ -129,7 +215,7 @@ class RequestMetaReader:
 
     def _check(self, revision: Revision, meta: Mapping[str, Any]) -> RequestMetadata:
         keys = revision.facts.meta
-        declared = meta.get(keys.client_capabilities or "", _NO_META)
+        declared = meta.get(keys.client_capabilities or "", NO_META)
         if is_object(declared) and (usable := readable(declared)) is not declared:
             declared = usable
             meta = {**meta, keys.client_capabilities or "": usable}
@@ -145,21 +231,74 @@ class RequestMetaReader:
         )
 
 
-class Shared:
-    """What the connections of one client or server may share.
+class MetaCache:
+    """`_meta` that the connections of one client or one server have in common.
 
     Args:
-        revisions: The revisions they speak.
+        revisions: The revisions that they speak.
 
     Attributes:
-        terms: Reads what a request says of itself.
-        stamps: By revision, what every request or result of this side says in `_meta`.
-        encoded_stamps: The same as JSON.
+        reader: Reads the `_meta` of received requests.
     """
 
-    __slots__ = ("encoded_stamps", "stamps", "terms")
+    __slots__ = ("_encoded", "_own", "reader")
 
     def __init__(self, revisions: Revisions) -> None:
-        self.terms = RequestMetaReader(revisions)
-        self.stamps: dict[str, Mapping[str, Any]] = {}
-        self.encoded_stamps: dict[str, Raw] = {}
+        self.reader = RequestMetaReader(revisions)
+        self._own: dict[str, Mapping[str, Any]] = {}
+        self._encoded: dict[str, Raw] = {}
+
+    def own(
+        self, role: Role, revision: Revision, describe: Callable[[Revision], Description]
+    ) -> Mapping[str, Any]:
+        """`_meta` of every request of a client, or of every result of a server."""
+        own = self._own.get(revision.name)
+        if own is None:
+            description = describe(revision)
+            keys = revision.facts.meta
+            pairs: dict[str | None, Any]
+            if role == "server":
+                pairs = {keys.server_info: description.info}
+            else:
+                pairs = {
+                    keys.protocol_version: revision.name,
+                    keys.client_info: description.info,
+                    keys.client_capabilities: description.capabilities,
+                }
+            own = {key: value for key, value in pairs.items() if key is not None}
+            self._own[revision.name] = own
+        return own
+
+    def encoded(self, revision: Revision, meta: Mapping[str, Any]) -> Any:
+        """The JSON of `meta` if it is what `own` returned, encoded once; otherwise `meta`."""
+        if meta is not self._own.get(revision.name):
+            return meta
+        encoded = self._encoded.get(revision.name)
+        if encoded is None:
+            encoded = self._encoded[revision.name] = Raw(encode(meta))
+        return encoded
+
+
+def with_meta(params: Any, added: Mapping[str, Any], encoded: Any) -> Any:
+    """Params with `_meta` merged in, whatever their form.
+
+    Args:
+        params: A Struct, a wire object, raw JSON, or `None`.
+        added: The members to add to `_meta`.
+        encoded: The same members, possibly as JSON; for params without `_meta`.
+
+    Returns:
+        The params to encode; UNSET for none.
+    """
+    if not added:
+        return UNSET if params is None else params
+    if params is None:
+        return {"_meta": encoded}
+    if isinstance(params, msgspec.Struct):
+        if "meta" not in params.__struct_fields__:
+            return {**to_builtins(params), "_meta": encoded}
+        existing: Any = getattr(params, "meta", None)
+        return msgspec.structs.replace(params, meta={**existing, **added} if existing else encoded)
+    wire = msgspec.json.decode(params) if isinstance(params, Raw) else params
+    existing = wire.get("_meta")
+    return {**wire, "_meta": {**existing, **added} if existing else encoded}

@@ -1,10 +1,9 @@
-"""Running a coroutine in this task, and noticing when it first waits.
+"""Eager execution of coroutines: in the current task, with a callback when they first suspend.
 
-Most handlers answer without waiting for anything. A task of their own would cost more than they
-do, so the task that reads runs them itself; only one that waits makes it give the reading away.
-From its first step to its last a coroutine stays in one task, so all that asyncio, trio and anyio
-keep by task (cancel scopes, timeouts, locks) works as ever. Context variables that it sets are its
-own, as if it had a task to itself.
+Most handlers finish without suspending. A task of its own would cost more than such a handler, so
+the reading task runs it, and passes reading on to a new task only if the handler suspends. A
+coroutine stays in one task from start to end, so what asyncio, trio and anyio keep per task (cancel
+scopes, timeouts, locks) works as usual.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ Result = TypeVar("Result")
 Step: TypeAlias = Callable[..., Any]
 
 
-def noticing(
+def run_eagerly(
     coroutine: Coroutine[Any, Any, Result], on_wait: Callable[[], object]
 ) -> Awaitable[Result]:
-    """Run a coroutine to its end; call `on_wait` once if it has to wait for something."""
+    """Run a coroutine in a copy of the context; call `on_wait` once when it first suspends."""
     return _driven(coroutine, on_wait, copy_context().run)
 
 
@@ -39,7 +38,7 @@ def pausing(
 def _driven(
     coroutine: Coroutine[Any, Any, Result], on_wait: Callable[[], object], step: Step
 ) -> Generator[Any, Any, Result]:
-    """Run a coroutine of Python's kind to its end, each of its steps by `step`."""
+    """Run a coroutine to its end, each step by `step`."""
     try:
         awaited = step(coroutine.send, None)
     except StopIteration as end:
@@ -48,17 +47,17 @@ def _driven(
     on_wait()
     while True:
         thrown: BaseException | None = None
-        given: Any = None
+        value: Any = None
         try:
-            given = yield awaited
+            value = yield awaited
         except GeneratorExit:
             step(coroutine.close)
             raise
-        except BaseException as error:  # a cancellation: the coroutine's to deal with
+        except BaseException as error:  # a cancellation, for the coroutine to handle
             thrown = error
         try:
             awaited = (
-                step(coroutine.send, given) if thrown is None else step(coroutine.throw, thrown)
+                step(coroutine.send, value) if thrown is None else step(coroutine.throw, thrown)
             )
         except StopIteration as end:
             result = end.value
@@ -66,10 +65,10 @@ def _driven(
 
 
 async def check_own_failure(error: BaseException) -> None:
-    """Let pass what ends the task; return if `error` is a handler's own failure.
+    """Raise `error` if it ends the task; return if it is a failure of the handler.
 
-    A handler may fail with the exception that tells of a cancellation though nobody cancelled it,
-    for example when it waited for a task that was.
+    A handler may raise the exception of a cancellation without being cancelled, for example when
+    it awaited a task that was cancelled.
     """
     if isinstance(error, KeyboardInterrupt | GeneratorExit):
         raise error
@@ -79,8 +78,8 @@ async def check_own_failure(error: BaseException) -> None:
 
 
 def _cancelled_by_loop() -> bool:
-    """Whether asyncio's own means cancelled this task: anyio sees no more than its own."""
-    import asyncio  # loaded already, where it runs the loop
+    """Whether asyncio itself cancelled this task, which anyio does not report."""
+    import asyncio  # already loaded if it runs the loop
 
     try:
         task = asyncio.current_task()

@@ -1,41 +1,47 @@
-"""Requests of ours and the tasks that wait for their answers.
+"""Requests of this side and the tasks that wait for their responses.
 
-Each request waits in its caller's task; the task that reads settles it. Whatever happens, it is
-settled once, and whoever stops waiting before that takes the request back.
+Each request waits in its caller's task; the task that reads settles it. Each is settled once; a
+caller that stops waiting before that cancels the request.
 """
 
 from __future__ import annotations
 
 import inspect
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any, Protocol, TypeAlias
 
 import anyio
 import msgspec
+from msgspec import Raw
 
-from ..channel import Channel, RequestId, close_request_stream_of
+from ..channel import Channel, OutgoingMessage, RequestId
 from ..errors import McpError, RequestTimeoutError
 from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, ProgressReceived, ResponseReceived
-from .one_shot_event import OneShotEvent
+from .one_shot_event import OneShotEvent, wakeup_type
+
+logger = logging.getLogger(__name__.partition(".")[0])
 
 OnProgress: TypeAlias = Callable[[float, float | None, str | None], Awaitable[None] | None]
 """Called with progress, total and message, in the task that waits for the result."""
 
 PARTING_SECONDS = 1.0
-"""How long a message that no caller waits for any more may take to leave."""
+"""Seconds for sending a message that no caller waits for any more."""
 
-NEWS = 1024
-"""Pieces of news that may lie untold; of more than that, the oldest are dropped."""
+NOTIFICATIONS = 1024
+"""Most notifications that may wait for one task; beyond that the oldest are dropped."""
+
+_NO_DEADLINE = nullcontext()
 
 
 class Awaited(Protocol):
-    """What stands for an open request of ours: told of what happens meanwhile, and settled once.
+    """An open request of ours: gets the notifications that belong to it, and is settled once.
 
     Attributes:
-        settled: Whether nothing more will come.
+        settled: Whether the outcome is known.
     """
 
     settled: bool
@@ -43,101 +49,161 @@ class Awaited(Protocol):
     def settle(
         self, response: ResponseReceived | None = None, failure: Exception | None = None
     ) -> None:
-        """Take the answer, or the reason why there is none; only the first one counts."""
+        """Set the response, or the reason why there is none; only the first call counts."""
         ...
 
-    def tell(self, *news: Any) -> None:
-        """Take a notification that belongs to the request."""
+    def tell(self, *arguments: Any) -> None:
+        """Pass on a notification that belongs to the request."""
         ...
 
 
 class Waiter(msgspec.Struct, eq=False):
-    """One who waits. It settles once: with a response, with a failure, or as done.
+    """A task that waits. It settles once: with a response, with a failure, or with neither.
 
     Attributes:
-        new_wakeup: Makes what to wait for.
-        on_news: Told of what happens meanwhile, in the task that waits: it may do whatever the
-            caller may, and what it raises reaches the caller.
-        settled: Whether the waiting is over.
-        response: The answer, if there was one.
+        new_event: Makes the event to wait for.
+        on_notification: Called with each notification in the waiting task, so that it may do what
+            the caller may; what it raises reaches the caller.
+        settled: Whether the outcome is known.
+        response: The response, if there was one.
         failure: Why there is none.
-        scope: What ends the waiting at its deadline, if it has one.
-        news: What happened and is not told yet.
-        woken: What the waiting task waits for.
+        scope: Ends the waiting at the deadline, if there is one.
+        notifications: Notifications that are not handled yet.
+        event: The event that the task waits for.
     """
 
-    new_wakeup: Callable[[], OneShotEvent]
-    on_news: Callable[..., Awaitable[None] | None] | None = None
+    new_event: Callable[[], OneShotEvent]
+    on_notification: Callable[..., Awaitable[None] | None] | None = None
     settled: bool = False
     response: ResponseReceived | None = None
     failure: Exception | None = None
     scope: anyio.CancelScope | None = None
-    news: deque[tuple[Any, ...]] | None = None
-    woken: OneShotEvent | None = None
+    notifications: deque[tuple[Any, ...]] | None = None
+    event: OneShotEvent | None = None
 
     def settle(
         self, response: ResponseReceived | None = None, failure: Exception | None = None
     ) -> None:
-        """End the waiting; whatever comes after the first time changes nothing."""
+        """End the waiting; further calls have no effect."""
         if not self.settled:
             self.settled = True
             self.response = response
             self.failure = failure
             self._wake()
 
-    def tell(self, *news: Any) -> None:
-        """Have a piece of news told: these are the arguments for it."""
-        if self.on_news is not None and not self.settled:
-            if self.news is None:
-                self.news = deque(maxlen=NEWS)
-            self.news.append(news)
+    def tell(self, *arguments: Any) -> None:
+        """Have `on_notification` called with these arguments."""
+        if self.on_notification is not None and not self.settled:
+            if self.notifications is None:
+                self.notifications = deque(maxlen=NOTIFICATIONS)
+            self.notifications.append(arguments)
             self._wake()
 
     async def wait(self) -> None:
-        """Wait until settled, telling the news that come meanwhile."""
+        """Wait until settled, and handle the notifications that come before that."""
         while True:
-            if self.news:
-                await self._tell_news()
+            if self.notifications:
+                await self._handle_notifications()
             if self.settled:
                 return
-            self.woken = self.new_wakeup()
-            await self.woken.wait()
+            self.event = self.new_event()
+            await self.event.wait()
 
     def _wake(self) -> None:
-        if self.woken is not None:
-            self.woken.set()
+        if self.event is not None:
+            self.event.set()
 
-    async def _tell_news(self) -> None:
-        while self.news and self.on_news is not None:
-            told = self.on_news(*self.news.popleft())
-            if inspect.isawaitable(told):
-                await told
+    async def _handle_notifications(self) -> None:
+        while self.notifications and self.on_notification is not None:
+            handled = self.on_notification(*self.notifications.popleft())
+            if inspect.isawaitable(handled):
+                await handled
 
 
 class PendingRequests:
-    """All who wait for the answer to a request.
+    """What this side sends, and the tasks that wait for responses to it.
+
+    Args:
+        connection: The protocol.
+        channel: The transport.
 
     Attributes:
-        timed: How many of them have a deadline.
-        gone: Makes the error for those who ask when nobody answers any more; `None` before.
-        listeners: Told of each notification that belongs to no request; settled in the end.
-        on_start: Called when a request is about to be sent, if somebody has to know.
+        timed: The number of requests with a deadline.
+        gone: Makes the error for requests after the connection has ended; `None` before that.
+        listeners: Get each notification that belongs to no request; settled at the end.
+        on_start: Called when a request is about to be sent, if set.
     """
 
     def __init__(self, connection: Connection, channel: Channel) -> None:
-        self._connection = connection
-        self._channel = channel
-        self._abandon = close_request_stream_of(channel)
+        self.connection = connection
+        self.channel = channel
         self._waiters: dict[RequestId, Awaited] = {}
+        self._new_event: Callable[[], OneShotEvent] | None = None
         self.timed = 0
         self.gone: Callable[[], McpError] | None = None
         self.listeners: set[Awaited] = set()
         self.on_start: Callable[[], None] | None = None
 
     def check_open(self) -> None:
-        """Raise the error for those who ask when nobody answers any more."""
+        """Raise if the connection has ended."""
         if self.gone is not None:
             raise self.gone()
+
+    async def request(
+        self,
+        name: str,
+        params: Any = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        limit: float | None = None,
+        on_progress: OnProgress | None = None,
+        related_request_id: RequestId | None = None,
+    ) -> Any:
+        """Send a request and wait for its typed result.
+
+        Args:
+            name: The method.
+            params: Its typed params, or a wire object, or raw JSON.
+            meta: What to add to `_meta`.
+            timeout: Seconds without response or progress; `None` for no limit.
+            limit: Seconds in all, despite progress; `None` for no limit.
+            on_progress: Called with each progress report; asks for them. What it raises leaves
+                here, and the request is cancelled.
+            related_request_id: The received request on whose behalf it is made.
+
+        Raises:
+            RemoteError: The peer answered with an error.
+            RemoteProtocolError: Its response broke a rule.
+            RequestTimeoutError: No response in time; the request was cancelled.
+            ConnectionClosedError: The connection ended first.
+            ProtocolError: The request must not be sent (see `Connection.request`).
+        """
+        response = await self.ask(
+            self.waiter(on_progress),
+            name,
+            params,
+            meta=meta,
+            timeout=timeout,
+            limit=limit,
+            progress=on_progress is not None,
+            related_request_id=related_request_id,
+        )
+        return response.result
+
+    async def request_raw(
+        self, name: str, params: Any = None, *, timeout: float | None = None
+    ) -> Raw:
+        """Like `request`, but return the result as received, unknown members included."""
+        return (await self.ask(self.waiter(), name, params, timeout=timeout)).raw
+
+    def waiter(
+        self, on_notification: Callable[..., Awaitable[None] | None] | None = None
+    ) -> Waiter:
+        """A waiter for the running task."""
+        if self._new_event is None:
+            self._new_event = wakeup_type()
+        return Waiter(self._new_event, on_notification)
 
     async def ask(
         self,
@@ -149,37 +215,40 @@ class PendingRequests:
         timeout: float | None = None,
         limit: float | None = None,
         progress: bool = False,
-        serving: RequestId | None = None,
+        related_request_id: RequestId | None = None,
     ) -> ResponseReceived:
-        """Send a request and wait for its answer; see `Peer.request`."""
+        """Send a request and wait for its response; see `request`."""
         self.check_open()
         timed = timeout is not None or limit is not None
         now = anyio.current_time() if timed else 0.0
-        identifier, message = self._connection.request(
+        identifier, message = self.connection.request(
             name,
             params,
             meta=meta,
             progress=progress,
-            serving=serving,
+            related_request_id=related_request_id,
             timeout=timeout,
             limit=limit,
             now=now,
         )
-        self._waiters[identifier] = waiter
-        if self.on_start is not None:
-            self.on_start()
+        self._add(identifier, waiter)
+        deadline = self.connection.deadline(identifier) if timed else None
+        self.timed += timed
         try:
-            if timed:
-                await self._in_time(waiter, identifier, message, serving)
-            else:
-                await self._send(identifier, message, serving)
+            if deadline is not None:
+                waiter.scope = anyio.CancelScope(deadline=deadline)
+            with waiter.scope or _NO_DEADLINE:
+                try:
+                    await self.channel.send(message)
+                except Exception:
+                    self.connection.cancel(identifier)  # was not delivered: nothing to cancel
+                    raise
                 await waiter.wait()
             if not waiter.settled:
-                at_limit = (
-                    limit is not None and self._connection.deadline(identifier) == now + limit
-                )
+                at_limit = limit is not None and self.connection.deadline(identifier) == now + limit
                 raise RequestTimeoutError(name, (limit if at_limit else timeout) or 0.0)
         finally:
+            self.timed -= timed
             await self.stop(identifier)
         if waiter.response is None:
             assert waiter.failure is not None
@@ -189,24 +258,50 @@ class PendingRequests:
     async def start(
         self, waiter: Awaited, name: str, params: Any, *, meta: Mapping[str, Any] | None = None
     ) -> RequestId:
-        """Send a request that stays open until it is settled, or `stop` takes it back; its id."""
+        """Send a request that stays open until it is settled, or until `stop`; returns its id."""
         self.check_open()
-        identifier, message = self._connection.request(name, params, meta=meta)
-        self._waiters[identifier] = waiter
-        if self.on_start is not None:
-            self.on_start()
+        identifier, message = self.connection.request(name, params, meta=meta)
+        self._add(identifier, waiter)
         try:
-            await self._send(identifier, message, None)
-        except BaseException:
+            await self.channel.send(message)
+        except BaseException as error:
+            if isinstance(error, Exception):
+                self.connection.cancel(identifier)
             await self.stop(identifier)
             raise
         return identifier
 
     async def stop(self, identifier: RequestId) -> None:
-        """Tell of a request no more; take it back if it is not settled."""
+        """Remove a waiter; cancel its request if it is not settled."""
         waiter = self._waiters.pop(identifier, None)
-        if waiter is not None and not waiter.settled:
-            await self._take_back(identifier)
+        if waiter is None or waiter.settled:
+            return
+        if self.channel.close_request_stream(identifier):
+            message = self.connection.cancel_by_stream(identifier)
+        else:
+            message = self.connection.cancel(identifier)
+        if message is not None:
+            with anyio.move_on_after(PARTING_SECONDS, shield=True), suppress(Exception):
+                await self.channel.send(message)
+
+    async def notify(
+        self,
+        name: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        related_request_id: RequestId | None = None,
+    ) -> None:
+        """Send a notification to all who want it."""
+        for message in self.connection.notify(name, params, related_request_id):
+            await self.send(message)
+
+    async def send(self, message: OutgoingMessage | None) -> None:
+        """Send a message, if there is one. Failures are logged: the reading task ends by them."""
+        if message is not None:
+            try:
+                await self.channel.send(message)
+            except Exception as error:
+                logger.debug("not sent: %s", error)
 
     def answered(self, response: ResponseReceived) -> None:
         """Settle a request with its result."""
@@ -214,66 +309,37 @@ class PendingRequests:
             waiter.settle(response=response)
 
     def failed(self, identifier: RequestId, error: McpError) -> None:
-        """Settle a request that failed; what may still come on its stream is of no use."""
+        """Settle a request that failed, and close its stream."""
         if (waiter := self._waiters.get(identifier)) is not None:
             waiter.settle(failure=error)
-        if self._abandon is not None:
-            self._abandon(identifier)
+        self.channel.close_request_stream(identifier)
 
     def progressed(self, report: ProgressReceived) -> None:
-        """Pass a progress report on; the deadline may have moved."""
+        """Pass on a progress report; the deadline may have moved."""
         waiter = self._waiters.get(report.id)
         if isinstance(waiter, Waiter):
-            deadline = self._connection.deadline(report.id)
+            deadline = self.connection.deadline(report.id)
             if waiter.scope is not None and deadline is not None:
                 waiter.scope.deadline = deadline
             waiter.tell(report.progress, report.total, report.message)
 
     def changed(self, change: NotificationReceived) -> None:
-        """Pass a notification on to the subscription it is sent for, or to all listeners."""
+        """Pass on a notification to its subscription, or to all listeners if it names none."""
         if change.subscription is None:
             for listener in self.listeners:
                 listener.tell(change)
-        elif type(change.subscription) in (int, str):  # a client may say anything
+        elif type(change.subscription) in (int, str):  # a client may send any JSON value
             waiter = self._waiters.get(change.subscription)
             if waiter is not None:
                 waiter.tell(change)
 
     def end(self, gone: Callable[[], McpError]) -> None:
-        """Nobody answers any more: settle all, and refuse new requests."""
+        """The connection ended: settle all requests, and refuse new ones."""
         self.gone = gone
         for waiter in (*self._waiters.values(), *self.listeners):
             waiter.settle(failure=gone())
 
-    async def _in_time(
-        self, waiter: Waiter, identifier: RequestId, message: bytes, serving: RequestId | None
-    ) -> None:
-        """Send and wait until the deadline at most, which progress may move."""
-        deadline = self._connection.deadline(identifier)
-        assert deadline is not None
-        self.timed += 1
-        try:
-            with anyio.CancelScope(deadline=deadline) as waiter.scope:
-                await self._send(identifier, message, serving)
-                await waiter.wait()
-        finally:
-            self.timed -= 1
-
-    async def _send(self, identifier: RequestId, message: bytes, serving: RequestId | None) -> None:
-        """Send a request; one that could not be delivered has not to be taken back."""
-        try:
-            await self._channel.send(message, serving)
-        except Exception:
-            self._connection.cancel(identifier)
-            raise
-
-    async def _take_back(self, identifier: RequestId) -> None:
-        """Cancel a request whose caller waits no more, by its stream or by a notification."""
-        if self._abandon is None:
-            message = self._connection.cancel(identifier)
-        else:
-            self._abandon(identifier)
-            message = self._connection.abandoned(identifier)
-        if message is not None:
-            with anyio.move_on_after(PARTING_SECONDS, shield=True), suppress(Exception):
-                await self._channel.send(message)
+    def _add(self, identifier: RequestId, waiter: Awaited) -> None:
+        self._waiters[identifier] = waiter
+        if self.on_start is not None:
+            self.on_start()

@@ -1,4 +1,4 @@
-"""One received request or notification, as its handler sees it."""
+"""The context of a received request or notification, which its handler is given."""
 
 from __future__ import annotations
 
@@ -10,58 +10,9 @@ from msgspec import Raw
 from ..channel import RequestId
 from ..facts import Method, Revision
 from ..protocol.events import NotificationReceived, RequestReceived
-from ..protocol.lifecycle import Session
-from .pending_requests import OnProgress
+from .pending_requests import OnProgress, PendingRequests
 
 _NOTHING: Mapping[str, Any] = {}
-
-
-class Messenger(Protocol):
-    """What a handler may have sent on behalf of what it handles; a `Peer` is one."""
-
-    @property
-    def session(self) -> Session | None:
-        """What was agreed with the peer, if there is a session."""
-        ...
-
-    async def request(
-        self,
-        name: str,
-        params: Any = None,
-        *,
-        meta: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-        serving: RequestId | None = None,
-    ) -> Any:
-        """Send a request and wait for its typed result."""
-        ...
-
-    async def notify(
-        self,
-        name: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        serving: RequestId | None = None,
-    ) -> None:
-        """Send a notification, to whoever wants it."""
-        ...
-
-    async def report(
-        self, identifier: RequestId, progress: float, total: float | None, message: str | None
-    ) -> None:
-        """Send progress of a request that is being served."""
-        ...
-
-    async def log(
-        self, identifier: RequestId | None, level: str, data: Any, logger: str | None
-    ) -> None:
-        """Send a log message."""
-        ...
-
-    async def release(self, identifier: RequestId) -> None:
-        """Close the connection that a request is answered on, where the peer comes back."""
-        ...
 
 
 class RequestContext:
@@ -70,13 +21,13 @@ class RequestContext:
     Attributes:
         method: Its row in the revision's table.
         params: Typed params, or `None`.
-        raw_params: The same as they came, unknown members included, or `None`.
+        raw_params: The params as received, unknown members included, or `None`.
         meta: `_meta`, empty if absent.
-        revision: The revision it is judged by.
+        revision: The revision that applies.
         request_id: Its id, or `None` for a notification.
-        peer_info: How the peer calls itself, as wire object, if it said so.
+        peer_info: The peer's implementation info as wire object, if stated.
         peer_capabilities: What the peer declared, as wire object.
-        peer: The way back.
+        peer: Sends requests and notifications to the peer.
     """
 
     __slots__ = (
@@ -93,7 +44,7 @@ class RequestContext:
 
     def __init__(
         self,
-        peer: Messenger,
+        peer: PendingRequests,
         method: Method,
         params: Any,
         raw_params: Raw | None,
@@ -119,14 +70,15 @@ class RequestContext:
         """Report progress, if the peer asked for it.
 
         Args:
-            value: How far it is; a value that is no more than the last is dropped.
+            value: Progress so far; a value that is not more than the last is dropped.
             total: What `value` counts up to, if known.
             message: What is happening now (dropped where the revision has no such member).
 
         Source: basic/utilities/progress.
         """
         if self.request_id is not None:
-            await self.peer.report(self.request_id, value, total, message)
+            peer = self.peer
+            await peer.send(peer.connection.progress(self.request_id, value, total, message))
 
     async def log(self, level: str, data: Any, logger: str | None = None) -> None:
         """Send a log message to the client, if it wants messages of this level.
@@ -138,7 +90,7 @@ class RequestContext:
 
         Source: server/utilities/logging.
         """
-        await self.peer.log(self.request_id, level, data, logger)
+        await self.peer.send(self.peer.connection.log(self.request_id, level, data, logger))
 
     async def request(
         self,
@@ -148,7 +100,7 @@ class RequestContext:
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
     ) -> Any:
-        """Ask the peer something on behalf of this request.
+        """Send a request to the peer on behalf of this request.
 
         Args:
             name: The method.
@@ -160,30 +112,36 @@ class RequestContext:
             The typed result.
 
         Raises:
-            MissingCapabilityError: The peer did not declare what it needs; nothing was sent.
-            LocalProtocolError: The revision does not let this side ask.
-            RemoteError: The peer refused.
+            MissingCapabilityError: The peer did not declare a required capability.
+            LocalProtocolError: The revision does not allow this side to send it.
+            RemoteError: The peer answered with an error.
         """
         return await self.peer.request(
-            name, params, timeout=timeout, on_progress=on_progress, serving=self.request_id
+            name,
+            params,
+            timeout=timeout,
+            on_progress=on_progress,
+            related_request_id=self.request_id,
         )
 
     async def notify(self, name: str, params: Mapping[str, Any] | None = None) -> None:
-        """Tell the peer something; what nobody wants to hear is not sent."""
-        await self.peer.notify(name, params, serving=self.request_id)
+        """Send a notification, if the peer wants it."""
+        await self.peer.notify(name, params, related_request_id=self.request_id)
 
     async def close_stream(self) -> None:
-        """Close the connection that this request is answered on; see `Context.close_stream`."""
+        """Close the connection on which this request is answered; see `Context.close_stream`."""
         if self.request_id is not None:
-            await self.peer.release(self.request_id)
+            await self.peer.channel.close_sse_stream(self.request_id)
 
 
-def exchange_of(peer: Messenger, event: RequestReceived | NotificationReceived) -> RequestContext:
-    """What a connection received, as its handler sees it."""
+def context_of(
+    peer: PendingRequests, event: RequestReceived | NotificationReceived
+) -> RequestContext:
+    """The context of an event."""
     if isinstance(event, RequestReceived):
         identifier, info, capabilities = event.id, event.peer_info, event.peer_capabilities
     else:
-        session = peer.session
+        session = peer.connection.session
         identifier = None
         info = session.peer_info if session is not None else None
         capabilities = session.peer_capabilities if session is not None else _NOTHING
@@ -201,7 +159,7 @@ def exchange_of(peer: Messenger, event: RequestReceived | NotificationReceived) 
 
 
 class Application(Protocol):
-    """What a peer serves: the user's side of a connection."""
+    """The handlers of one side of a connection."""
 
     def handle(self, exchange: RequestContext) -> Coroutine[Any, Any, Any]:
         """Answer a request.
@@ -216,5 +174,5 @@ class Application(Protocol):
         ...
 
     async def notified(self, exchange: RequestContext) -> None:
-        """Take note of a notification."""
+        """Handle a notification."""
         ...

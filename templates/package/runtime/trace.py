@@ -1,7 +1,7 @@
-"""The wire trace: both directions of any channel, one JSON object a line, secrets masked.
+"""The wire trace: both directions of a channel, one JSON object per line, with secrets masked.
 
-The variable MCP_TRACE names the file. Several processes may name the same one: each line is one
-append.
+The environment variable MCP_TRACE names the file. Several processes may use the same file: each
+line is one append.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from typing import Any, Literal
 import msgspec
 
 from .._wire import encode
-from ..channel import Channel, RequestId, close_request_stream_of, close_sse_stream_of, transport_of
+from ..channel import Channel, OutgoingMessage, RequestId
 from ..errors import EndOfChannel, FrameError, RequestLost, TransportError
-from .masking import masked, masked_text
 
 VARIABLE = "MCP_TRACE"
 
@@ -28,17 +27,17 @@ _DISK_FAILURES = {errno.EIO, errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC
 
 
 def traced(channel: Channel, name: str) -> Channel:
-    """The channel, recorded if MCP_TRACE is set; otherwise the channel itself.
+    """A recording channel around `channel` if MCP_TRACE is set; otherwise `channel` itself.
 
     Args:
-        name: What the trace calls the channel, such as `client` or a server's name.
+        name: Name of the channel in the trace, such as `client` or a server's name.
     """
     trace = trace_of(name)
     return channel if trace is None else TracedChannel(channel, trace)
 
 
 def trace_of(name: str) -> Trace | None:
-    """The trace under a name; `None` if MCP_TRACE is not set.
+    """The trace for a channel; `None` if MCP_TRACE is not set.
 
     Raises:
         TransportError: The file can't be written.
@@ -51,14 +50,14 @@ class Trace:
     """A file to which messages are appended.
 
     A line has `time` (UTC), `direction` (`received` or `sent`), `channel`, `pid` and `message`: the
-    JSON, or the text where it was none. What could not be received has `error` instead. Long
+    JSON, or the text if it is no JSON. A line for a failed receive has `error` instead. Long
     texts may be cut, see `masking.SEARCH_LIMIT`.
 
-    A trace never ends a session: where the file can't be written any further, that is logged once
-    as a warning, and nothing more is recorded.
+    A failing trace never ends a session: if the file can no longer be written, one warning is
+    logged and nothing more is recorded.
 
     Args:
-        name: What it calls the channel.
+        name: Name of the channel.
         path: The file.
 
     Raises:
@@ -80,26 +79,28 @@ class Trace:
             self._stop(error)
 
     def received(self, message: bytes) -> None:
-        """Record what came."""
+        """Record a received message."""
         if self._file >= 0:
             self._record("received", message=_readable(message))
 
     def not_received(self, error: Exception) -> None:
-        """Record why nothing came."""
+        """Record why no message was received."""
         if self._file >= 0:
+            from .masking import masked_text  # its patterns take long to compile
+
             text = str(error).encode(errors="replace").decode()
             self._record("received", error=masked_text(text))
 
     def sent(self, message: bytes) -> None:
-        """Record what goes out."""
+        """Record a message to send."""
         if self._file >= 0:
             self._record("sent", message=_readable(message))
 
     def close(self) -> None:
-        """Close the file. Idempotent; what comes later is not recorded."""
+        """Close the file. Idempotent; later messages are not recorded."""
         file, self._file = self._file, -1
         if file >= 0:
-            with suppress(OSError):  # of a network file system, about writes that were said to work
+            with suppress(OSError):  # a network file system reports failed writes only now
                 os.close(file)
 
     def _record(self, direction: Literal["received", "sent"], **what: Any) -> None:
@@ -107,7 +108,7 @@ class Trace:
         head = {"time": now, "direction": direction, "channel": self._name, "pid": os.getpid()}
         rest = memoryview(encode(head | what) + b"\n")
         try:
-            while rest:  # a disk that becomes full takes a part first
+            while rest:  # a disk that becomes full accepts a part
                 rest = rest[os.write(self._file, rest) :]
         except OSError as error:
             self._stop(error)
@@ -119,23 +120,21 @@ class Trace:
         )
 
 
-class TracedChannel:
-    """A channel that records what passes.
+class TracedChannel(Channel):
+    """A channel that records messages.
 
     Args:
         channel: The channel.
-        trace: Where to; closed with the channel.
+        trace: The trace; closed with the channel.
     """
 
     def __init__(self, channel: Channel, trace: Trace) -> None:
         self._channel = channel
         self._trace = trace
-        self.close_request_stream = close_request_stream_of(channel)
-        self.release = close_sse_stream_of(channel)
-        self.transport = transport_of(channel)
+        self.transport = channel.transport or type(channel).__name__
 
     async def receive(self) -> bytes:
-        """Receive, and record it, or why not."""
+        """Receive a message and record it, or the error."""
         try:
             message = await self._channel.receive()
         except (EndOfChannel, FrameError, RequestLost) as error:
@@ -144,10 +143,10 @@ class TracedChannel:
         self._trace.received(message)
         return message
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
-        """Record, and send: an answer can't be on record before its question."""
-        self._trace.sent(message)
-        await self._channel.send(message, about)
+    async def send(self, message: OutgoingMessage) -> None:
+        """Record the message, then send it, so that a response is recorded after its request."""
+        self._trace.sent(message.data)
+        await self._channel.send(message)
 
     async def close(self) -> None:
         """Close the channel and the file."""
@@ -156,8 +155,19 @@ class TracedChannel:
         finally:
             self._trace.close()
 
+    def close_request_stream(self, identifier: RequestId) -> bool:
+        """Close the stream of a request of ours; see `Channel`."""
+        return self._channel.close_request_stream(identifier)
+
+    async def close_sse_stream(self, identifier: RequestId) -> bool:
+        """Close the connection of a request of the peer; see `Channel`."""
+        return await self._channel.close_sse_stream(identifier)
+
 
 def _readable(message: bytes) -> Any:
+    """A message without secrets, decoded if it is JSON."""
+    from .masking import masked, masked_text  # their patterns take long to compile
+
     try:
         return masked(msgspec.json.decode(message))
     except (msgspec.MsgspecError, ValueError, RecursionError):

@@ -67,7 +67,7 @@ class AnnouncementQueue:
                 name, uri = next(iter(self._pending))
                 params = self._pending.pop((name, uri))
                 try:
-                    await self.peer.notify(name, params)
+                    await self.peer.callers.notify(name, params)
                 except McpError as error:
                     _logger.debug("%s was not sent: %s", name, error)
             await self._added.wait()
@@ -75,7 +75,7 @@ class AnnouncementQueue:
 
     def _add(self, name: str, params: Mapping[str, Any] | None) -> None:
         uri = (params or {}).get("uri")
-        if uri is not None and not self.peer.connection.follows(uri):
+        if uri is not None and not self.peer.connection.is_subscribed(uri):
             return  # without an open stream, the queue would keep it until there is one
         self._pending[name, uri] = params
         if len(self._pending) > _MOST_PENDING:

@@ -19,7 +19,7 @@ from anyio import (
 )
 from anyio.abc import ByteStream
 
-from ..channel import RequestId
+from ..channel import Channel, OutgoingMessage
 from ..errors import ConnectionClosedError, EndOfChannel
 from ..framing.line_framing import MESSAGE_LIMIT, LineReader, TooLong, frame_line
 
@@ -62,7 +62,7 @@ class Sink(Protocol):
         ...
 
 
-class LineChannel:
+class LineChannel(Channel):
     """A channel whose messages are lines.
 
     Args:
@@ -98,14 +98,14 @@ class LineChannel:
             raise message.error()
         return message
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+    async def send(self, message: OutgoingMessage) -> None:
         """Write one message as one line, whole.
 
         Raises:
             ConnectionClosedError: The other end no longer reads.
             LocalProtocolError: The message holds a raw newline.
         """
-        await self._sink.write(frame_line(message))
+        await self._sink.write(frame_line(message.data))
 
     async def end_sending(self) -> None:
         """Close the sink only: the peer sees the end of the stream and may still answer."""

@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 from io import TextIOWrapper
 from typing import TypeGuard
 
-from ..channel import RequestId
+from ..channel import Channel, OutgoingMessage
 from ..errors import ConnectionClosedError
 from ..framing.line_framing import MESSAGE_LIMIT
 from .fd_io import open_sink, open_source
@@ -27,7 +27,7 @@ STDIN, STDOUT, STDERR = 0, 1, 2
 _REOPEN = os.O_WRONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
-class StdioChannel:
+class StdioChannel(Channel):
     """Standard input and output of this process, one message a line.
 
     Made by `open_stdio`. While it lives, and after `close`, prints go to standard error and reads
@@ -53,7 +53,7 @@ class StdioChannel:
         """
         return await self._lines.receive()
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+    async def send(self, message: OutgoingMessage) -> None:
         """Write one message whole.
 
         Raises:

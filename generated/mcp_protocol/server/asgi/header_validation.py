@@ -25,7 +25,7 @@ from ...foreign_text import safe_repr, safe_text
 from ...framing import http_headers
 from ...protocol import jsonrpc
 from ...protocol.param_headers import ParamHeadersOf, value_at
-from ...protocol.request_meta import Shared
+from ...protocol.request_meta import MetaCache
 from ...revision_facts import Facts, Headers
 from .request import HttpRequest, is_discovery
 
@@ -50,13 +50,13 @@ class HeaderValidator:
     Attributes:
         revisions: The revisions without sessions.
         facts: The facts of the newest of them; `None` if there is none.
-        shared: What all connections of these revisions have in common.
+        meta_cache: `_meta` that all connections of these revisions share.
     """
 
     def __init__(self, revisions: Revisions, param_headers_of: ParamHeadersOf) -> None:
         self.revisions = revisions.of(Lifecycle.PER_REQUEST)
         self.facts: Facts | None = self.revisions.newest().facts if self.revisions else None
-        self.shared = Shared(self.revisions)
+        self.meta_cache = MetaCache(self.revisions)
         self._others = frozenset(revisions) - frozenset(self.revisions)
         self._param_headers_of = param_headers_of
         facts = self.facts or Facts()
@@ -142,9 +142,8 @@ class HeaderValidator:
         named = request.field(field)
         stated = _revision(values)
         if named is None:
-            raise HeaderMismatchError(
-                f"{field}: expected one of {', '.join(self.shared.terms.supported)}, got nothing"
-            )
+            supported = ", ".join(self.meta_cache.reader.supported)
+            raise HeaderMismatchError(f"{field}: expected one of {supported}, got nothing")
         if stated is not None and stated != named:
             raise HeaderMismatchError(
                 f"{field}: the header says {safe_repr(named, 80)}, "
@@ -155,7 +154,7 @@ class HeaderValidator:
 
     def _unsupported(self, named: str, facts: Facts) -> UnsupportedRevisionError:
         code = facts.errors.unsupported_revision
-        return UnsupportedRevisionError(safe_text(named), self.shared.terms.supported, code)
+        return UnsupportedRevisionError(safe_text(named), self.meta_cache.reader.supported, code)
 
 
 def _values_decoder(key: str, attributes: Mapping[str, str]) -> Callable[[bytes | Raw], BodyValues]:

@@ -25,13 +25,13 @@ from urllib.parse import parse_qs, quote
 import anyio
 import msgspec
 
-from ...channel import RequestId
+from ...channel import Channel, OutgoingMessage
 from ...errors import EndOfChannel
 from ...facts import Lifecycle
 from ...framing.sse import ENDPOINT, MESSAGE
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import INITIALIZE
-from ...protocol.subscriptions import FOLLOWING
+from ...protocol.notifications import FOLLOWING
 from ...runtime.request_context import Application, RequestContext
 from ..serving import AnnouncementQueue, Service, new_session, run_session
 from . import request as http
@@ -47,7 +47,7 @@ _QUERY = "session_id"
 _ACCEPTED = HttpResponse(202)
 
 
-class SseChannel:
+class SseChannel(Channel):
     """One client: messages that it posts are received, messages to it are sent as events.
 
     Args:
@@ -104,9 +104,9 @@ class SseChannel:
         self._quotas.memory.release(len(message), self.memory)
         return message
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+    async def send(self, message: OutgoingMessage) -> None:
         """Send a message as an event."""
-        await self._response.event(message, type=MESSAGE)
+        await self._response.event(message.data, type=MESSAGE)
 
     def end(self) -> None:
         """Receive nothing more; pending requests may still be answered."""
@@ -130,7 +130,7 @@ class _Client(msgspec.Struct):
     @property
     def pending(self) -> int:
         """Estimated number of its requests without response."""
-        return self.channel.waiting + len(self.queue.peer.connection.being_served)
+        return self.channel.waiting + len(self.queue.peer.connection.inbound_requests)
 
 
 class _CountingApplication:

@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from ..._wire import members_of
 from ...channel import RequestId
-from ...protocol.extensions import CAPABILITY, settings_of
+from ...protocol.capabilities import CAPABILITY, settings_of
 from ...protocol.uris import WEB_SCHEMES
 from ...runtime.request_context import RequestContext
 from .client_features.input_required import OpenURLElicitations, URLElicitationRequiredError

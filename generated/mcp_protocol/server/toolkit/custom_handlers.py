@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Protocol
 from ..._wire import to_builtins
 from ...errors import MethodNotFoundError
 from ...facts import Method, Revision
-from ...protocol.extensions import CAPABILITY
+from ...protocol.capabilities import CAPABILITY
 from ...runtime.request_context import RequestContext
 from . import signatures
 from .context import Context

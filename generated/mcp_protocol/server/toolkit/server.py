@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 from .. import serving
 from ..._wire import to_builtins
 from ...channel import Channel
-from ...protocol.subscriptions import RESOURCE_UPDATED
-from ...protocol.extensions import CAPABILITY, check_extensions
+from ...protocol.notifications import RESOURCE_UPDATED
+from ...protocol.capabilities import CAPABILITY, check_extensions
 from ...facts import Revision
 from ...json_schema.validation import VALIDATION_SECONDS
 from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests

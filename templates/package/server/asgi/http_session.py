@@ -21,10 +21,9 @@ from typing import TypeAlias
 
 import anyio
 
-from ...channel import RequestId
+from ...channel import Channel, OutgoingMessage, RequestId
 from ...errors import ConnectionClosedError, EndOfChannel, TransportError
 from ...facts import Revision
-from ...protocol import jsonrpc
 from ...protocol.connection import Connection
 from ...protocol.lifecycle import Session, State
 from ...runtime.peer import Peer
@@ -42,7 +41,7 @@ _UNCONFIRMED_SHARE = 100  # one session in so many may be unconfirmed before tho
 _NETWORK = 8  # bytes of an IPv6 address that identify one customer
 
 
-class HttpSession:
+class HttpSession(Channel):
     """One client's session, over any number of HTTP requests. It is the channel of its peer.
 
     Args:
@@ -226,22 +225,23 @@ class HttpSession:
         """Raise `EndOfChannel`: each POST hands its own message to the protocol."""
         raise EndOfChannel("messages come by POST")
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+    async def send(self, message: OutgoingMessage) -> None:
         """Send a message to the POST it belongs to, or on a stream opened by GET."""
-        is_response = jsonrpc.is_answer(message)
-        response = None if about is None else self.responses.get(about)
-        if is_response and about is not None:
-            self.responses.pop(about, None)
+        related = message.related_request_id
+        response = None if related is None else self.responses.get(related)
+        if message.is_response and related is not None:
+            self.responses.pop(related, None)
         if response is not None:
-            await response.send(message, about)
-        elif not is_response:
-            await self.send_unrelated(message)
+            await response.send(message)
+        elif not message.is_response:
+            await self.send_unrelated(message.data)
 
-    async def release(self, about: RequestId) -> None:
+    async def close_sse_stream(self, identifier: RequestId) -> bool:
         """Close the connection of the POST of a request; the client resumes the stream."""
-        response = self.responses.get(about)
+        response = self.responses.get(identifier)
         if response is not None:
             await response.close_stream()
+        return response is not None
 
     async def send_unrelated(self, message: bytes) -> None:
         """Send a message that belongs to no request on the newest GET stream, or keep it.

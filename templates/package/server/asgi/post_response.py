@@ -17,10 +17,9 @@ from typing import Protocol
 import anyio
 import anyio.lowlevel
 
-from ...channel import RequestId
+from ...channel import Channel, OutgoingMessage
 from ...errors import ConnectionClosedError, EndOfChannel
 from ...facts import Revision
-from ...protocol import jsonrpc
 from .request import HttpRequest, Receive, Send, response_forms
 from .responses import HttpResponse
 from .settings import ServerHttpSettings
@@ -68,7 +67,7 @@ class PostSession(Protocol):
     async def send_unrelated(self, message: bytes) -> None: ...
 
 
-class PostResponse:
+class PostResponse(Channel):
     """Carries the JSON-RPC responses to one POST, and the messages that precede them.
 
     In a session the events go through a `ResumableStream`. Without one, this is the channel of the
@@ -152,7 +151,7 @@ class PostResponse:
         """Raise `EndOfChannel`: the POST was the only message."""
         raise EndOfChannel("a POST brings one message")
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+    async def send(self, message: OutgoingMessage) -> None:
         """Send a response, or a message that precedes one.
 
         Where the response has to be JSON nothing can precede it: in a session, requests to the
@@ -162,35 +161,35 @@ class PostResponse:
             ConnectionClosedError: The client is gone.
             TransportError: A session has no stream for a request.
         """
-        is_response = jsonrpc.is_answer(message)
+        is_response = message.is_response
         session = self._session
         json_only = self._json_only and not self._streaming
         if self.done or (json_only and not is_response):
             if session is None:
                 await anyio.lowlevel.checkpoint()  # lets a handler that only sends be cancelled
-            elif not is_response and not jsonrpc.is_notification(message):
-                await session.send_unrelated(message)
+            elif message.kind == "request":
+                await session.send_unrelated(message.data)
             return
         if not self._streaming:
             if is_response and session is not None and not self._events_only:
-                self._documents.append(message)
+                self._documents.append(message.data)
                 await self._count_response()
                 return
             if is_response and session is None:
                 self.done = True
-                code = jsonrpc.error_code(message)
+                code = message.error_code
                 if code is not None or not self._events_only:
                     status = 200 if code is None else self._statuses.get(code, self.other_status)
-                    await HttpResponse(status, message, self._headers).send(self._send)
+                    await HttpResponse(status, message.data, self._headers).send(self._send)
                     return
             await self.open_stream()
         if self._stream is not None:
-            await self._stream.put(message)
+            await self._stream.put(message.data)
             if is_response:
                 await self._count_response()
         else:
             self.done = self.done or is_response
-            await self.sse.event(message)
+            await self.sse.event(message.data)
             if is_response:
                 await self.sse.close()
 

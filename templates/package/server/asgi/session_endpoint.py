@@ -230,9 +230,10 @@ class SessionEndpoint:
             await refused.send(send)
             return
         connection = Connection("server", self._revisions, service.describe, service.extensions)
-        messages = [e.message for e in connection.take(message) if isinstance(e, Send)]
+        messages = [e.message for e in connection.receive_message(message) if isinstance(e, Send)]
         if connection.session is None:
-            await HttpResponse(facts.http.rejected, b"".join(messages)).send(send)
+            body = b"".join(each.data for each in messages)
+            await HttpResponse(facts.http.rejected, body).send(send)
             return
         session = HttpSession(
             service,

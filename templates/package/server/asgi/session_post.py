@@ -19,7 +19,7 @@ from msgspec import Struct
 from ...errors import InternalError
 from ...protocol import jsonrpc
 from ...protocol.events import CancelReceived, Event, RequestReceived, Send
-from ...protocol.subscriptions import FOLLOWING
+from ...protocol.notifications import FOLLOWING
 from ...runtime.eager import pausing
 from ...runtime.pending_requests import PARTING_SECONDS
 from . import responses
@@ -90,9 +90,9 @@ class SessionPost:
         peer = self._session.peer
         now = anyio.current_time() if peer.callers.timed else 0.0
         if self.batch:
-            self._events = peer.connection.take_batch(self._messages, now)
+            self._events = peer.connection.receive_batch(self._messages, now)
         else:
-            self._events = peer.connection.take(self._messages[0], now)
+            self._events = peer.connection.receive_message(self._messages[0], now)
         self._requests = [event for event in self._events if isinstance(event, RequestReceived)]
         self._sends = [event for event in self._events if isinstance(event, Send)]
         self.expected = len(self._requests) + len(self._sends)
@@ -121,11 +121,11 @@ class SessionPost:
         try:
             await carrier.start()
             for send in self._sends:
-                await carrier.send(send.message, send.about)
+                await carrier.send(send.message)
             if len(self._events) > 1:
                 await self._serve_together()
             elif requests:
-                await session.peer.take(requests[0])
+                await session.peer.handle(requests[0])
             await carrier.finish(responses.session_ended() if session.over else None)
         except anyio.get_cancelled_exc_class():  # by the host: see `TaskScope.outlive`
             with anyio.move_on_after(PARTING_SECONDS, shield=True), suppress(Exception):
@@ -149,21 +149,21 @@ class SessionPost:
                 message = session.peer.connection.fail(request.id, InternalError(text))
                 if message is not None:
                     try:
-                        await session.send(message, request.id)
+                        await session.send(message)
                     finally:
-                        await session.peer.take(CancelReceived(request.id, text))
+                        await session.peer.handle(CancelReceived(request.id, text))
         if self._scope is not None:
             self._scope.cancel()
 
     async def _serve_together(self) -> None:
         """Serve the requests of a batch in a task each, everything else in one more."""
-        take = self._session.peer.take
+        take = self._session.peer.handle
         async with anyio.create_task_group() as tasks:
             self._scope = tasks.cancel_scope
             others = [e for e in self._events if not isinstance(e, (RequestReceived, Send))]
             if others:
                 tasks.start_soon(self._handle, others)
-            being_served = self._session.peer.connection.being_served
+            being_served = self._session.peer.connection.inbound_requests
             for request in self._requests:
                 if request.id in being_served:  # and not cancelled by the same batch
                     tasks.start_soon(take, request)
@@ -172,7 +172,7 @@ class SessionPost:
         """Handle events in order."""
         for event in events:
             if not isinstance(event, Send):
-                await self._session.peer.take(event)
+                await self._session.peer.handle(event)
 
     def _refuse(
         self, limits: Limits, message: jsonrpc.Message | None, body: bytes

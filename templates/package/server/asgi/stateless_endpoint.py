@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import anyio
 
-from ...channel import RequestId
+from ...channel import Channel, OutgoingMessage, RequestId
 from ...errors import (
     METHOD_NOT_FOUND,
     ConnectionClosedError,
@@ -20,7 +20,7 @@ from ...errors import (
 from ...protocol import jsonrpc
 from ...protocol.connection import Connection
 from ...protocol.events import CancelReceived, NotificationReceived, RequestReceived, Send
-from ...protocol.sender import refusal
+from ...protocol.responses import error_response
 from ...revision_facts import Facts
 from ...runtime.eager import pausing
 from ...runtime.peer import Peer
@@ -103,19 +103,19 @@ class StatelessEndpoint:
             return
         connection = self._connection()
         peer = Peer(connection, response, self._service.application)
-        for event in connection.take(message):
+        for event in connection.receive_message(message):
             if isinstance(event, RequestReceived):
                 response.other_status = 200
                 call = _Call(self, peer, event.id, response)
                 try:
-                    await pausing(peer.take(event, scope), call.watch)
+                    await pausing(peer.handle(event, scope), call.watch)
                 finally:
                     if call.watched or not response.done:
                         await call.end()
-            elif isinstance(event, Send) and connection.being_served:
+            elif isinstance(event, Send) and connection.inbound_requests:
                 await self._listen(peer, message, event.message, request, receive, response)
             else:
-                await peer.take(event)
+                await peer.handle(event)
 
     def start_watching(self, call: _Call, response: PostResponse) -> None:
         """Wait in the background for the client of a call to disconnect."""
@@ -147,19 +147,19 @@ class StatelessEndpoint:
         try:
             self.headers.check_notification(request, message)
         except ProtocolError as error:
-            return HttpResponse(self._http.rejected, self._refusal(None, error))
+            return HttpResponse(self._http.rejected, self._refusal(None, error).data)
         connection = self._connection()
         peer = Peer(connection, _NoChannel(), self._service.application)
-        for event in connection.take(message):
+        for event in connection.receive_message(message):
             if isinstance(event, NotificationReceived):
-                await peer.take(event)
+                await peer.handle(event)
         return HttpResponse(self._http.accepted)
 
     async def _listen(
         self,
         peer: Peer,
         message: jsonrpc.Request,
-        acknowledgement: bytes,
+        acknowledgement: OutgoingMessage,
         request: http.HttpRequest,
         receive: http.Receive,
         response: PostResponse,
@@ -187,14 +187,14 @@ class StatelessEndpoint:
                 memory.close(stream)
         if not disconnected:
             for last in peer.connection.close_streams():
-                await response.send(last.message, last.about)
+                await response.send(last)
         peer.connection.stream_closed(message.id)
         await response.close()
 
     async def _announce(
         self,
         peer: Peer,
-        acknowledgement: bytes,
+        acknowledgement: OutgoingMessage,
         receive: http.Receive,
         response: PostResponse,
         ending: anyio.Event,
@@ -210,18 +210,18 @@ class StatelessEndpoint:
 
         with self._service.announcer.joined(queue):
             await response.open_stream()
-            await response.sse.event(acknowledgement)
+            await response.sse.event(acknowledgement.data)
             keep_alive = self._settings.keep_alive
             return await self._quotas.streams.hold(receive, response.sse, keep_alive, work)
 
     def _connection(self) -> Connection:
         service, headers = self._service, self.headers
         return Connection(
-            "server", headers.revisions, service.describe, service.extensions, headers.shared
+            "server", headers.revisions, service.describe, service.extensions, headers.meta_cache
         )
 
-    def _refusal(self, identifier: RequestId | None, error: ProtocolError) -> bytes:
-        return refusal(identifier, error, self.headers.revisions.newest())
+    def _refusal(self, identifier: RequestId | None, error: ProtocolError) -> OutgoingMessage:
+        return error_response(identifier, error, self.headers.revisions.newest())
 
 
 class _Call:
@@ -272,19 +272,19 @@ class _Call:
                 anyio.move_on_after(PARTING_SECONDS) as waiting,
                 suppress(Exception),  # the host's own
             ):
-                await response.send(message, self._id)
+                await response.send(message)
             if waiting.cancelled_caught:
                 response.sse.abort()
-        await peer.take(CancelReceived(self._id, text))
+        await peer.handle(CancelReceived(self._id, text))
 
 
-class _NoChannel:
+class _NoChannel(Channel):
     """The channel of a notification, which has no response."""
 
     async def receive(self) -> bytes:
         raise EndOfChannel("a POST brings one message")
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+    async def send(self, message: OutgoingMessage) -> None:
         raise ConnectionClosedError("a notification is not answered")
 
     async def close(self) -> None:
@@ -297,7 +297,7 @@ async def _watch(response: PostResponse) -> None:
 
 async def _cancel(peer: Peer, identifier: RequestId) -> None:
     for event in peer.connection.stream_closed(identifier):
-        await peer.take(event)
+        await peer.handle(event)
 
 
 def _statuses(facts: Facts) -> dict[int, int]:

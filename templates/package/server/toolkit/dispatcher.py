@@ -21,11 +21,10 @@ from ..._wire import UNWRITABLE, Raw, convert, error_text, is_object, to_builtin
 from ...errors import InternalError, InvalidParamsError, MethodNotFoundError
 from ...facts import Method, Revision
 from ...foreign_text import safe_repr
-from ...protocol.extensions import CAPABILITY, check_extensions
+from ...protocol.capabilities import CAPABILITY, check_extensions
 from ...protocol.lenient import is_made_of, recast
 from ...protocol.lifecycle import Description
-from ...protocol.notifications import MESSAGE
-from ...protocol.subscriptions import RESOURCE_UPDATED
+from ...protocol.notifications import MESSAGE, RESOURCE_UPDATED
 from ...revisions import REVISIONS
 from ...runtime.eager import check_own_failure
 from ...runtime.request_context import RequestContext

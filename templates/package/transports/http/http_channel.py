@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import anyio
 import anyio.abc
 
-from ...channel import RequestId
+from ...channel import Channel, OutgoingMessage, RequestId
 from ...errors import (
     METHOD_NOT_FOUND,
     ConnectionClosedError,
@@ -50,7 +50,7 @@ class _Transport(Protocol):
     async def end(self) -> None: ...
 
 
-class HttpChannel:
+class HttpChannel(Channel):
     """A channel to a server over HTTP. `run` has to run beside whatever uses it.
 
     Args:
@@ -126,7 +126,7 @@ class HttpChannel:
         """
         return await self._inbox.take()
 
-    async def send(self, message: bytes, about: RequestId | None = None) -> None:
+    async def send(self, message: OutgoingMessage) -> None:
         """Post one message.
 
         Raises:
@@ -141,7 +141,7 @@ class HttpChannel:
         await self._running.wait()
         if self._closing.is_set():
             raise ConnectionClosedError("the connection is closed")
-        outgoing = self._reader.read(message)
+        outgoing = self._reader.read(message.data)
         await self._transport.open()
         try:
             await self._transport.send(outgoing)
@@ -151,9 +151,10 @@ class HttpChannel:
             else:
                 await self._take_refusal(outgoing, refusal)
 
-    def close_request_stream(self, identifier: RequestId) -> None:
-        """Close the stream of a request that nobody waits for."""
+    def close_request_stream(self, identifier: RequestId) -> bool:
+        """Close the stream of a request whose response is no longer awaited; see `Channel`."""
         self._transport.close_request_stream(identifier)
+        return True
 
     async def close(self) -> None:
         """Close all streams and end the session. Idempotent, from any task."""

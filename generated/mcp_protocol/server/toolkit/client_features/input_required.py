@@ -29,9 +29,10 @@ import msgspec
 from ...._wire import to_builtins
 from ....errors import InternalError, MissingCapabilityError, ProtocolError, TransportError
 from ....foreign_text import safe_repr
-from ....protocol.required_capabilities import missing
+from ....protocol.capabilities import missing
 from ....protocol.uris import WEB_SCHEMES
-from ....runtime.request_context import Messenger, RequestContext
+from ....runtime.pending_requests import PendingRequests
+from ....runtime.request_context import RequestContext
 
 ELICITATION_COMPLETE = "notifications/elicitation/complete"
 URL_ELICITATION_REQUIRED = -32042
@@ -165,7 +166,7 @@ class OpenURLElicitations:
     """
 
     def __init__(self) -> None:
-        self._open: dict[str, tuple[weakref.ref[Messenger], str]] = {}
+        self._open: dict[str, tuple[weakref.ref[PendingRequests], str]] = {}
 
     def begin(self, request: RequestContext, url: str, identifier: str | None) -> str:
         """Register an elicitation; returns its id, a new one for `None`.

@@ -35,7 +35,7 @@ from ....errors import (
     RemoteProtocolError,
 )
 from ....facts import Method, Revision
-from ....protocol.required_capabilities import missing
+from ....protocol.capabilities import missing
 from ....runtime.request_context import RequestContext
 from ..revision_types import mismatch
 from .input_required import InputPending, InputRequired
