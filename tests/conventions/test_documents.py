@@ -11,7 +11,7 @@ import re
 import textwrap
 import tomllib
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,7 +22,7 @@ import yaml
 import documents
 import mcp_protocol
 from documents import Block, Link, anchors_of, links, shown
-from mcp_protocol import Client, ClientHandlers, Context, Server, models, testing
+from mcp_protocol import Client, ClientHandlers, Context, Server, testing
 from mcp_protocol.testing import Pair
 
 README_LINES = range(120, 161)
@@ -39,10 +39,13 @@ OBJECTS: dict[str, tuple[Any, ...]] = {
     "server": (Server,),
 }
 """Classes of what the documents call by these names."""
-NOT_OURS = {"Accept", "Connection", "Host", "Origin"} | {"RecordStringString", "XResult"} | {"XResultResponse"}
-"""Header fields, names of the part `protocol`, and stand-ins for names of a schema."""
+NOT_OURS = {
+    *("Accept", "Host", "Origin"),  # header fields
+    "Connection",  # of the part `protocol`
+    *("RecordStringString", "XResult", "XResultResponse"),  # stand for names of a schema
+}
 LANGUAGES = {"", "console", "nginx", "python", "text", "toml", "yaml"}
-"""Those without a word are drawings; nginx itself reads its own in `nox -s proxies`, another one."""
+"""Those without a word are drawings. No test reads what is written for nginx."""
 NAME = re.compile(r"(?P<head>[A-Z]\w*[a-z]\w*|client|ctx|pair|server|connect\w*)(?P<rest>[.(].*)?")
 
 
@@ -186,7 +189,7 @@ def test_a_name_that_does_not_exist_is_found(span: str) -> None:
     assert unknown_in(span) is not None
 
 
-CALLED = {
+CALLED: dict[str, Callable[..., Any]] = {
     "connect": mcp_protocol.connect,
     "connect_sync": mcp_protocol.connect_sync,
     "connected": testing.connected,

@@ -169,7 +169,9 @@ def drawn_name(module: tuple[str, ...]) -> str:
 
 @pytest.mark.parametrize(("number", "tree"), [(0, GENERATOR), (1, PACKAGE)])
 def test_the_design_draws_the_order_that_holds(number: int, tree: Path) -> None:
-    groups = DRAWN.findall(text_of(ROOT / "docs" / "design.md"))[number].replace("|", "").split(" -> ")
+    groups = (
+        DRAWN.findall(text_of(ROOT / "docs" / "design.md"))[number].replace("|", "").split(" -> ")
+    )
     place = {name: at for at, group in enumerate(groups) for name in group.split()}
     modules = {drawn_name(module_of(path, tree)) for path in python_files(tree)}
     assert place.keys() <= modules

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 
 import mcp_protocol
 from documents import Block, examples, outputs, snippets
 from generator.selections import spec_of
-from mcp_protocol import ClientHandlers, Server, models, testing
-from mcp_protocol.errors import RemoteError
+from mcp_protocol import ClientHandlers, Server, connect, models, testing
+from mcp_protocol.errors import HttpStatusError, RemoteError
 from mcp_protocol.testing import Pair, connected
 from mcpgen import parts, render
 from package.respondent import refusal_code
@@ -131,9 +132,7 @@ async def test_the_booking_asks_its_client(
 
 
 @pytest.mark.parametrize("revision", ALL)
-async def test_the_booking_asks_nobody_who_can_not_be_asked(
-    booking: Server, revision: str
-) -> None:
+async def test_the_booking_asks_nobody_who_can_not_be_asked(booking: Server, revision: str) -> None:
     handlers = ClientHandlers() if revision in FORMS else Guest(AISLE)
     async with connected(booking, revision=revision, handlers=handlers) as pair:
         client: Any = pair.client
@@ -207,13 +206,23 @@ def test_the_tests_of_the_documents_pass(folder: Path) -> None:
 
 
 async def test_a_server_in_another_application_has_the_path_that_is_said(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, city: Server
+    monkeypatch: pytest.MonkeyPatch, city: Server
 ) -> None:
-    mounted = example("mounted", monkeypatch)
-    routes = [route.path for route in mounted.app.routes]
-    assert routes == ["/team"]
-    async with connected(city) as pair:
-        assert len(await pair.client.list_tools()) == 2
+    app = example("mounted", monkeypatch).app
+    names = {tool.name for tool in await tools_at("/team/mcp", app)}
+    assert names == {"forecast", "population"}
+    with pytest.raises(HttpStatusError):
+        await tools_at("/mcp", app)
+
+
+async def tools_at(path: str, app: Any) -> list[Any]:
+    """The tools that a client finds at a path of an ASGI application."""
+    transport = httpx2.ASGITransport(app=app)
+    async with (
+        httpx2.AsyncClient(transport=transport) as http,
+        connect(f"http://127.0.0.1{path}", http_client=http) as client,
+    ):
+        return list(await client.list_tools())
 
 
 RUN_HERE = {"server.py", "city.py", "booking.py", "notes.py", "mounted.py"}
