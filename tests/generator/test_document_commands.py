@@ -64,8 +64,9 @@ def reason_to_skip(command: Command) -> str | None:
 
 
 def run(command: Command, folder: Path) -> str:
-    """What a command prints, run in a folder; it must succeed."""
-    words = shlex.split(command.line)
+    """What a command prints, run in a folder; it must succeed. `> FILE` keeps that in a file."""
+    line, _, target = command.line.partition(" > ")
+    words = shlex.split(line)
     programs = {"mcpgen": [sys.executable, "-m", "mcpgen"], "python": [sys.executable]}
     place = os.pathsep.join((str(documents.ROOT / "generator"), str(folder)))
     done = subprocess.run(
@@ -77,6 +78,8 @@ def run(command: Command, folder: Path) -> str:
         check=False,
     )
     assert done.returncode == 0, f"{command.line}\n{done.stderr}"
+    if target:
+        (folder / target.strip()).write_text(done.stdout, "utf-8")
     return done.stdout
 
 
