@@ -18,20 +18,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-README = Path(__file__).resolve().parent.parent / "README.md"
-EXAMPLE = re.compile(r"^<!-- example: (\S+) -->\n```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-INSTALL = re.compile(r"^\$ pip install (uvicorn .*)$", re.MULTILINE)
+from documents import examples
+
+FOR_HTTP = re.compile(r"^for HTTP also: pip install (.*)$", re.MULTILINE)
+MISSING = re.compile(r".* needs the package '(\S+)': pip install \1")
 SERVING = re.compile(r"serving at (http://\S+)\n")
 SECONDS = 120
 SERVE = [sys.executable, "-m", "pkg", "serve"]
 NOWHERE = "http://127.0.0.1:9/mcp"
+FORECAST = "Oslo: sun for 3 days"
 BOOKED = "SK 4035: row 12, aisle"
 NO_FORMS = "needs the capability elicitation"
-
-
-def examples() -> dict[str, str]:
-    """The README's files by name; each follows a comment that names it."""
-    return dict(EXAMPLE.findall(README.read_text("utf-8")))
 
 
 def run(command: list[str], folder: Path) -> str:
@@ -77,31 +74,37 @@ def serving(target: str, folder: Path) -> Iterator[str]:
             process.kill()
 
 
-def written(mcpgen: str, folder: Path, revision: str) -> None:
-    """Generate a package, and write the README's files beside it."""
+def written(mcpgen: str, folder: Path, revision: str) -> set[str]:
+    """Generate a package, and write the documents' files beside it; what HTTP needs."""
     folder.mkdir(parents=True, exist_ok=True)
-    run([mcpgen, "--revision", revision, "-o", "pkg"], folder)
+    printed = run([mcpgen, "--revision", revision, "-o", "pkg"], folder)
     for name, text in examples().items():
         (folder / name).write_text(text, "utf-8")
+    found = FOR_HTTP.search(printed)
+    if found is None:
+        sys.exit(f"mcpgen: expected the packages that HTTP needs, got {printed!r}")
+    return set(found[1].split())
 
 
-def go_without_extras(mcpgen: str, folder: Path, revision: str) -> None:
+def go_without_extras(mcpgen: str, folder: Path, revision: str, extras: set[str]) -> None:
     """The README up to HTTP, and what is said when HTTP is tried too early."""
     printed = run([sys.executable, "client.py"], folder)
-    expect("client.py", "Oslo: sun for 3 days", printed)
+    expect("client.py", FORECAST, printed)
     run([mcpgen, "check", "pkg"], folder)
-    told = complaint([*SERVE, "booking:server", "--http", "127.0.0.1:0"], folder)
-    expect("serving without uvicorn", "pip install uvicorn", told)
-    told = complaint([sys.executable, "remote.py", NOWHERE], folder)
-    expect("connecting without aiohttp", "pip install aiohttp", told)
+    serving_too_early = [*SERVE, "server:server", "--http", "127.0.0.1:0"]
+    for command in (serving_too_early, [sys.executable, "remote.py", NOWHERE]):
+        told = complaint(command, folder)
+        missing = MISSING.fullmatch(told)
+        if missing is None or missing[1] not in extras:
+            sys.exit(f"{' '.join(command)}: expected to be told of one of {extras}, got {told!r}")
     print(f"{revision}: {printed.strip()}")
 
 
 def go_over_http(folder: Path, revision: str) -> None:
-    """The README's part on HTTP, over real sockets."""
-    with serving("city:server", folder) as url:
+    """What the documents say of HTTP, over real sockets."""
+    with serving("server:server", folder) as url:
         printed = run([sys.executable, "remote.py", url], folder).strip()
-    expect("remote.py", f"{revision} 400000", printed)
+    expect("remote.py", f"{revision} {FORECAST}", printed)
     with serving("booking:server", folder) as url:
         command = [sys.executable, "guest.py", url]
         if "elicit(" in (folder / "pkg" / "client/async_client.py").read_text("utf-8"):
@@ -121,13 +124,11 @@ def main(mcpgen: str, target: str, revisions: list[str]) -> None:
     scripts = Path(sys.executable).parent
     os.environ["PATH"] = f"{scripts}{os.pathsep}{os.environ['PATH']}"  # as `activate` does
     folders = {revision: Path(target) / revision for revision in revisions}
+    extras: set[str] = set()
     for revision, folder in folders.items():
-        written(mcpgen, folder, revision)
-        go_without_extras(mcpgen, folder, revision)
-    extras = INSTALL.findall(README.read_text("utf-8"))[0].split()
-    # The resource template of city.py needs it, and the tool's own environment would bring it.
-    extras.append("uritemplate")
-    run([sys.executable, "-m", "pip", "install", "-q", *extras], Path(target))
+        extras = written(mcpgen, folder, revision)
+        go_without_extras(mcpgen, folder, revision, extras)
+    run([sys.executable, "-m", "pip", "install", "-q", *sorted(extras)], Path(target))
     for revision, folder in folders.items():
         go_over_http(folder, revision)
 

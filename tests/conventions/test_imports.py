@@ -77,7 +77,7 @@ CODE = (
 
 
 DRAWN = re.compile(r"^```\n(\w+ .+ -> .+)\n```", re.MULTILINE)
-"""The order as the README draws it, for the tool and for the package."""
+"""The order as docs/design.md draws it, for the tool and for the package."""
 
 
 def module_of(path: Path, tree: Path) -> tuple[str, ...]:
@@ -163,13 +163,15 @@ def test_modules_import_each_other_in_no_circle(tree: Path, layers: Layers) -> N
 
 
 def drawn_name(module: tuple[str, ...]) -> str:
-    """The name that the README draws a module by: its room's."""
+    """The name that the document draws a module by: its room's."""
     return module[0] if module else "__init__"
 
 
 @pytest.mark.parametrize(("number", "tree"), [(0, GENERATOR), (1, PACKAGE)])
-def test_the_readme_draws_the_order_that_holds(number: int, tree: Path) -> None:
-    groups = DRAWN.findall(text_of(ROOT / "README.md"))[number].replace("|", "").split(" -> ")
+def test_the_design_draws_the_order_that_holds(number: int, tree: Path) -> None:
+    groups = (
+        DRAWN.findall(text_of(ROOT / "docs" / "design.md"))[number].replace("|", "").split(" -> ")
+    )
     place = {name: at for at, group in enumerate(groups) for name in group.split()}
     modules = {drawn_name(module_of(path, tree)) for path in python_files(tree)}
     assert place.keys() <= modules

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -301,13 +300,3 @@ def test_http_with_sse_brings_streamable_http_where_a_revision_has_it() -> None:
     assert features(selection((), ("http+sse",)), both).http
     assert not features(selection((), ("http+sse",)), both[:1]).http
     assert not features(selection((), ("http",)), both).http_sse
-
-
-def test_the_documented_use_of_the_types_runs(root: Path, tmp_path: Path) -> None:
-    text = (root / "docs" / "parts.md").read_text("utf-8")
-    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    written(made("types", "all", (MIDDLE,)), tmp_path)
-    (tmp_path / "pkg").rename(tmp_path / "acme_types")
-    command = [sys.executable, "-c", example]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith('b\'{"name":"forecast"')

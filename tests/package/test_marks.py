@@ -17,7 +17,7 @@ from mcp_protocol.client.base import ClientApplication, Identity
 from mcp_protocol.client.response_cache import Caching
 from mcp_protocol.client.targets import open_client
 from mcp_protocol.errors import InvalidParamsError, RemoteError
-from mcp_protocol.protocol.param_headers import marks_of
+from mcp_protocol.protocol.param_headers import param_headers_of
 from mcp_protocol.revisions import REVISIONS
 from package.live import TEXT, text_of
 from package.rules import holding
@@ -59,7 +59,7 @@ RIGHT = [
 @pytest.mark.requirement("headers.param-statically-reachable", "headers.param-primitive-types")
 @pytest.mark.parametrize(("given", "found"), RIGHT)
 def test_marks_are_found_with_the_way_to_their_arguments(given: Any, found: Any) -> None:
-    marks = marks_of(given)
+    marks = param_headers_of(given)
     assert (" ".join(marks.values()) if isinstance(found, str) else marks) == found
 
 
@@ -118,14 +118,14 @@ wrong = pytest.mark.parametrize("given", WRONG)
 @wrong
 def test_a_mark_that_breaks_a_rule_is_refused(given: Any) -> None:
     with pytest.raises(ValueError, match="x-mcp-header"):
-        marks_of(given)
+        param_headers_of(given)
 
 
 def test_a_schema_that_is_nested_without_end_is_read() -> None:
     deep: dict[str, Any] = mark("Deep")
     for _ in range(5000):
         deep = schema(a=deep)
-    assert list(marks_of(deep).values()) == ["Deep"]
+    assert list(param_headers_of(deep).values()) == ["Deep"]
 
 
 def listing(**tools: Any) -> dict[str, Any]:

@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from documents import examples
+
 pytestmark = pytest.mark.typing
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SNIPPETS = sorted((HERE / "snippets").glob("*.py"))
-EXAMPLE = re.compile(r"^<!-- example: (\S+) -->\n```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 EXPECTED = re.compile(r"#\s*expect:\s*error$")
 MYPY_ERROR = re.compile(r"^(?P<file>[^:]+):(?P<line>\d+): error: ")
 
@@ -69,15 +70,20 @@ def pyright_errors() -> Errors:
     return found
 
 
-def readme_examples(folder: Path) -> int:
-    """Write the README's files into a folder, for the package of all revisions; how many."""
-    examples = EXAMPLE.findall((ROOT / "README.md").read_text("utf-8"))
-    for name, text in examples:
+def document_examples(folder: Path) -> int:
+    """Write the documents' files into a folder, for the package of all revisions; how many.
+
+    The types alone lie beside them, as the package that their example imports.
+    """
+    files = {name: text for name, text in examples().items() if name.endswith(".py")}
+    for name, text in files.items():
         (folder / name).write_text(text.replace("from pkg", "from mcp_protocol"), "utf-8")
+    choose = ("--revision", "2025-06-18", "--parts", "types", "-q", "-o", "acme_types")
+    subprocess.run([sys.executable, "-m", "mcpgen", *choose], cwd=folder, check=True)
     settings = json.loads((HERE / "pyrightconfig.json").read_text("utf-8"))
     paths = {"include": ["."], "extraPaths": [str(ROOT / "generated")]}
     (folder / "pyrightconfig.json").write_text(json.dumps({**settings, **paths}), "utf-8")
-    return len(examples)
+    return len(files)
 
 
 def expected_lines(snippet: Path) -> set[int]:
@@ -101,10 +107,10 @@ def test_a_checker_finds_the_wrong_lines_and_no_others(snippet: Path, errors: ob
 @pytest.mark.parametrize(
     "checker", [("mypy",), ("pyright", "--pythonpath", sys.executable, "-p")], ids=lambda c: c[0]
 )
-def test_the_readme_passes_with_the_package_of_all_revisions(
+def test_the_documents_pass_with_the_package_of_all_revisions(
     tmp_path: Path, checker: tuple[str, ...]
 ) -> None:
-    assert readme_examples(tmp_path) > 1
+    assert document_examples(tmp_path) > 5
     done = subprocess.run(
         [sys.executable, "-m", *checker, str(tmp_path)], cwd=ROOT, capture_output=True, text=True
     )

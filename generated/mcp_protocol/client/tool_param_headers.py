@@ -17,7 +17,7 @@ from typing import Any
 
 from ..errors import InvalidParamsError, ProtocolError
 from ..foreign_text import safe_repr
-from ..protocol.param_headers import Path, marks_of, shown_path, value_at
+from ..protocol.param_headers import Path, param_headers_of, shown_path, value_at
 from .output_schemas import KEPT_TOOLS, drop_oldest
 
 _logger = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ class ToolParamHeaders:
 
     def _keep(self, tool: Any) -> bool:
         try:
-            self._headers[tool.name] = marks_of(tool.input_schema)
+            self._headers[tool.name] = param_headers_of(tool.input_schema)
             drop_oldest(self._headers, KEPT_TOOLS)
         except ValueError as error:
             self._headers.pop(tool.name, None)

@@ -78,11 +78,11 @@ def _result_decoder(method: Method, decoder_of: DecoderOf, convert_to: Convert) 
     if method.items is not None:
         return page_decoder(method.name, method.result, method.items, decoder_of, convert_to)
     if method.cacheable:
-        return _mending_decoder(method.result, decoder_of, convert_to)
+        return _lenient_decoder(method.result, decoder_of, convert_to)
     return decoder_of(method.result)
 
 
-def _mending_decoder(kind: Any, decoder_of: DecoderOf, convert_to: Convert) -> Decode:
+def _lenient_decoder(kind: Any, decoder_of: DecoderOf, convert_to: Convert) -> Decode:
     """A decoder for a result with members that may be wrong in a way that can be put right."""
     decode = decoder_of(kind)
 

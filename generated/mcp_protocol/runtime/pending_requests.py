@@ -27,7 +27,7 @@ from ..channel import Channel, OutgoingMessage, RequestId
 from ..errors import McpError, RequestTimeoutError
 from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, ProgressReceived, ResponseReceived
-from .one_shot_event import OneShotEvent, wakeup_type
+from .one_shot_event import OneShotEvent, event_type
 
 logger = logging.getLogger(__name__.partition(".")[0])
 
@@ -208,7 +208,7 @@ class PendingRequests:
     ) -> Waiter:
         """A waiter for the running task."""
         if self._new_event is None:
-            self._new_event = wakeup_type()
+            self._new_event = event_type()
         return Waiter(self._new_event, on_notification)
 
     async def ask(

@@ -167,7 +167,7 @@ def context_of(
 class Application(Protocol):
     """The handlers of one side of a connection."""
 
-    def handle(self, exchange: RequestContext) -> Coroutine[Any, Any, Any]:
+    def handle(self, context: RequestContext) -> Coroutine[Any, Any, Any]:
         """Answer a request.
 
         Returns:
@@ -179,6 +179,6 @@ class Application(Protocol):
         """
         ...
 
-    async def notified(self, exchange: RequestContext) -> None:
+    async def notified(self, context: RequestContext) -> None:
         """Handle a notification."""
         ...

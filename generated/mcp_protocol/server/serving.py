@@ -129,7 +129,7 @@ def _ignore_state(state: Any) -> None:
     """Discard what a lifespan yields."""
 
 
-def _no_marks(tool: str) -> Mapping[tuple[str, ...], str]:
+def _no_param_headers(tool: str) -> Mapping[tuple[str, ...], str]:
     return {}
 
 
@@ -148,7 +148,7 @@ class Service:
         use_state: Sets what `lifespan` yielded for the current task.
         max_concurrent_requests: Handlers that one session may have waiting at a time, except over
             Streamable HTTP, which has limits of its own.
-        marks_of: Path and field name of each argument of a tool that HTTP header fields repeat.
+        param_headers_of: Path and field name of each argument of a tool that headers repeat.
     """
 
     application: Application
@@ -160,7 +160,7 @@ class Service:
     lifespan: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext
     use_state: Callable[[Any], object] = _ignore_state
     max_concurrent_requests: int = CONCURRENT_REQUESTS
-    marks_of: Callable[[str], Mapping[tuple[str, ...], str]] = _no_marks
+    param_headers_of: Callable[[str], Mapping[tuple[str, ...], str]] = _no_param_headers
 
 
 async def serve(service: Service, channel: Channel) -> None:

@@ -91,7 +91,7 @@ async def open_process(
     cwd: str | os.PathLike[str] | None = None,
     on_stderr: Callable[[str], object] | None = to_stderr,
     limit: int = MESSAGE_LIMIT,
-    patience: ShutdownTimeouts | None = None,
+    timeouts: ShutdownTimeouts | None = None,
 ) -> ProcessChannel:
     """Start a server and return the channel to it.
 
@@ -105,7 +105,7 @@ async def open_process(
         on_stderr: Called in a thread with each line of its standard error; `None` drops them. The
             last lines are kept either way.
         limit: Longest message accepted, in bytes.
-        patience: How long closing waits.
+        timeouts: How long closing waits.
 
     Raises:
         ServerStartError: The command could not be started.
@@ -120,7 +120,7 @@ async def open_process(
         raise ValueError(f"expected a command as a sequence of arguments, came {came}")
     await checkpoint()
     try:
-        return _started(argv, env, cwd, on_stderr, limit, patience or ShutdownTimeouts())
+        return _started(argv, env, cwd, on_stderr, limit, timeouts or ShutdownTimeouts())
     except OSError as error:
         raise ServerStartError(argv, None, (), _why_not(error)) from error
     except RuntimeError as error:
@@ -138,7 +138,7 @@ def _started(
     cwd: str | os.PathLike[str] | None,
     on_stderr: Callable[[str], object] | None,
     limit: int,
-    patience: ShutdownTimeouts,
+    timeouts: ShutdownTimeouts,
 ) -> ProcessChannel:
     """Start a server; if that fails in any way, nothing stays open and no process is left.
 
@@ -163,7 +163,7 @@ def _started(
         raise
     finally:
         theirs.close()
-    channel = ProcessChannel(argv, tree, ours, limit, on_stderr, patience)
+    channel = ProcessChannel(argv, tree, ours, limit, on_stderr, timeouts)
     try:
         channel.watch()
     except BaseException:
@@ -181,7 +181,7 @@ class ProcessChannel(Channel):
     Attributes:
         argv: The command.
         pid: Number of the process; on POSIX also of its process group.
-        patience: How long closing waits; what counts is what it is then.
+        timeouts: How long closing waits; what counts is what it is then.
 
     Source: basic/transports (stdio).
     """
@@ -195,7 +195,7 @@ class ProcessChannel(Channel):
         ends: _Ends,
         limit: int,
         pass_on: Callable[[str], object] | None,
-        patience: ShutdownTimeouts,
+        timeouts: ShutdownTimeouts,
     ) -> None:
         self.argv = tuple(argv)
         self.pid = tree.pid
@@ -206,7 +206,7 @@ class ProcessChannel(Channel):
         self._took_input = False
         self._lines = LineChannel(self._output, open_sink(ends.stdin), limit)
         self._stderr = _StderrTail(ends.stderr, pass_on)
-        self.patience = patience
+        self.timeouts = timeouts
         self._spoke = False
         self._closed = False
         self._exited = Event()
@@ -312,20 +312,20 @@ class ProcessChannel(Channel):
 
     async def _end_process(self) -> None:
         for seconds, then in (
-            (self.patience.after_eof, self._tree.terminate),
-            (self.patience.after_terminate, self._tree.kill),
+            (self.timeouts.after_eof, self._tree.terminate),
+            (self.timeouts.after_terminate, self._tree.kill),
         ):
             with move_on_after(seconds):
                 await self._exited.wait()
                 return
             then()
-        with move_on_after(self.patience.after_kill):
+        with move_on_after(self.timeouts.after_kill):
             await self._exited.wait()
 
     async def _end_others(self) -> None:
         self._tree.terminate()
         self._tree.reap()
-        with move_on_after(self.patience.after_terminate):
+        with move_on_after(self.timeouts.after_terminate):
             pause = 0.001
             while self._tree.others():
                 await sleep(pause)  # the system tells nobody when a group has become empty

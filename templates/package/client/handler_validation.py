@@ -65,7 +65,7 @@ class Elicitations:
 
 async def answer(
     handler: Handler,
-    exchange: RequestContext,
+    context: RequestContext,
     own: Mapping[str, Any],
     elicitations: Elicitations,
     schemes: Collection[str],
@@ -74,7 +74,7 @@ async def answer(
 
     Args:
         handler: The user's.
-        exchange: What is asked.
+        context: What is asked.
         own: What the client declared.
         elicitations: Where URL mode elicitations are noted.
         schemes: Schemes of the addresses that the user may be asked to open.
@@ -86,11 +86,11 @@ async def answer(
         RemoteProtocolError: The server must not ask this (-32602).
         LocalProtocolError: The handler's answer breaks a rule.
     """
-    method = exchange.method
+    method = context.method
     checks = _CHECKS.get(method.name)
     if checks is None:
-        return await handler(exchange.params, exchange)
-    asked: Any = to_builtins(exchange.params) if exchange.params is not None else {}
+        return await handler(context.params, context)
+    asked: Any = to_builtins(context.params) if context.params is not None else {}
     path = missing(method, asked, own)
     wrong = f"this client did not declare {'.'.join(path)}" if path else checks[0](asked)
     if method.name == ELICITATION and "url" in asked and not wrong:
@@ -99,7 +99,7 @@ async def answer(
     if wrong:
         raise RemoteProtocolError(f"{method.name}: {wrong}", code=INVALID_PARAMS)
     elicitations.begun(asked.get("elicitationId"))
-    given = _typed(method, await handler(_whole(method, exchange.params, asked), exchange))
+    given = _typed(method, await handler(_whole(method, context.params, asked), context))
     told: Mapping[str, Any] = to_builtins(given)
     wrong = checks[1](asked, told)
     if wrong:

@@ -60,7 +60,7 @@ async def open_with_process(
                     first = _FirstProcess(error, process.stderr_tail)
                     revisions = handshakes
                 else:
-                    process.patience = ShutdownTimeouts()
+                    process.timeouts = ShutdownTimeouts()
                     yield face(peer, application, timeouts.limit, timeouts.listing)
                     return
         from ..command_masking import masked_command  # its patterns take long to compile
@@ -139,7 +139,7 @@ async def _process(
     from ..transports.process import BRIEF, open_process  # starting processes costs import time
 
     try:
-        channel = await open_process(argv, env=env, cwd=cwd, patience=BRIEF)
+        channel = await open_process(argv, env=env, cwd=cwd, timeouts=BRIEF)
     except ServerStartError as error:
         if first is None:
             raise

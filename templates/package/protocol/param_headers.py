@@ -33,7 +33,7 @@ _SCHEMAS_BY_NAME = frozenset({"$defs", "definitions", "dependentSchemas", "patte
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 
 
-def marks_of(schema: JsonSchema) -> dict[Path, str]:
+def param_headers_of(schema: JsonSchema) -> dict[Path, str]:
     """The marked properties of an input schema, each with its mark.
 
     Raises:

@@ -91,10 +91,10 @@ class _Shape(NamedTuple):
     """What secrets look like without a name.
 
     Attributes:
-        marks: A text without any of them, in lower case, has no secret of this shape.
+        keywords: A text without any of them, in lower case, has no secret of this shape.
     """
 
-    marks: tuple[str, ...]
+    keywords: tuple[str, ...]
     pattern: re.Pattern[str]
     replacement: str
 
@@ -200,7 +200,7 @@ class _Masking:
     def text(self, text: str) -> str:
         lower = _in_lower_case(text)
         assigned = _may_be_assigned(lower)
-        shapes = [shape for shape in _SHAPES if any(mark in lower for mark in shape.marks)]
+        shapes = [shape for shape in _SHAPES if any(mark in lower for mark in shape.keywords)]
         if not assigned and not shapes:
             return text
         size, limit = len(text), self._left

@@ -40,7 +40,7 @@ class _BareFuture:
         return self._future
 
 
-def wakeup_type() -> Callable[[], OneShotEvent]:
+def event_type() -> Callable[[], OneShotEvent]:
     """A factory of events for the running event loop.
 
     Each message wakes several tasks. `anyio.Event` detects the loop each time, which doubles the

@@ -40,27 +40,27 @@ class HandlersBase:
 class SessionBase:
     """Requests and notifications of a server on behalf of the message that it handles."""
 
-    def __init__(self, exchange: RequestContext) -> None:
-        self._exchange = exchange
+    def __init__(self, context: RequestContext) -> None:
+        self._context = context
 
     async def _request(self, name: str, fields: Mapping[str, Any], timeout: float | None) -> Any:
         """Send a request with params by Python name; absent ones are left out."""
-        rows = self._exchange.revision.server_requests
-        params = typed_params(rows, name, fields, self._exchange.revision.name)
-        return await self._exchange.request(name, params, timeout=timeout)
+        rows = self._context.revision.server_requests
+        params = typed_params(rows, name, fields, self._context.revision.name)
+        return await self._context.request(name, params, timeout=timeout)
 
     async def _request_whole(self, name: str, params: Any, timeout: float | None) -> Any:
         """Send a request with params given as one value."""
-        method = self._exchange.revision.server_requests.get(name)
+        method = self._context.revision.server_requests.get(name)
         if method is None:
             raise MethodNotFoundError(name)
-        return await self._exchange.request(name, _typed(params, method), timeout=timeout)
+        return await self._context.request(name, _typed(params, method), timeout=timeout)
 
     async def _notify(self, name: str, fields: Mapping[str, Any]) -> None:
         """Send a notification with params by Python name."""
-        rows = self._exchange.revision.server_notifications
-        await self._exchange.notify(
-            name, wire_params(rows, name, fields, self._exchange.revision.name)
+        rows = self._context.revision.server_notifications
+        await self._context.notify(
+            name, wire_params(rows, name, fields, self._context.revision.name)
         )
 
 

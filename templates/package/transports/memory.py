@@ -13,7 +13,7 @@ from anyio import Event
 
 from ..channel import Channel, OutgoingMessage
 from ..errors import ConnectionClosedError, EndOfChannel
-from ..runtime.one_shot_event import OneShotEvent, wakeup_type
+from ..runtime.one_shot_event import OneShotEvent, event_type
 
 Item = TypeVar("Item")
 
@@ -32,13 +32,13 @@ class Pipe(Generic[Item]):
         closed: Whether nothing more is let in.
     """
 
-    __slots__ = ("_limit", "_new_wakeup", "_reader", "_room", "closed", "queue")
+    __slots__ = ("_limit", "_new_event", "_reader", "_room", "closed", "queue")
 
     def __init__(self, limit: int = BUFFERED_MESSAGES) -> None:
         self._limit = limit
         self._reader: OneShotEvent | None = None
         self._room: Event | None = None
-        self._new_wakeup: Callable[[], OneShotEvent] | None = None  # what fits the reader's loop
+        self._new_event: Callable[[], OneShotEvent] | None = None  # what fits the reader's loop
         self.queue: deque[Item] = deque()
         self.closed = False
 
@@ -56,9 +56,9 @@ class Pipe(Generic[Item]):
 
     async def wait_for_item(self) -> None:
         """Wait until something is put in, or it is closed."""
-        if self._new_wakeup is None:
-            self._new_wakeup = wakeup_type()
-        self._reader = self._new_wakeup()
+        if self._new_event is None:
+            self._new_event = event_type()
+        self._reader = self._new_event()
         await self._reader.wait()
 
     def put(self, item: Item) -> None:

@@ -26,8 +26,8 @@ from ...framing import http_headers
 from ...protocol import jsonrpc
 from ...protocol.param_headers import ParamHeadersOf, value_at
 from ...revision_facts import Facts
+from .http_response import HttpResponse, refusal
 from .request import HttpRequest
-from .responses import HttpResponse, refusal
 
 _decode = decoder(dict[str, Any])
 

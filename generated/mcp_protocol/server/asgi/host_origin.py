@@ -24,8 +24,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple, TypeAlias
 
 from ...foreign_text import safe_repr
+from .http_response import HttpResponse, refusal
 from .request import HttpRequest
-from .responses import HttpResponse, refusal
 
 _Host: TypeAlias = str | IPv4Address | IPv6Address
 

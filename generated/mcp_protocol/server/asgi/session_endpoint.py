@@ -26,14 +26,14 @@ from ...protocol.connection import Connection
 from ...protocol.events import Send
 from ...protocol.lifecycle import INITIALIZE
 from ..serving import Service
+from . import http_response
 from . import request as http
-from . import responses
 from .draft import check_draft
+from .http_response import HttpResponse
 from .http_session import HttpSession, SessionRegistry, network_of
 from .lifespan import TaskScope
 from .post_response import PostResponse
 from .quotas import Quotas, decoded_size
-from .responses import HttpResponse
 from .resumable_stream import ResumableStream
 from .session_post import PostsInFlight, SessionPost
 from .settings import ServerHttpSettings
@@ -109,7 +109,7 @@ class SessionEndpoint:
             await session.send(send)
             return
         facts = session.revision.facts
-        refused = check_draft(facts, request, message, self._service.marks_of)
+        refused = check_draft(facts, request, message, self._service.param_headers_of)
         if initialize is not None and refused is None:
             refused = await self._reserve_initialize(session, initialize, body)
         if refused is not None:
@@ -118,12 +118,12 @@ class SessionEndpoint:
         post = SessionPost(session, self.posts, message, body)
         more = post.places - 1  # one place is counted already, as for each POST
         if more and post.response is None and not self._quotas.has_room(more):
-            post.response = responses.over_limit("in_flight")
+            post.response = http_response.over_limit("in_flight")
         if post.changes_subscriptions and post.response is None:
             if await session.reserve(len(body)):
                 post.kept = len(body)
             else:
-                post.response = responses.over_limit("session_bytes")
+                post.response = http_response.over_limit("session_bytes")
         post.take()
         if post.response is not None:
             await self._respond_first(session, post, post.response, send)
@@ -188,9 +188,9 @@ class SessionEndpoint:
         """The response to a message that names no session, if it does not need one."""
         if self._session_id(request) is None:
             if isinstance(message, jsonrpc.InvalidMessage):
-                return responses.invalid_message(message)
+                return http_response.invalid_message(message)
             if isinstance(message, jsonrpc.Request) and http.is_discovery(message):
-                return self._check_version(request) or responses.unknown_method(message)
+                return self._check_version(request) or http_response.unknown_method(message)
         return None
 
     async def _respond_first(
@@ -215,7 +215,7 @@ class SessionEndpoint:
         """Count what a session keeps of an `initialize`; the refusal if that is too much."""
         refused = http.check_initialize(message, body, self._settings.limits)
         if refused is None and not await session.reserve_initialize(decoded_size(body)):
-            return responses.over_limit("session_bytes")
+            return http_response.over_limit("session_bytes")
         return refused
 
     async def _initialize(
@@ -230,7 +230,7 @@ class SessionEndpoint:
         refused = (
             http.check_initialize(message, body, self._settings.limits)
             or self._check_version(request)
-            or check_draft(facts, request, message, service.marks_of)
+            or check_draft(facts, request, message, service.param_headers_of)
         )
         if refused is not None:
             await refused.send(send)
@@ -250,11 +250,11 @@ class SessionEndpoint:
             self.registry.touch,
         )
         if not await session.reserve_initialize(decoded_size(body)):
-            await responses.over_limit("session_bytes").send(send)
+            await http_response.over_limit("session_bytes").send(send)
             return
         if not await self.registry.add(session):
             session.release_memory(session.kept)
-            await responses.over_limit("sessions").send(send)
+            await http_response.over_limit("sessions").send(send)
             return
         assert facts.headers.session is not None
         carrier = PostResponse(
@@ -281,10 +281,10 @@ class SessionEndpoint:
         except Exception as error:
             logger.error("the event store failed: %r", error)
             text = f"{name}: what came after that event can't be had now"
-            return responses.unavailable(text)
+            return http_response.unavailable(text)
         if stream is None or not resumed:
             text = f"{name}: {safe_repr(last_event_id)} is no event that more can come after"
-            return responses.refusal(self._facts.http.rejected, text)
+            return http_response.refusal(self._facts.http.rejected, text)
         if session.is_listening(stream):
             session.add_listening(stream)
         return stream
@@ -311,7 +311,7 @@ class SessionEndpoint:
     def _check_get(self, request: http.HttpRequest, session: HttpSession) -> HttpResponse | None:
         refused = http.check_events(request)
         if refused is None and session.users >= self._settings.limits.per_session:
-            return responses.over_limit("per_session")
+            return http_response.over_limit("per_session")
         return refused
 
     def _session_id(self, request: http.HttpRequest) -> str | None:
@@ -327,16 +327,22 @@ class SessionEndpoint:
         if identifier is None:
             status = facts.http.missing_session
             text = f"{facts.headers.session}: expected the id of a session, got nothing"
-            return responses.refusal(status, f"{text}; initialize, alone in its POST, opens one")
+            return http_response.refusal(
+                status, f"{text}; initialize, alone in its POST, opens one"
+            )
         session = self.registry.get(identifier)
-        return responses.unknown_session(facts.http.unknown_session) if session is None else session
+        return (
+            http_response.unknown_session(facts.http.unknown_session)
+            if session is None
+            else session
+        )
 
     def _check_version(self, request: http.HttpRequest) -> HttpResponse | None:
         facts = self._facts
         named = request.field(facts.headers.protocol_version)
         if named is None or named in self._revisions:
             return None
-        return responses.refusal(
+        return http_response.refusal(
             facts.http.unsupported_revision,
             f"{facts.headers.protocol_version}: expected one of {', '.join(self._revisions)}, "
             f"got {safe_repr(named)}",

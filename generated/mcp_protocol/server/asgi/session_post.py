@@ -28,12 +28,12 @@ from ...protocol.events import CancelReceived, Event, RequestReceived, Send
 from ...protocol.notifications import FOLLOWING
 from ...runtime.eager import pausing
 from ...runtime.pending_requests import PARTING_SECONDS
-from . import responses
+from . import http_response
+from .http_response import SHUTTING_DOWN, HttpResponse
 from .http_session import HttpSession
 from .lifespan import TaskScope
 from .post_response import PostResponse
 from .quotas import Quotas, starts_work
-from .responses import SHUTTING_DOWN, HttpResponse
 from .settings import Limits
 
 logger = logging.getLogger(__name__)
@@ -132,7 +132,7 @@ class SessionPost:
                 await self._serve_together()
             elif requests:
                 await session.peer.handle(requests[0])
-            await carrier.finish(responses.session_ended() if session.over else None)
+            await carrier.finish(http_response.session_ended() if session.over else None)
         except anyio.get_cancelled_exc_class():  # by the host: see `TaskScope.outlive`
             with anyio.move_on_after(PARTING_SECONDS, shield=True), suppress(Exception):
                 await self.fail(SHUTTING_DOWN)
@@ -185,22 +185,22 @@ class SessionPost:
     ) -> HttpResponse | None:
         session = self._session
         if isinstance(message, jsonrpc.InvalidMessage):
-            return responses.invalid_message(message)
+            return http_response.invalid_message(message)
         if message is None:
             if not session.revision.batching:
                 status = session.revision.facts.http.rejected
-                return responses.refusal(status, "expected one JSON-RPC message, got an array")
+                return http_response.refusal(status, "expected one JSON-RPC message, got an array")
             self._messages = messages = jsonrpc.parse_batch(body)
             if isinstance(messages[0], jsonrpc.InvalidMessage) and len(messages) == 1:
-                return responses.invalid_message(messages[0])
+                return http_response.invalid_message(messages[0])
         requests = [each for each in self._messages if isinstance(each, jsonrpc.Request)]
         if requests:
             self.places = len(requests)
             self.changes_subscriptions = any(each.method in FOLLOWING for each in requests)
             if len(session.responses) + len(requests) > limits.per_session:
-                return responses.over_limit("per_session")
+                return http_response.over_limit("per_session")
         if session.handling >= limits.per_session and any(map(starts_work, self._messages)):
-            return responses.over_limit("per_session")
+            return http_response.over_limit("per_session")
         return None
 
 

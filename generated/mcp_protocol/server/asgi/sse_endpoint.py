@@ -34,11 +34,11 @@ from ...protocol.lifecycle import INITIALIZE
 from ...protocol.notifications import FOLLOWING
 from ...runtime.request_context import Application, RequestContext
 from ..serving import AnnouncementQueue, Service, new_session, run_session
+from . import http_response
 from . import request as http
-from . import responses
+from .http_response import HttpResponse
 from .quotas import Quotas, StreamMemory, decoded_size, starts_work, subscriptions_size
 from .request import RejectedBody, RequestBodies
-from .responses import HttpResponse
 from .settings import SSE_PATH, Limits, ServerHttpSettings
 from .sse_response import SseResponse
 
@@ -84,9 +84,9 @@ class SseChannel(Channel):
         size = self._size + len(message)
         if self._posted and (self.waiting >= self._limits.per_session or size > self._limits.body):
             text = "too much waits to be received (Limits.per_session, Limits.body)"
-            return responses.unavailable(text)
+            return http_response.unavailable(text)
         if not await self._quotas.memory.reserve(len(message), self.memory):
-            return responses.over_limit("session_bytes")
+            return http_response.over_limit("session_bytes")
         self._posted.append(message)
         self._size += len(message)
         self._arrived.set()
@@ -195,7 +195,7 @@ class SseEndpoints:
         of_stream = request.path == self._settings.sse_path
         expected = "GET" if of_stream else "POST"
         if request.method != expected:
-            await self._bodies.refuse(responses.not_allowed(expected), request, receive, send)
+            await self._bodies.refuse(http_response.not_allowed(expected), request, receive, send)
         elif of_stream:
             await self._stream(request, receive, send)
         else:
@@ -257,18 +257,18 @@ class SseEndpoints:
         """Pass a posted message to the session of a stream; the response to the POST."""
         client = self._clients.get(stream_id)
         if client is None:
-            return responses.refusal(404, f"{_QUERY}: there is no such stream, or not any more")
+            return http_response.refusal(404, f"{_QUERY}: there is no such stream, or not any more")
         parts: Sequence[jsonrpc.Message]
         if jsonrpc.is_batch(body):
             session = client.queue.peer.session
             if session is None or not session.revision.batching:
-                return responses.refusal(400, "expected one JSON-RPC message, got an array")
+                return http_response.refusal(400, "expected one JSON-RPC message, got an array")
             parts = jsonrpc.parse_batch(body)
         else:
             parts = (jsonrpc.parse(body),)
         invalid = parts[0] if isinstance(parts[0], jsonrpc.InvalidMessage) else None
         if invalid is not None and len(parts) == 1 and not invalid.response:
-            return responses.invalid_message(invalid)
+            return http_response.invalid_message(invalid)
         refused = self._check_room(client, parts) or await self._reserve(client, parts, body)
         return refused or await client.channel.post(body) or _ACCEPTED
 
@@ -276,10 +276,10 @@ class SseEndpoints:
         """The refusal of messages if too many are being served."""
         requests = sum(isinstance(part, jsonrpc.Request) for part in parts)
         if requests and client.pending + requests > self._settings.limits.per_session:
-            return responses.over_limit("per_session")
+            return http_response.over_limit("per_session")
         work = sum(map(starts_work, parts))
         if work and not self._quotas.has_room(work):
-            return responses.over_limit("in_flight")
+            return http_response.over_limit("in_flight")
         return None
 
     async def _reserve(
@@ -300,7 +300,7 @@ class SseEndpoints:
             return None
         memory = client.channel.memory
         if not await self._quotas.memory.reserve(max(0, kept - client.kept), memory):
-            return responses.over_limit("session_bytes")
+            return http_response.over_limit("session_bytes")
         client.kept = max(kept, client.kept)
         return None
 

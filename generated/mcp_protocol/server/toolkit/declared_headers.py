@@ -8,4 +8,4 @@
 
 from __future__ import annotations
 
-from ...protocol.param_headers import marks_of as marks_of
+from ...protocol.param_headers import param_headers_of as param_headers_of

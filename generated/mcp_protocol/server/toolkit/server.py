@@ -266,5 +266,5 @@ class Server(Dispatcher):
             lifespan=nullcontext if lifespan is None else partial(lifespan, self),
             use_state=self._state.set,
             max_concurrent_requests=self._max_concurrent_requests,
-            marks_of=self._param_headers,
+            param_headers_of=self._param_headers,
         )

@@ -23,7 +23,7 @@ from . import output_conversion, signatures
 from .client_features.input_required import InputRequired
 from .content import present
 from .context import Context
-from .declared_headers import marks_of
+from .declared_headers import param_headers_of
 from .output_conversion import ToolResultBuilder
 
 FromSignature: TypeAlias = Literal["from signature"]
@@ -80,7 +80,7 @@ class Tool:
         self._show_errors = show_errors
         self._validation_seconds = validation_seconds
         schema = self._input_schema(input_schema)
-        self.param_headers = marks_of(schema)
+        self.param_headers = param_headers_of(schema)
         self._output = self._output_of(output_schema)
         self._wire = present(
             name=self.name,

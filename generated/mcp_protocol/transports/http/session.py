@@ -32,7 +32,7 @@ _decode_object = decoder(dict[str, Any])
 
 
 @dataclass(eq=False)
-class HttpSession:
+class ServerSessionState:
     """The result of one handshake.
 
     Attributes:
@@ -91,7 +91,7 @@ class Endpoint:
     def __str__(self) -> str:
         return shown(self.url)
 
-    def fields(self, message: Envelope, session: HttpSession | None) -> HeaderFields:
+    def fields(self, message: Envelope, session: ServerSessionState | None) -> HeaderFields:
         """The header fields of a message."""
         if session is not None:
             return session.posted
@@ -107,12 +107,12 @@ class Endpoint:
             fields[facts.headers.protocol_version] = self._revision.name
         return {**POSTED, **fields}
 
-    async def post(self, message: Envelope, session: HttpSession | None) -> Response:
+    async def post(self, message: Envelope, session: ServerSessionState | None) -> Response:
         """Post a message; see `HttpRequests.open`."""
         fields = self.fields(message, session)
         return await self.requests.open("POST", self.url, fields, message.body)
 
-    async def get(self, session: HttpSession, last_event_id: str | None) -> Response:
+    async def get(self, session: ServerSessionState, last_event_id: str | None) -> Response:
         """Request a stream of events: those after an event, or new ones."""
         fields = {**LISTENING, **session.fields}
         name = session.facts.headers.last_event_id
@@ -120,7 +120,7 @@ class Endpoint:
             fields[name] = last_event_id
         return await self.requests.open("GET", self.url, fields)
 
-    async def delete(self, session: HttpSession) -> None:
+    async def delete(self, session: ServerSessionState) -> None:
         """End a session on the server."""
         response = await self.requests.open("DELETE", self.url, session.fields)
         await self.requests.discard(response)
@@ -140,7 +140,7 @@ def facts_over_http(agreed: Revision, offered: Revision, revisions: Revisions) -
 
 def session_of(
     initialize: Envelope, result: bytes, header: Callable[[str], str | None], revisions: Revisions
-) -> HttpSession | None:
+) -> ServerSessionState | None:
     """The session that a result of `initialize` opens; `None` if it names no known revision.
 
     Args:
@@ -160,7 +160,7 @@ def session_of(
         raise RemoteProtocolError(
             f"{facts.headers.session}: expected visible ASCII characters, came something else"
         )
-    return HttpSession(agreed, facts, initialize, id)
+    return ServerSessionState(agreed, facts, initialize, id)
 
 
 def _version(members: bytes) -> str:

@@ -40,7 +40,7 @@ from .http_client import ACCEPT_SECONDS, Posts, content_type
 from .http_libraries import Response
 from .message_queue import Inbox
 from .older_revisions import Sessions
-from .session import Endpoint, HttpSession
+from .session import Endpoint, ServerSessionState
 
 logger = logging.getLogger(__name__.partition(".")[0])
 
@@ -126,7 +126,7 @@ class StreamableHttp:
         await self._sessions.end()
 
     async def _receive_response(
-        self, message: Envelope, session: HttpSession | None, response: Response
+        self, message: Envelope, session: ServerSessionState | None, response: Response
     ) -> None:
         """Take the response to a request from a body of JSON, or follow its stream of events."""
         kind = content_type(response)
@@ -144,7 +144,7 @@ class StreamableHttp:
         self._note(message, results[message.id], response)
         await self._inbox.put(body)
 
-    async def _post_again(self, message: Envelope, session: HttpSession) -> Response:
+    async def _post_again(self, message: Envelope, session: ServerSessionState) -> Response:
         """Post what the server refused because it had forgotten the session before this one."""
         try:
             return await self._endpoint.post(message, session)
@@ -163,7 +163,7 @@ class StreamableHttp:
         )
 
     async def _open_stream(
-        self, message: Envelope, session: HttpSession | None, response: Response
+        self, message: Envelope, session: ServerSessionState | None, response: Response
     ) -> None:
         """Have a task read the stream that brings the answer."""
         identifier = message.id
@@ -182,7 +182,7 @@ class StreamableHttp:
             await response.close()
             raise ConnectionClosedError("the connection is closed")
 
-    def _resume(self, session: HttpSession | None) -> Resume | None:
+    def _resume(self, session: ServerSessionState | None) -> Resume | None:
         if session is None or not session.facts.http.resumable:
             return None
         return lambda last_event_id: self._endpoint.get(session, last_event_id)
@@ -202,7 +202,7 @@ class StreamableHttp:
                 stream.answer_came()
 
     async def _follow(
-        self, stream: EventStream, session: HttpSession | None, response: Response
+        self, stream: EventStream, session: ServerSessionState | None, response: Response
     ) -> None:
         """Read one request's stream to the answer, or to the reason why there is none."""
         identifier = stream.id
@@ -221,6 +221,6 @@ class StreamableHttp:
             del self._streams[identifier]
 
 
-def _results_in(data: bytes, session: HttpSession | None) -> dict[RequestId, bytes | None]:
+def _results_in(data: bytes, session: ServerSessionState | None) -> dict[RequestId, bytes | None]:
     """The requests that a message answers; see `results_in`."""
     return results_in(data, session is not None and session.agreed.batching)

@@ -24,9 +24,10 @@ from ...framing.sse import MEDIA_TYPE, EventDecoder
 from ...protocol import jsonrpc
 from ...runtime.trace import Trace, trace_of
 from ..serving import Service
-from . import responses
+from . import http_response
 from .endpoints import check_sse_paths, session_endpoint, sse_endpoints, stateless_endpoint
 from .host_origin import HostOriginValidator
+from .http_response import SHUTTING_DOWN, HttpResponse
 from .lifespan import TaskScope, running_loop
 from .quotas import Quotas, starts_work
 from .request import (
@@ -40,7 +41,6 @@ from .request import (
     Send,
     check_post,
 )
-from .responses import SHUTTING_DOWN, HttpResponse
 from .settings import SSE_PATH, ServerHttpSettings
 from .uvicorn_adapter import until_shutdown
 
@@ -181,14 +181,16 @@ class AsgiApplication:
         if not is_sse:
             if request.path not in self._paths:
                 text = f"no such path; the endpoint is {self.endpoint_path}"
-                return responses.refusal(404, text)
+                return http_response.refusal(404, text)
             if request.method not in ("POST", "GET", "DELETE"):
-                return responses.not_allowed(
+                return http_response.not_allowed(
                     "POST" if state.sessions is None else "POST, GET, DELETE"
                 )
         limit = self.settings.limits.fields
         if request.count > limit:
-            return responses.refusal(431, f"expected at most {limit} header fields (Limits.fields)")
+            return http_response.refusal(
+                431, f"expected at most {limit} header fields (Limits.fields)"
+            )
         return None
 
     async def _start(self, state: LifespanState) -> HttpResponse | None:
@@ -197,7 +199,7 @@ class AsgiApplication:
             await state.background.start()
         except Exception:
             logger.exception("the lifespan failed")
-            return responses.unavailable("the server could not be started; its log says why")
+            return http_response.unavailable("the server could not be started; its log says why")
         return None
 
     async def _other_method(
@@ -211,7 +213,7 @@ class AsgiApplication:
             if reserved:
                 await self._route(request, state, receive, send)
             else:
-                await responses.over_limit("streams").send(send)
+                await http_response.over_limit("streams").send(send)
 
     async def _route(
         self, request: HttpRequest, state: LifespanState, receive: Receive, send: Send
@@ -220,7 +222,7 @@ class AsgiApplication:
         if state.sse is not None and state.sse.serves(request.path):
             await state.sse.serve(request, receive, send)
         elif sessions is None or (stateless is not None and stateless.headers.named_by(request)):
-            await responses.not_allowed("POST").send(send)
+            await http_response.not_allowed("POST").send(send)
         elif request.method == "GET":
             out = send if self._trace is None else _TracedSend(send, self._trace)
             await sessions.get(request, receive, out)
@@ -249,7 +251,7 @@ class AsgiApplication:
                     message = None if jsonrpc.is_batch(body) else jsonrpc.parse(body)
                     stateless, sessions = state.stateless, state.sessions
                     if not quotas.has_room(0) and (message is None or starts_work(message)):
-                        await responses.over_limit("in_flight").send(send)
+                        await http_response.over_limit("in_flight").send(send)
                         return
                     values = None if stateless is None else stateless.headers.values_of(message)
                     if stateless is not None and (

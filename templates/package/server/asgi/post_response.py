@@ -20,8 +20,8 @@ import anyio.lowlevel
 from ...channel import Channel, OutgoingMessage
 from ...errors import ConnectionClosedError, EndOfChannel
 from ...facts import Revision
+from .http_response import HttpResponse
 from .request import HttpRequest, Receive, Send, response_forms
-from .responses import HttpResponse
 from .settings import ServerHttpSettings
 from .sse_response import SseResponse, until_disconnect
 

@@ -28,7 +28,7 @@ from ...framing.sse import MEDIA_TYPE as SSE
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import DISCOVER
 from ...runtime.eager import pausing
-from .responses import HttpResponse, over_limit, refusal
+from .http_response import HttpResponse, over_limit, refusal
 from .settings import Answers, Limits
 
 Scope: TypeAlias = MutableMapping[str, Any]

@@ -26,13 +26,13 @@ from ...runtime.eager import pausing
 from ...runtime.peer import Peer
 from ...runtime.pending_requests import PARTING_SECONDS
 from ..serving import AnnouncementQueue, Service
+from . import http_response
 from . import request as http
-from . import responses
 from .header_validation import BodyValues, HeaderValidator
+from .http_response import SHUTTING_DOWN, HttpResponse
 from .lifespan import TaskScope
 from .post_response import PostResponse
 from .quotas import Quotas, StreamMemory
-from .responses import SHUTTING_DOWN, HttpResponse
 from .settings import ServerHttpSettings
 
 _UNAVAILABLE = 503
@@ -54,7 +54,7 @@ class StatelessEndpoint:
     def __init__(
         self, service: Service, settings: ServerHttpSettings, background: TaskScope, quotas: Quotas
     ) -> None:
-        self.headers = HeaderValidator(service.revisions, service.marks_of)
+        self.headers = HeaderValidator(service.revisions, service.param_headers_of)
         self._quotas = quotas
         self._service = service
         self._settings = settings
@@ -136,14 +136,14 @@ class StatelessEndpoint:
     ) -> HttpResponse:
         """The response to a POST that is no request; a notification is handled first."""
         if isinstance(message, jsonrpc.InvalidMessage):
-            return responses.invalid_message(message)
+            return http_response.invalid_message(message)
         if not isinstance(message, jsonrpc.Notification):
             got = (
                 "one JSON-RPC message, got an array"
                 if message is None
                 else "a request or a notification, got a response"
             )
-            return responses.refusal(self._http.rejected, f"expected {got}")
+            return http_response.refusal(self._http.rejected, f"expected {got}")
         try:
             self.headers.check_notification(request, message)
         except ProtocolError as error:
@@ -171,9 +171,9 @@ class StatelessEndpoint:
         with self._quotas.streams.reserve() as reserved:
             refused = http.check_events(request, id=message.id)
             if refused is None and not reserved:
-                refused = responses.over_limit("streams", id=message.id)
+                refused = http_response.over_limit("streams", id=message.id)
             if refused is None and not await memory.reserve(len(message.params or b""), stream):
-                refused = responses.over_limit("session_bytes", id=message.id)
+                refused = http_response.over_limit("session_bytes", id=message.id)
             if refused is not None:
                 await response.respond(refused)
                 return

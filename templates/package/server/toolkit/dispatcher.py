@@ -387,7 +387,7 @@ class Dispatcher:
             )
         return description
 
-    def handle(self, exchange: RequestContext) -> Coroutine[Any, Any, Any]:
+    def handle(self, context: RequestContext) -> Coroutine[Any, Any, Any]:
         """The result of a request, in the revision's own type or as wire object.
 
         Raises:
@@ -395,21 +395,21 @@ class Dispatcher:
             ProtocolError: The handler raised it.
         """
         if self._low_level is not None:
-            low_level = self._low_level.find(exchange.revision, exchange.method)
+            low_level = self._low_level.find(context.revision, context.method)
             if low_level is not None:
-                return _low_level_result(low_level(exchange.params, exchange), exchange.method)
-        handler = self._handlers.get(exchange.method.name)
+                return _low_level_result(low_level(context.params, context), context.method)
+        handler = self._handlers.get(context.method.name)
         if handler is None:
-            raise MethodNotFoundError(exchange.method.name)
-        return handler(exchange)
+            raise MethodNotFoundError(context.method.name)
+        return handler(context)
 
-    async def notified(self, exchange: RequestContext) -> None:
+    async def notified(self, context: RequestContext) -> None:
         """Pass a notification to the low-level handlers."""
         if self._low_level is None:
             return
-        low_level = self._low_level.find(exchange.revision, exchange.method)
+        low_level = self._low_level.find(context.revision, context.method)
         if low_level is not None:
-            await low_level(exchange.params, exchange)
+            await low_level(context.params, context)
 
     def _param_headers(self, tool: str) -> Mapping[tuple[str, ...], str]:
         """By path of an argument of a tool: the HTTP header that repeats the argument."""

@@ -22,7 +22,7 @@ from .event_stream import EventStream, Hear, OnStream, StartSoon
 from .http_client import content_type
 from .http_libraries import Response
 from .log_redaction import Secrets
-from .session import Endpoint, HttpSession, session_of
+from .session import Endpoint, ServerSessionState, session_of
 
 logger = logging.getLogger(__name__.partition(".")[0])
 
@@ -57,7 +57,7 @@ class Sessions:
         on_renewed: Callable[[], None] | None = None,
         on_stream: OnStream | None = None,
     ) -> None:
-        self.current: HttpSession | None = None
+        self.current: ServerSessionState | None = None
         self._endpoint = endpoint
         self._revisions = revisions
         self._hear = hear
@@ -78,7 +78,7 @@ class Sessions:
         if self.current is not None and self.current.id is not None:
             self._secrets.add(self.current.id)
 
-    def confirmed(self, session: HttpSession, message: Envelope) -> None:
+    def confirmed(self, session: ServerSessionState, message: Envelope) -> None:
         """The server knows that the client is ready: listen to what it says of its own accord."""
         session.initialized = message
         idle = 0
@@ -96,7 +96,7 @@ class Sessions:
             self._listening.idle = idle
             self._start_soon(self._listen, self._listening, session)
 
-    async def renewed(self, lost: HttpSession) -> HttpSession:
+    async def renewed(self, lost: ServerSessionState) -> ServerSessionState:
         """The session in place of one that the server has forgotten.
 
         Raises:
@@ -119,7 +119,7 @@ class Sessions:
             f"{self._endpoint}: the server forgot the session, and the new one as well"
         )
 
-    async def renew_if_lost(self, session: HttpSession | None, cause: object) -> None:
+    async def renew_if_lost(self, session: ServerSessionState | None, cause: object) -> None:
         """Open another session if a refusal says that this one is lost; try no more than that."""
         if session is None or not isinstance(cause, HttpStatusError):
             return
@@ -142,7 +142,7 @@ class Sessions:
                     logger.debug("the session was not ended: %s", error)
         self._secrets.clear()
 
-    async def _renew_in_time(self, lost: HttpSession) -> None:
+    async def _renew_in_time(self, lost: ServerSessionState) -> None:
         with anyio.move_on_after(RENEWING_SECONDS):
             await self._renew(lost)
             return
@@ -151,7 +151,7 @@ class Sessions:
             f"and opened no other one within {RENEWING_SECONDS:g} s"
         )
 
-    async def _renew(self, lost: HttpSession) -> None:
+    async def _renew(self, lost: ServerSessionState) -> None:
         initialize, initialized = lost.initialize, lost.initialized
         await self._open(initialize)
         session = self.current
@@ -164,7 +164,7 @@ class Sessions:
         if initialized is not None:
             await self._confirm(session, initialized)
 
-    async def _confirm(self, session: HttpSession, initialized: Envelope) -> None:
+    async def _confirm(self, session: ServerSessionState, initialized: Envelope) -> None:
         """Tell the server, as the first time, that the client is ready."""
         try:
             response = await self._endpoint.post(initialized, session)
@@ -199,7 +199,7 @@ class Sessions:
         else:
             raise await requests.unexpected(response, f"{JSON} or {MEDIA_TYPE}")
 
-    async def _listen(self, stream: EventStream, session: HttpSession) -> None:
+    async def _listen(self, stream: EventStream, session: ServerSessionState) -> None:
         failure: McpError
         with stream.scope:
             try:

@@ -1,0 +1,244 @@
+"""Documents: links lead somewhere, names exist and are public, the README stays short."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import dataclasses
+import importlib
+import inspect
+import re
+import textwrap
+import tomllib
+import typing
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+
+import documents
+import mcp_protocol
+from documents import Block, Link, anchors_of, links, shown
+from mcp_protocol import Client, ClientHandlers, Context, Server, testing
+from mcp_protocol.testing import Pair
+
+README_LINES = range(120, 161)
+INSIDES = {"docs/design.md", "docs/adding-a-revision.md", "docs/contributing.md"}
+"""Documents for those who change mcpgen; they may name what is not public."""
+PUBLIC_MODULE = re.compile(
+    r"pkg(?:\.models|\.testing|\.r20\d\d_\d\d_\d\d(?:\.(?:models|methods|client|server))?)?"
+)
+"""What the documents may import from."""
+MODULES = {
+    f"pkg.r{revision.replace('-', '_')}.{name}"
+    for revision in mcp_protocol.REVISIONS
+    for name in ("models", "methods", "client", "server")
+}
+OBJECTS: dict[str, tuple[Any, ...]] = {
+    "client": (Client,),
+    "ctx": (Context,),
+    "pair": (Pair,),
+    "server": (Server,),
+}
+"""Classes of what the documents call by these names."""
+NOT_OURS = {
+    *("Accept", "Host", "Origin"),  # header fields
+    "Connection",  # of the part `protocol`
+    *("RecordStringString", "XResult", "XResultResponse"),  # stand for names of a schema
+}
+LANGUAGES = {"", "console", "nginx", "python", "text", "toml", "yaml"}
+"""Those without a word are drawings. No test reads what is written for nginx."""
+NAME = re.compile(r"(?P<head>[A-Z]\w*[a-z]\w*|client|ctx|pair|server|connect\w*)(?P<rest>[.(].*)?")
+
+
+@pytest.mark.parametrize("link", links(), ids=lambda link: f"{shown(link.document)}:{link.target}")
+def test_a_link_leads_to_a_file_and_a_heading(link: Link) -> None:
+    path, _, anchor = link.target.partition("#")
+    target = (link.document.parent / path).resolve() if path else link.document
+    assert target.is_file()
+    assert not anchor or anchor in anchors_of(target)
+
+
+def test_the_index_leads_to_every_document() -> None:
+    index = documents.ROOT / "docs" / "README.md"
+    named = {link.target for link in links() if link.document == index}
+    pages = {path.name for path in (documents.ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert pages <= named
+
+
+def test_a_newcomer_can_read_the_readme_in_minutes() -> None:
+    assert len(documents.README.read_text("utf-8").splitlines()) in README_LINES
+
+
+def test_every_block_is_of_a_language_that_a_test_knows() -> None:
+    assert [block.place for block in documents.blocks() if block.language not in LANGUAGES] == []
+
+
+@pytest.mark.parametrize("name", documents.examples())
+def test_a_named_file_stands_in_one_place_and_has_the_syntax_of_its_name(name: str) -> None:
+    found = [block for block in documents.blocks() if (block.role, block.name) == ("example", name)]
+    assert len(found) == 1
+    match Path(name).suffix:
+        case ".py":
+            ast.parse(found[0].text)
+        case ".toml":
+            tomllib.loads(found[0].text)
+        case ".yml":
+            yaml.safe_load(found[0].text)
+        case suffix:
+            pytest.fail(f"no test reads {suffix}")
+
+
+def cells(line: str) -> list[str]:
+    """The cells of a row of a table."""
+    return [cell.strip() for cell in line.strip("|\n ").split("|")]
+
+
+def test_the_figures_of_the_readme_are_those_of_the_table() -> None:
+    readme = documents.README.read_text("utf-8").partition("## Figures")[2].partition("\n## ")[0]
+    headline = [cells(line) for line in readme.splitlines() if line.startswith("|")][2:]
+    table = (documents.ROOT / "docs" / "figures.md").read_text("utf-8")
+    rows = [cells(line)[:3] for line in table.splitlines() if line.startswith("|")]
+    assert len(headline) in range(3, 6)
+    assert [row for row in headline if row not in rows] == []
+
+
+def python_blocks() -> list[Block]:
+    """The blocks of Python of all documents."""
+    return [block for block in documents.blocks() if block.language == "python"]
+
+
+@pytest.mark.parametrize("block", python_blocks(), ids=lambda block: block.place)
+def test_code_imports_public_names_alone(block: Block) -> None:
+    for node in ast.walk(ast.parse(in_coroutine(block.text))):
+        match node:
+            case ast.ImportFrom(module=str(module)) if module.partition(".")[0] == "pkg":
+                assert PUBLIC_MODULE.fullmatch(module)
+                public = public_names(importlib.import_module(f"mcp_protocol{module[3:]}"))
+                modules = {name.name for name in node.names if f"{module}.{name.name}" in MODULES}
+                assert {name.name for name in node.names} <= public | modules
+
+
+def in_coroutine(text: str) -> str:
+    """Code as the body of a coroutine function, where `await` may stand."""
+    return f"async def snippet():\n{textwrap.indent(text, '    ')}"
+
+
+def public_names(module: ModuleType) -> set[str]:
+    """What a module has to offer."""
+    return set(getattr(module, "__all__", ())) or {n for n in vars(module) if n[0] != "_"}
+
+
+def spans() -> Iterator[tuple[str, str]]:
+    """Code within the lines of the documents for users, each with its document."""
+    for document in documents.documents():
+        if shown(document) not in INSIDES:
+            for span in documents.SPAN.findall(documents.prose_of(document)):
+                yield shown(document), span
+
+
+def model_names() -> set[str]:
+    """Every name that the messages of some revision have."""
+    return {
+        name
+        for revision in mcp_protocol.REVISIONS
+        for name in vars(
+            importlib.import_module(f"mcp_protocol.r{revision.replace('-', '_')}.models")
+        )
+    }
+
+
+KNOWN = (
+    set(mcp_protocol.__all__)
+    | public_names(testing)
+    | model_names()
+    | set(dir(builtins))
+    | set(dir(typing))
+    | {"ServerHandlers", "TypedDict", "Struct", "Structs", "TypedDicts"}
+    | NOT_OURS
+)
+
+
+def unknown_in(span: str) -> str | None:
+    """What a span names that there is not; `None` if all of it exists, or it names nothing."""
+    match = NAME.fullmatch(span)
+    if match is None or "-" in span.partition("(")[0]:
+        return None
+    head, rest = match["head"], match["rest"] or ""
+    if head not in OBJECTS and head not in KNOWN:
+        return head
+    member = re.match(r"\.(\w+)", rest)
+    owners = OBJECTS.get(head) or (getattr(mcp_protocol, head, None),)
+    if member and owners[0] is not None and not any(has(each, member[1]) for each in owners):
+        return f"{head}.{member[1]}"
+    return None
+
+
+def has(owner: Any, name: str) -> bool:
+    """Whether objects of a class have a member."""
+    return hasattr(owner, name) or name in getattr(owner, "__dataclass_fields__", {})
+
+
+def test_documents_name_what_exists_and_is_public() -> None:
+    named = [(document, span, unknown_in(span)) for document, span in spans()]
+    assert [each for each in named if each[2]] == []
+    assert len([span for _, span in spans() if NAME.fullmatch(span)]) > 50
+
+
+@pytest.mark.parametrize(
+    "span", ["Exchange", "Server.nothing()", "client.tools", "ctx.exchange_it", "AnswerLostError"]
+)
+def test_a_name_that_does_not_exist_is_found(span: str) -> None:
+    assert unknown_in(span) is not None
+
+
+CALLED: dict[str, Callable[..., Any]] = {
+    "connect": mcp_protocol.connect,
+    "connect_sync": mcp_protocol.connect_sync,
+    "connected": testing.connected,
+    "Server": Server,
+    "Caching": mcp_protocol.Caching,
+    "Timeouts": mcp_protocol.Timeouts,
+    "server.asgi": Server.asgi,
+    "server.run": Server.run,
+    "client.listen": Client.listen,
+    "client.call_tool": Client.call_tool,
+}
+OPTIONS_OF_HTTP = {field.name for field in dataclasses.fields(mcp_protocol.ServerHttpSettings)}
+
+
+def calls_in(source: str) -> Iterator[ast.Call]:
+    """The calls in some text, if that is Python."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in CALLED:
+            yield node
+
+
+def test_calls_in_documents_use_keywords_that_exist() -> None:
+    written = [(document, span) for document, span in spans()]
+    written += [(block.place, in_coroutine(block.text)) for block in python_blocks()]
+    wrong = []
+    for place, source in written:
+        for call in calls_in(source):
+            function = CALLED[ast.unparse(call.func)]
+            parameters = inspect.signature(function).parameters
+            known = parameters.keys() | (OPTIONS_OF_HTTP if "options" in parameters else set())
+            named = {str(keyword.arg) for keyword in call.keywords}
+            wrong += [(place, name) for name in sorted(named - known)]
+    assert wrong == []
+
+
+def test_handlers_that_examples_override_exist() -> None:
+    for name, text in documents.examples().items():
+        for node in ast.walk(ast.parse(text)) if name.endswith(".py") else ():
+            match node:
+                case ast.ClassDef(bases=[ast.Name(id="ClientHandlers")], body=body):
+                    own = [f.name for f in body if isinstance(f, ast.AsyncFunctionDef)]
+                    assert [each for each in own if not hasattr(ClientHandlers, each)] == []

@@ -1,0 +1,127 @@
+"""README.md and docs/*.md: their blocks of code, named examples, headings and links.
+
+Needs the standard library alone. A block is named by a comment on the line before it:
+`<!-- example: server.py -->` for a file, `<!-- output: server.py -->` for what the file prints.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+COMMENT = re.compile(r"<!-- (example|output): (\S+) -->")
+FENCE = "```"
+HEADING = re.compile(r"#{1,6} (.+)")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+SPAN = re.compile(r"`([^`]+)`")
+
+
+class Block(NamedTuple):
+    """A fenced block.
+
+    Attributes:
+        document: Path of the document from the top of the repository.
+        line: Number of its first line within the fence.
+        language: The word after the fence; empty if there is none.
+        role: `example` or `output`, if the block has a name.
+        name: Name of the file that it is, or whose output it is.
+        text: What stands between the fences.
+    """
+
+    document: str
+    line: int
+    language: str
+    role: str
+    name: str
+    text: str
+
+    @property
+    def place(self) -> str:
+        """Where the block stands, such as `docs/types.md:12`."""
+        return f"{self.document}:{self.line}"
+
+
+class Link(NamedTuple):
+    """A link of one document."""
+
+    document: Path
+    target: str
+
+
+def documents() -> list[Path]:
+    """The README and every page of docs/."""
+    return [README, *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def shown(document: Path) -> str:
+    """Path of a document from the top of the repository."""
+    return document.relative_to(ROOT).as_posix()
+
+
+@cache
+def blocks() -> tuple[Block, ...]:
+    """Every fenced block of all documents, in order."""
+    return tuple(block for document in documents() for block in blocks_of(document))
+
+
+def blocks_of(document: Path) -> Iterator[Block]:
+    """The fenced blocks of one document."""
+    lines = document.read_text("utf-8").splitlines()
+    start = None
+    for number, line in enumerate(lines):
+        if not line.startswith(FENCE):
+            continue
+        if start is None:
+            start = number
+            continue
+        comment = COMMENT.fullmatch(lines[start - 1])
+        role, name = comment.groups() if comment else ("", "")
+        text = "".join(f"{each}\n" for each in lines[start + 1 : number])
+        yield Block(shown(document), start + 2, lines[start][len(FENCE) :], role, name, text)
+        start = None
+    assert start is None, f"{document}: a block that is not closed"
+
+
+def examples() -> dict[str, str]:
+    """The files of all documents by name."""
+    return {block.name: block.text for block in blocks() if block.role == "example"}
+
+
+def outputs() -> dict[str, str]:
+    """What files of the documents print, by the file's name."""
+    return {block.name: block.text for block in blocks() if block.role == "output"}
+
+
+def snippets() -> list[Block]:
+    """The blocks of Python that are no files."""
+    return [block for block in blocks() if block.language == "python" and not block.name]
+
+
+def prose_of(document: Path) -> str:
+    """The text of a document without its fenced blocks."""
+    return re.sub(r"^```.*?^```$", "", document.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors_of(document: Path) -> set[str]:
+    """What links to headings of a document may say after `#`, by GitHub's rule."""
+    headings = filter(None, map(HEADING.fullmatch, prose_of(document).splitlines()))
+    return {slug(heading[1]) for heading in headings}
+
+
+def slug(heading: str) -> str:
+    """The anchor of a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def links() -> list[Link]:
+    """Every link of all documents."""
+    return [
+        Link(document, target)
+        for document in documents()
+        for target in LINK.findall(SPAN.sub("", prose_of(document)))
+    ]

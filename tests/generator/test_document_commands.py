@@ -1,0 +1,127 @@
+"""The commands of the documents run, one after another, and print what the documents show."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import documents
+from documents import Block
+from generator.typescript_text import saved, typescript_of
+from mcpgen import schema
+
+SKIPPED = {
+    "pip install": "needs a registry; `nox -s package-single` installs what is named",
+    "nox": "runs this test, among others",
+    "python -m pkg serve": "serves without end; package/test_document_examples.py serves and calls",
+}
+"""Commands that are not run, by how they begin, and why."""
+DRAFT_OF = "2025-11-25"
+COUNT = re.compile(r"\b\d+ (files?)\b")
+
+
+class Command(NamedTuple):
+    """A line of a console, without its prompt and comment, and what is printed below it."""
+
+    line: str
+    printed: tuple[str, ...]
+
+
+def commands_of(block: Block) -> Iterator[Command]:
+    """The commands of one block, in order."""
+    line, printed = "", list[str]()
+    for each in block.text.splitlines():
+        if each.startswith("$ "):
+            if line:
+                yield Command(line, tuple(printed))
+            line, printed = re.sub(r"\s+# .*", "", each[2:]), []
+        else:
+            printed.append(each)
+    yield Command(line, tuple(printed))
+
+
+def commands() -> dict[str, list[Command]]:
+    """The commands of each document that has some."""
+    found: dict[str, list[Command]] = {}
+    for block in documents.blocks():
+        if block.language == "console":
+            found.setdefault(block.document, []).extend(commands_of(block))
+    return found
+
+
+def reason_to_skip(command: Command) -> str | None:
+    """Why a command is not run; `None` if it is."""
+    return next((why for begin, why in SKIPPED.items() if command.line.startswith(begin)), None)
+
+
+def run(command: Command, folder: Path) -> str:
+    """What a command prints, run in a folder; it must succeed. `> FILE` keeps that in a file."""
+    line, _, target = command.line.partition(" > ")
+    words = shlex.split(line)
+    programs = {"mcpgen": [sys.executable, "-m", "mcpgen"], "python": [sys.executable]}
+    place = os.pathsep.join((str(documents.ROOT / "generator"), str(folder)))
+    done = subprocess.run(
+        [*programs[words[0]], *words[1:]],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": place, "COLUMNS": "100"},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, f"{command.line}\n{done.stderr}"
+    if target:
+        (folder / target.strip()).write_text(done.stdout, "utf-8")
+    return done.stdout
+
+
+def without_counts(line: str) -> str:
+    """A line in which numbers of files count as equal: they change with every module."""
+    return COUNT.sub(r"N \1", line)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """What the documents take for granted: a draft, the same in TypeScript, and their files."""
+    definitions = schema.load(DRAFT_OF, errata=False).definitions
+    request = {
+        "type": "object",
+        "properties": {"method": {"const": "tools/paint"}},
+        "required": ["method"],
+    }
+    asked = definitions["ClientRequest"]
+    more = {"anyOf": [*asked["anyOf"], {"$ref": "#/$defs/PaintRequest"}]}
+    draft = {**definitions, "PaintRequest": request, "ClientRequest": {**asked, **more}}
+    (tmp_path / "draft.json").write_text(json.dumps({"$defs": draft}), "utf-8")
+    (tmp_path / "schema.json").write_text(json.dumps({"$defs": definitions}), "utf-8")
+    saved(tmp_path, typescript_of(definitions))
+    for name, text in documents.examples().items():
+        (tmp_path / name).write_text(text, "utf-8")
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("document", commands())
+def test_the_commands_of_a_document_run_and_print_what_it_shows(
+    document: str, folder: Path
+) -> None:
+    for command in commands()[document]:
+        if reason_to_skip(command) is None:
+            lines = {without_counts(line) for line in run(command, folder).splitlines()}
+            shown = {without_counts(line) for line in command.printed}
+            assert shown <= lines, command.line
+
+
+def test_what_is_skipped_stands_in_some_document() -> None:
+    every = [command for each in commands().values() for command in each]
+    reasons = {reason_to_skip(command) for command in every}
+    assert reasons == {None, *SKIPPED.values()}

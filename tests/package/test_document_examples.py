@@ -1,0 +1,280 @@
+"""The examples of the documents do what the documents say of them, in every revision."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+import types
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+
+import mcp_protocol
+from documents import Block, examples, outputs, snippets
+from generator.selections import spec_of
+from mcp_protocol import ClientHandlers, Server, connect, models, testing
+from mcp_protocol.errors import HttpStatusError, RemoteError
+from mcp_protocol.testing import Pair, connected
+from mcpgen import parts, render
+from package.respondent import refusal_code
+from package.rules import holding
+from package.wire import ALL
+from package_single import BOOKED, FORECAST, NO_FORMS, serving
+
+pytestmark = pytest.mark.anyio
+
+FORMS = holding("elicitation.message-required")
+NO_SEAT = {"action": "decline"}
+AISLE = {"action": "accept", "content": {"row": 12}}
+WINDOW = {"action": "accept", "content": {"row": 3, "side": "window"}}
+
+
+def example(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A file of the documents, as a module of its own that found our package as `pkg`."""
+    module = types.ModuleType(name)
+    monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setitem(sys.modules, "pkg", mcp_protocol)
+    monkeypatch.setitem(sys.modules, "pkg.testing", testing)
+    source = examples()[f"{name}.py"]
+    exec(compile(source, f"{name}.py", "exec"), module.__dict__)
+    return module
+
+
+@pytest.fixture
+def city(monkeypatch: pytest.MonkeyPatch) -> Server:
+    """The server of many kinds of things."""
+    server: Server = example("city", monkeypatch).server
+    return server
+
+
+@pytest.fixture
+def booking(monkeypatch: pytest.MonkeyPatch) -> Server:
+    """The server that asks its client."""
+    server: Server = example("booking", monkeypatch).server
+    return server
+
+
+@pytest.mark.parametrize("revision", ALL)
+async def test_the_server_of_many_things_serves(city: Server, revision: str) -> None:
+    async with connected(city, revision=revision) as pair:
+        client: Any = pair.client
+        population = await client.call_tool("population", {"city": "Oslo"})
+        assert population.content[0].text == "400000"
+        assert pair.sent[-1]["method"] == "tools/call"
+        refused = await client.call_tool("forecast", {"city": "Atlantis"})
+        assert (refused.is_error, refused.content[0].text) == (True, "no such city")
+        found = await client.call_tool("forecast", {"city": "Oslo", "days": 1})
+        assert '"degrees":20.5' in found.content[0].text
+        now = await client.read_resource("city://Oslo/now")
+        assert now.contents[0].text == "sun over Oslo"
+        greeting = await client.get_prompt("greet", {"city": "Oslo"})
+        assert greeting.messages[0].content.text == "Write a greeting to the people of Oslo."
+
+
+@pytest.mark.parametrize("revision", ALL)
+async def test_the_notes_stay_in_their_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, revision: str
+) -> None:
+    notes = example("notes", monkeypatch)
+    (tmp_path / "secret").write_text("hunter2")
+    notes.ROOT = tmp_path / "notes"
+    notes.ROOT.mkdir()
+    (notes.ROOT / "today").write_text("sun")
+    async with connected(notes.server, revision=revision) as pair:
+        client: Any = pair.client
+        for uri in ("notes://today", f"file://{notes.ROOT}/today"):
+            assert (await client.read_resource(uri)).contents[0].text == "sun"
+        for uri in ("notes://..%2Fsecret", f"file://{tmp_path}/secret", "notes://%2Fetc%2Fpasswd"):
+            with pytest.raises(RemoteError) as refused:
+                await client.read_resource(uri)
+            assert "hunter2" not in str(refused.value)
+
+
+class Guest(ClientHandlers):
+    """Gives an answer, and keeps what it was asked."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self.asked: list[str] = []
+
+    async def elicit(self, params: Any, ctx: Any) -> Any:
+        self.asked.append(params.message)
+        return self.answer
+
+
+@pytest.mark.parametrize("revision", FORMS)
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (AISLE, BOOKED),
+        (WINDOW, "SK 4035: row 3, window"),
+        (NO_SEAT, "nothing was booked"),
+        ({"action": "cancel"}, "nothing was booked"),
+    ],
+)
+async def test_the_booking_asks_its_client(
+    booking: Server, revision: str, answer: Any, said: str
+) -> None:
+    guest = Guest(answer)
+    async with connected(booking, revision=revision, handlers=guest) as pair:
+        client: Any = pair.client
+        result = await client.call_tool("book", {"flight": "SK 4035"})
+    assert result.content[0].text == said
+    assert guest.asked == ["Which seat on SK 4035?"]
+
+
+@pytest.mark.parametrize("revision", ALL)
+async def test_the_booking_asks_nobody_who_can_not_be_asked(booking: Server, revision: str) -> None:
+    handlers = ClientHandlers() if revision in FORMS else Guest(AISLE)
+    async with connected(booking, revision=revision, handlers=handlers) as pair:
+        client: Any = pair.client
+        with pytest.raises(RemoteError) as refused:
+            await client.call_tool("book", {"flight": "SK 4035"})
+    assert refused.value.code == refusal_code(revision)
+    assert NO_FORMS in str(refused.value)
+
+
+@pytest.mark.parametrize("revision", ALL)
+async def test_the_server_of_the_readme_forecasts(
+    monkeypatch: pytest.MonkeyPatch, revision: str
+) -> None:
+    async with connected(example("server", monkeypatch).server, revision=revision) as pair:
+        client: Any = pair.client
+        result = await client.call_tool("forecast", {"city": "Oslo"})
+        assert result.content[0].text == FORECAST
+        refused = await client.call_tool("forecast", {"city": "Atlantis"})
+        assert (refused.is_error, refused.content[0].text) == (True, "no such city")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder as a reader has it: the examples, `pkg` and `acme_types` side by side."""
+    folder = tmp_path_factory.mktemp("reader")
+    for name, text in examples().items():
+        (folder / name).write_text(text, "utf-8")
+    package = Path(mcp_protocol.__file__).parent
+    shutil.copytree(package, folder / "pkg", ignore=shutil.ignore_patterns("__pycache__"))
+    types_only = parts.selection(("types",), ())
+    files = render.render_package([spec_of("2025-06-18")], "acme_types", types_only)
+    for path, text in files.items():
+        place = folder / "acme_types" / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, "utf-8")
+    return folder
+
+
+def printed(folder: Path, *words: str) -> str:
+    """What Python prints, run in a folder."""
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    environment = {**os.environ, "PATH": path}  # as `activate` does
+    command = [sys.executable, *words]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_client_of_the_readme_starts_the_server_and_calls_its_tool(folder: Path) -> None:
+    lines = printed(folder, "client.py").splitlines()
+    assert lines == ["forecast: Weather forecast for a city.", FORECAST]
+
+
+def test_the_client_without_an_event_loop_calls_the_server_over_http(folder: Path) -> None:
+    with serving("server:server", folder) as url:
+        assert printed(folder, "remote.py", url) == f"{ALL[-1]} {FORECAST}\n"
+
+
+def test_the_guest_answers_the_booking_over_http(folder: Path) -> None:
+    with serving("booking:server", folder) as url:
+        assert printed(folder, "guest.py", url) == f"{BOOKED}\n"
+
+
+def test_messages_are_read_with_the_types_alone(folder: Path) -> None:
+    assert printed(folder, "read_messages.py") == outputs()["read_messages.py"]
+
+
+def test_the_tests_of_the_documents_pass(folder: Path) -> None:
+    words = ("-m", "pytest", "-q", "-c", "/dev/null", "--rootdir", f"{folder}", "test_weather.py")
+    assert "4 passed" in printed(folder, *words)
+
+
+async def test_a_server_in_another_application_has_the_path_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, city: Server
+) -> None:
+    app = example("mounted", monkeypatch).app
+    names = {tool.name for tool in await tools_at("/team/mcp", app)}
+    assert names == {"forecast", "population"}
+    with pytest.raises(HttpStatusError):
+        await tools_at("/mcp", app)
+
+
+async def tools_at(path: str, app: Any) -> list[Any]:
+    """The tools that a client finds at a path of an ASGI application."""
+    transport = httpx2.ASGITransport(app=app)
+    async with (
+        httpx2.AsyncClient(transport=transport) as http,
+        connect(f"http://127.0.0.1{path}", http_client=http) as client,
+    ):
+        return list(await client.list_tools())
+
+
+RUN_HERE = {"server.py", "city.py", "booking.py", "notes.py", "mounted.py"}
+RUN_AS_PROGRAMS = {"client.py", "remote.py", "guest.py", "read_messages.py", "test_weather.py"}
+READ_ELSEWHERE = {
+    "own.toml",  # by mcpgen, in generator/test_document_commands.py
+    "check.yml",  # by a service; conventions/test_documents.py parses it
+}
+
+
+def test_every_named_file_is_run() -> None:
+    assert examples().keys() == RUN_HERE | RUN_AS_PROGRAMS | READ_ELSEWHERE
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch, city: Server) -> dict[str, Any]:
+    """What the blocks that are no files find: the public names, and the servers of the examples."""
+    example("server", monkeypatch)
+    names = {name: getattr(mcp_protocol, name) for name in mcp_protocol.__all__}
+    return {**names, "models": models, "server": city}
+
+
+async def change_tools(pair: Pair, server: Server) -> None:
+    """Add a tool as soon as the client listens."""
+    while not any("acknowledged" in message.get("method", "") for message in pair.received):
+        await anyio.lowlevel.checkpoint()
+    server.tool(name="added")(lambda: "added")
+
+
+@asynccontextmanager
+async def places(block: Block, folder: Path, city: Server) -> AsyncIterator[dict[str, Any]]:
+    """What a block needs beside names: an open client, or a URL that is served."""
+    async with AsyncExitStack() as stack:
+        if "connect(url" in block.text:
+            yield {"url": stack.enter_context(serving("city:server", folder))}
+        elif "client." in block.text:
+            pair = await stack.enter_async_context(connected(city))
+            tasks = await stack.enter_async_context(anyio.create_task_group())
+            tasks.start_soon(change_tools, pair, city)
+            yield {"client": pair.client}
+            tasks.cancel_scope.cancel()
+        else:
+            yield {}
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("block", snippets(), ids=lambda block: block.place)
+async def test_a_block_of_python_runs(
+    block: Block, folder: Path, city: Server, reader: dict[str, Any]
+) -> None:
+    source = f"async def snippet():\n{textwrap.indent(block.text, '    ')}"
+    async with places(block, folder, city) as more:
+        names = {**reader, **more}
+        exec(compile(source, block.place, "exec"), names)
+        await names["snippet"]()
