@@ -1,7 +1,7 @@
 """Sessions for development and CI; `nox --list` shows all.
 
-`nox` checks a change in minutes. CI runs the same sessions, with `tests-whole` in place of `tests`,
-and the slow ones beside: `.ci/run` names them.
+`nox` checks a change in minutes. CI runs the same sessions, and then
+the slow ones, which `.ci/run` names.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ ONCE_MORE = ("--last-failed", "--last-failed-no-failures=none")
 """Runs what has failed, alone: some tests have time limits, which a busy machine may miss."""
 ON_ALL_CORES = ("--cache-clear", "--numprocesses=auto")
 """Runs tests side by side; failures of earlier runs are forgotten."""
-NO_SESSION_OF_ITS_OWN = "not interop and not typing and not attack and not proxies and not history"
-"""Selects the tests that `pytest` runs without options; pyproject.toml says the same."""
-QUICK_RUNS = ("tests/generator", "tests/package", "tests/conventions")
+WITHOUT_SESSION = "not interop and not typing and not attack and not proxies and not history"
+"""Selects the tests that have no session of their own; pyproject.toml says the same."""
+MEASURED = ("--cov", "--cov-report=", "--cov-fail-under=0")
 OLDEST_PYTHON = (3, 11)
 OTHERS_RUN = ("tests/generator", "tests/package")
 CROWDS = ("tests/package/test_http_faults_many.py", "tests/package/test_http_faults_sessions.py")
@@ -114,36 +114,42 @@ def needs(session: nox.Session, group: str) -> None:
 
 @nox.session
 def quick(session: nox.Session) -> None:
-    """Tests for the inner loop, in less than a minute: the newest revision, on asyncio.
+    """Tests for the inner loop: the newest revision, on asyncio, in memory.
 
-    Left out are older revisions, trio, slow tests, and tests that run whole programs.
+    Left out are older revisions, trio, slow tests, and tests with sockets or processes.
     """
     needs(session, "test")
-    session.run("pytest", "--quick", *ON_ALL_CORES, *(session.posargs or QUICK_RUNS))
+    session.run("pytest", "--quick", *ON_ALL_CORES, *session.posargs)
 
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Unit, package, convention and requirement tests, but for slow ones and those on trio."""
+    """Unit, package, convention and requirement tests, but for slow ones and those on trio.
+
+    In CI branch coverage is measured, for `tests-rest` to complete.
+    """
     needs(session, "test")
     session.run("python", "-m", "tests.requirements.coverage")
     if session.posargs:
         session.run("pytest", *session.posargs)
         return
-    run = ("pytest", "-k", "not trio", "-m", f"not slow and {NO_SESSION_OF_ITS_OWN}")
+    measured = MEASURED if os.environ.get("CI") else ()
+    run = ("pytest", "-m", f"not slow and not trio and {WITHOUT_SESSION}", *measured)
+    session.run(*run, *ON_ALL_CORES, success_codes=(0, SOME_FAILED))
+    append = ("--cov-append",) if measured else ()
+    session.run(*run, *append, *ONCE_MORE, success_codes=(0, NONE_LEFT))
+
+
+@nox.session(name="tests-rest")
+def tests_rest(session: nox.Session) -> None:
+    """What `tests` leaves out: slow tests and those on trio; in CI the coverage of both together."""
+    needs(session, "test")
+    measured = (*MEASURED, "--cov-append") if os.environ.get("CI") else ()
+    run = ("pytest", "-m", f"(slow or trio) and {WITHOUT_SESSION}", *measured)
     session.run(*run, *ON_ALL_CORES, success_codes=(0, SOME_FAILED))
     session.run(*run, *ONCE_MORE, success_codes=(0, NONE_LEFT))
-
-
-@nox.session(name="tests-whole")
-def tests_whole(session: nox.Session) -> None:
-    """The tests of `tests` with the slow ones, on asyncio and trio, with branch coverage."""
-    needs(session, "test")
-    session.run("python", "-m", "tests.requirements.coverage")
-    measured = ("pytest", "--cov", "--cov-report=", "--cov-fail-under=0")
-    session.run(*measured, *ON_ALL_CORES, success_codes=(0, SOME_FAILED))
-    session.run(*measured, "--cov-append", *ONCE_MORE, success_codes=(0, NONE_LEFT))
-    session.run("coverage", "report")
+    if measured:
+        session.run("coverage", "report")
 
 
 @nox.session(name="tests-others", venv_backend="none")
@@ -153,7 +159,7 @@ def tests_others(session: nox.Session) -> None:
     Those are looked for on the path and among the versions of pyenv; versions that are not here
     are left out. What runs on both event loops runs on asyncio. Requirements, conventions and
     coverage are the same on all versions, and so are seconds and what crowds of clients cost:
-    `tests-whole` alone looks at them.
+    `tests-rest` alone looks at them.
     """
     others = other_interpreters()
     if not others:
@@ -168,7 +174,7 @@ def tests_others(session: nox.Session) -> None:
         session.run(python, *install, external=True)
         without = [f"--ignore={path}" for path in CROWDS]
         without += [f"--deselect={test}" for test in TIMED]
-        without += ["-k", "not trio"]
+        without += ["-m", f"not slow and not trio and {WITHOUT_SESSION}"]
         run = ("-m", "pytest", "--quiet", *without, *(session.posargs or OTHERS_RUN))
         codes = (0, SOME_FAILED)
         session.run(python, *run, *ON_ALL_CORES, external=True, success_codes=codes)

@@ -16,6 +16,13 @@ NEWEST_REVISION = max(path.name for path in (ROOT / "schema").glob("20*"))
 REVISION_NAME = re.compile(r"20\d\d-\d\d-\d\d")
 """A revision in the name of a test; `--quick` keeps the newest one."""
 
+OVER_PROCESSES = (
+    *("test_http", "test_process", "test_stdio", "test_sse", "test_toolkit_main", "test_trace"),
+    *("test_cli", "test_parts", "test_injection", "test_typescript_injection", "test_document"),
+    *("test_client_sync", "test_opening_process", "test_undecided", "test_disagreements"),
+)
+"""Beginnings of the names of test files with sockets, processes or many packages."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option of `nox -s quick`."""
@@ -23,7 +30,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what `--quick` leaves out."""
+    """Mark the tests that run on trio; leave out what `--quick` leaves out."""
+    for item in items:
+        if "trio" in item.name:
+            item.add_marker("trio")
     if not config.getoption("--quick"):
         return
     left_out = [item for item in items if not is_quick(item)]
@@ -35,7 +45,8 @@ def is_quick(item: pytest.Item) -> bool:
     """Whether a test belongs to the inner loop."""
     revisions = set(REVISION_NAME.findall(item.name))
     newest = not revisions or NEWEST_REVISION in revisions
-    return newest and "trio" not in item.name and item.get_closest_marker("slow") is None
+    slow = item.get_closest_marker("slow") or item.get_closest_marker("trio")
+    return newest and slow is None and not item.path.name.startswith(OVER_PROCESSES)
 
 
 @pytest.fixture(params=["asyncio", "trio"])

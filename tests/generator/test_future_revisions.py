@@ -22,6 +22,8 @@ from generator.schemas import COUNT, TEXT, const, obj, ref
 from mcpgen import build_request, docs, names, pipeline, schema, schema_facts
 from mcpgen.spec import RevisionSpec
 
+pytestmark = pytest.mark.slow
+
 NAMES = [row.name for row in schema.revisions()]
 AWKWARD = (
     "class",

@@ -18,6 +18,8 @@ import pytest
 from generator.tiny_package import TINY
 from mcpgen import cli, docstrings, input_files
 
+pytestmark = pytest.mark.slow
+
 Definitions = dict[str, Any]
 TEXT = {"type": "string"}
 DEFS = "/$defs"

@@ -44,9 +44,9 @@ def test_names_come_in_the_order_of_import_sorters() -> None:
 
 def test_handlers_need_what_they_refuse_with() -> None:
     requests = imports.of_handlers_and_session(Face((call(),), ()), EMPTY)
-    assert (requests.errors, requests.exchange) == ("MethodNotFoundError", "Exchange")
+    assert (requests.errors, requests.exchange) == ("MethodNotFoundError", "RequestContext")
     notifications = imports.of_handlers_and_session(Face((), (call(),)), EMPTY)
-    assert (notifications.errors, notifications.exchange) == ("", "Exchange")
+    assert (notifications.errors, notifications.exchange) == ("", "RequestContext")
 
 
 def test_a_client_that_only_notifies_waits_for_nothing() -> None:
@@ -65,7 +65,7 @@ def test_opening_sessions_without_an_event_loop_takes_what_its_methods_name() ->
     assert found.abc == "Awaitable, Mapping"
     assert found.typing == "TYPE_CHECKING, Any, ClassVar, Literal, overload"
     assert (found.faces, found.wire) == ("HandlersBase", "")
-    assert (found.exchange, found.waiting) == ("Exchange", "OnProgress")
+    assert (found.exchange, found.waiting) == ("RequestContext", "OnProgress")
 
 
 def test_a_client_of_one_revision_without_an_event_loop_has_no_handlers() -> None:

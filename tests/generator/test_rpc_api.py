@@ -218,6 +218,6 @@ def test_a_module_imports_what_it_uses() -> None:
     handled = imports.of_handlers_and_session(found.client, found.server)
     assert (handled.errors, handled.exchange, handled.wire) == (
         "MethodNotFoundError",
-        "Exchange",
+        "RequestContext",
         "",
     )

@@ -19,7 +19,7 @@ from package.faulty_proxy import FAULTLESS, Fault, FaultyProxy, faultless
 from package.http_process import SECONDS, HttpProcess, http_process
 from package.http_server import Asked
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 CALLERS, CALLS = 4, 7
 TIMEOUT = 0.2

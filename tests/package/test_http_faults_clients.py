@@ -19,7 +19,7 @@ from package.faults import called, check_quiet, client_of
 from package.http_process import SECONDS, HttpProcess, Process, http_process
 from package.wire import PER_REQUEST, SESSIONS, SSE_ONLY
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 KEYS = count()
 

@@ -16,7 +16,7 @@ from package.faults import ONE_OF_EACH, called, check_quiet, client_of
 from package.http_process import HttpProcess, http_process
 from package.wire import HANDSHAKE
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 CLIENTS, STREAMS = 50, 500
 SECONDS = 60

@@ -24,7 +24,7 @@ from package.faults import EACH, ONE_OF_EACH, Outcome, called, check_quiet, clie
 from package.http_process import HttpProcess, http_process
 from package.wire import PER_REQUEST, SESSIONS, SSE_ONLY
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 MEMO = "memo://one"
 

@@ -16,6 +16,7 @@ from package.raw_http import SECONDS, Raw, head, raw
 from package.wire import INITIALIZED, PER_REQUEST, encoded, initialize, request
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.anyio,
     pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc says what is free"),
 ]

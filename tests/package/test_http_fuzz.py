@@ -23,6 +23,8 @@ from package.strategies import anything
 from package.web import MARKED, Web
 from package.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, initialize, request
 
+pytestmark = pytest.mark.slow
+
 SECONDS = 10
 FINE = {200, 202, 204, 307, 400, 403, 404, 405, 406, 408, 413, 415, 431}
 REVISION = PER_REQUEST[-1]

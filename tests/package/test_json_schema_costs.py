@@ -31,6 +31,8 @@ from package.live import TEXT
 from package.rules import holding
 from package.scripted import scripted
 
+pytestmark = pytest.mark.slow
+
 VALIDATING = holding("tools.output-client-validates")
 DIALECTS = [
     "http://json-schema.org/draft-04/schema#",

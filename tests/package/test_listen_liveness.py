@@ -30,6 +30,8 @@ from package.live import FakeServer
 from package.streams import ACKNOWLEDGED, CHANGED, LISTEN, told
 from package.wire import HANDSHAKE, PER_REQUEST, SESSIONS
 
+pytestmark = pytest.mark.slow
+
 TOOLS_CHANGED = CHANGED["toolsListChanged"]
 AT_ONCE = (0.0, 0.0)
 FOR_A_WHILE = (0.05,) * 100

@@ -27,7 +27,7 @@ from package.respondent import EVERYTHING, accepted, text_in
 from package.rules import holding
 from package.wire import PER_REQUEST, request
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 KEY = "one key for all of them"
 WORKER = [sys.executable, "-m", "mcp_protocol", "serve", "package.asking_worker"]

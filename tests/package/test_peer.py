@@ -90,6 +90,7 @@ async def test_other_requests_are_answered_while_one_blocks(revision: str, block
         assert (await end.receive())["id"] == "slow"
 
 
+@pytest.mark.slow
 @every
 async def test_nothing_grows_with_the_number_of_calls(
     revision: str, caplog: pytest.LogCaptureFixture
