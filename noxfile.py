@@ -142,7 +142,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(name="tests-rest")
 def tests_rest(session: nox.Session) -> None:
-    """What `tests` leaves out: slow tests and those on trio; in CI the coverage of both together."""
+    """Slow tests and those on trio, which `tests` leaves out; in CI the coverage of both."""
     needs(session, "test")
     measured = (*MEASURED, "--cov-append") if os.environ.get("CI") else ()
     run = ("pytest", "-m", f"(slow or trio) and {WITHOUT_SESSION}", *measured)
