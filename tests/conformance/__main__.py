@@ -83,7 +83,7 @@ def _outcomes(
             if wanted("server", revision)
         ]
         command = options.client or shlex.join(
-            [sys.executable, str(HERE / "client/async_client.py")]
+            [sys.executable, str(HERE / "client.py")]
         )
         clients = [
             pool.submit(
