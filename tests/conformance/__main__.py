@@ -82,9 +82,7 @@ def _outcomes(
             for revision in suite.scenarios("server")
             if wanted("server", revision)
         ]
-        command = options.client or shlex.join(
-            [sys.executable, str(HERE / "client.py")]
-        )
+        command = options.client or shlex.join([sys.executable, str(HERE / "client.py")])
         clients = [
             pool.submit(
                 partial(suite.against_client, command, scenario, revision),

@@ -129,9 +129,7 @@ async def use(client: Client) -> list[str]:
 
 async def main() -> None:
     desktop = Desktop()
-    async with connect(
-        sys.argv[1:] or [sys.executable, "server.py"], handlers=desktop
-    ) as client:
+    async with connect(sys.argv[1:] or [sys.executable, "server.py"], handlers=desktop) as client:
         print(*await use(client), *desktop.logged, sep="\n")
         print(client.revision, Path.cwd())
 
