@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from mcpgen import __version__
 from mcpgen.console import Console
 from mcpgen.errors import McpgenError, UsageError
+from mcpgen.parts import PARTS, TRANSPORTS
+
+if TYPE_CHECKING:
+    from mcpgen.commands import Wanted
 
 _DIRECTORY = click.Path(file_okay=True, dir_okay=True, path_type=Path)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -66,6 +70,27 @@ def _file_options(command: Any) -> Any:
     return schemas(facts(command))
 
 
+def _complete_revisions(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    from mcpgen import schema
+
+    words = ["latest", "all", *(entry.name for entry in schema.revisions())]
+    return [word for word in words if word.startswith(begun)]
+
+
+def _complete_parts(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    return _with_commas(begun, PARTS)
+
+
+def _complete_transports(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    return _with_commas(begun, TRANSPORTS)
+
+
+def _with_commas(begun: str, words: Iterable[str]) -> list[str]:
+    """The words that complete the last of several words with commas between them."""
+    before, comma, last = begun.rpartition(",")
+    return [f"{before}{comma}{word}" for word in words if word.startswith(last)]
+
+
 def _choices(command: Any) -> Any:
     """Add the options that choose revisions, parts and transports."""
     revisions = click.option(
@@ -73,12 +98,14 @@ def _choices(command: Any) -> Any:
         "--revision",
         "revisions",
         multiple=True,
+        shell_complete=_complete_revisions,
         metavar="REVISION",
         help="Revision to generate: its date, latest or all. May be given several times.",
     )
     parts = click.option(
         "--parts",
         multiple=True,
+        shell_complete=_complete_parts,
         metavar="PARTS",
         help="Only these parts, with commas between them: types, protocol (with the connection"
         " without I/O), client, server, or all (the default).",
@@ -87,6 +114,7 @@ def _choices(command: Any) -> Any:
         "--transport",
         "transports",
         multiple=True,
+        shell_complete=_complete_transports,
         metavar="TRANSPORTS",
         help="Only these transports: stdio, http, http+sse (which brings http), or all (the"
         " default).",
@@ -103,7 +131,39 @@ def _common(command: Any) -> Any:
     return quiet(debug(command))
 
 
-@click.group(invoke_without_command=True)
+def _json(command: Any) -> Any:
+    """Add the option for output that programs read."""
+    return click.option(
+        "--json",
+        "as_json",
+        is_flag=True,
+        expose_value=False,
+        callback=_set_json,
+        help="Print one JSON object instead of text.",
+    )(command)
+
+
+def _watch(command: Any) -> Any:
+    """Add the option that generates again on each change."""
+    return click.option(
+        "--watch", is_flag=True, help="Generate again whenever an input changes, until Ctrl-C."
+    )(command)
+
+
+def _watch_inputs(console: Console, wanted: Wanted, directory: Path) -> None:
+    from mcpgen import watching
+
+    if console.as_json:
+        raise UsageError("--watch has no end, so it does not go with --json")
+    watching.watch(sys.argv[1:], watching.inputs(wanted, directory))
+
+
+def _set_json(context: click.Context, _: click.Parameter, chosen: bool) -> None:
+    if chosen:
+        context.ensure_object(Console).as_json = True
+
+
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @_choices
 @click.option(
     "-o",
@@ -122,6 +182,8 @@ def _common(command: Any) -> Any:
     "--no-errata", is_flag=True, help="Take published schemas as they are, defects included."
 )
 @click.option("--force", is_flag=True, help="Overwrite files that were edited by hand.")
+@_watch
+@_json
 @_common
 @click.version_option(__version__, prog_name="mcpgen", message="%(prog)s %(version)s")
 @click.pass_context
@@ -136,6 +198,7 @@ def cli(
     strict: bool,
     no_errata: bool,
     force: bool,
+    watch: bool,
     quiet: bool,
 ) -> None:
     """Generate a typed Python package from the schemas of the Model Context Protocol.
@@ -151,11 +214,12 @@ def cli(
       mcpgen list                                   the revisions, and what each has
     """
     wanted = (revisions, parts, transports, output, schemas, facts_file, strict, no_errata, force)
-    given = any(wanted)
+    given = any(wanted) or watch
+    console = context.ensure_object(Console)
+    console.quiet |= quiet
     if context.invoked_subcommand is not None:
         if given:
             raise UsageError(f"options for generating go without {context.invoked_subcommand}")
-        context.obj = Console(quiet)
         return
     if not given:
         click.echo(context.get_help())
@@ -165,13 +229,17 @@ def cli(
     from mcpgen import commands
 
     chosen = commands.Wanted(revisions, schemas, facts_file, parts, transports)
+    if watch:
+        _watch_inputs(console, chosen, output)
+        return
     request = commands.requested(chosen, output, errata=not no_errata, strict=strict)
-    commands.generate(Console(quiet), request, output, force=force)
+    commands.generate(console, request, output, force=force)
 
 
 @cli.command()
 @click.argument("directory", type=_DIRECTORY)
 @_file_options
+@_json
 @_common
 @click.pass_obj
 def check(
@@ -198,6 +266,8 @@ def check(
 @_choices
 @_file_options
 @click.option("--force", is_flag=True, help="Overwrite files that were edited by hand.")
+@_watch
+@_json
 @_common
 @click.pass_obj
 def update(
@@ -209,6 +279,7 @@ def update(
     schemas: tuple[Path, ...],
     facts_file: Path | None,
     force: bool,
+    watch: bool,
     quiet: bool,
 ) -> None:
     """Generate the package in DIRECTORY again, from what its manifest says.
@@ -220,10 +291,14 @@ def update(
 
     console.quiet |= quiet
     wanted = commands.Wanted(revisions, schemas, facts_file, parts, transports)
+    if watch:
+        _watch_inputs(console, wanted, directory)
+        return
     commands.generate(console, commands.updated(wanted, directory), directory, force=force)
 
 
 @cli.command("list")
+@_json
 @_common
 @click.pass_obj
 def list_(console: Console, quiet: bool) -> None:
@@ -252,6 +327,42 @@ def facts_(console: Console, schema_file: Path, facts_file: Path | None, quiet: 
     commands.facts_text(console, schema_file, facts_file)
 
 
+@cli.command()
+@click.argument("directory", type=_DIRECTORY, default=".")
+@_json
+@_common
+@click.pass_obj
+def doctor(console: Console, directory: Path, quiet: bool) -> None:
+    """Examine this installation of mcpgen, and the packages of mcpgen below DIRECTORY.
+
+    Says for each finding what to do. Exits with 1 if something is wrong.
+    """
+    from mcpgen import diagnosis
+
+    console.quiet |= quiet
+    if not diagnosis.diagnose(console, directory):
+        sys.exit(1)
+
+
+@cli.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the script that completes mcpgen's words in a shell.
+
+    \b
+    Add one of these lines to the shell's start file:
+      eval "$(mcpgen completion bash)"        ~/.bashrc
+      eval "$(mcpgen completion zsh)"         ~/.zshrc
+      mcpgen completion fish | source         ~/.config/fish/config.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    assert found is not None  # click has these three
+    click.echo(found(cli, {}, "mcpgen", "_MCPGEN_COMPLETE").source())
+
+
 @cli.group()
 def schema() -> None:
     """Work with the schemas themselves."""
@@ -265,6 +376,7 @@ def schema() -> None:
     metavar="DIR",
     help="Checkout of the specification repository.",
 )
+@_json
 @_common
 @click.pass_obj
 def verify(console: Console, against: Path, quiet: bool) -> None:

@@ -7,9 +7,10 @@ before it is known that a package is not up to date.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mcpgen import build_request, manifest, output
 from mcpgen import check as checking
@@ -119,6 +120,7 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
     unchanged = checking.unchanged(directory, request)
     if unchanged is not None:
         console.summary(f"{directory}: {_what(unchanged)} ({names})")
+        _record_written(console, request, directory, unchanged, ())
         return
     output.expect_own(directory)
     for source in request.sources:
@@ -131,9 +133,31 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
         console.summary(note)
     written = output.write(directory, files, force=force)
     console.summary(f"{directory}: {_what(written)} ({names})")
+    _record_written(console, request, directory, written, notes)
     if written.changed:
         for line in _advice(files, request.package, directory):
             console.summary(line)
+
+
+def _record_written(
+    console: Console,
+    request: BuildRequest,
+    directory: Path,
+    written: output.Written,
+    notes: Sequence[str],
+) -> None:
+    console.record(
+        {
+            "directory": str(directory),
+            "package": request.package,
+            "revisions": [source.revision for source in request.sources],
+            "created": written.created,
+            "updated": written.updated,
+            "removed": written.removed,
+            "unchanged": written.unchanged,
+            "notes": notes,
+        }
+    )
 
 
 def _built(request: BuildRequest, report: Callable[[str], None]) -> dict[str, str]:
@@ -207,6 +231,18 @@ def check(console: Console, directory: Path, wanted: Wanted) -> bool:
         McpgenError: The directory is not a package of mcpgen's, or an input is wrong.
     """
     report = checking.check(directory, _named(wanted, directory))
+    console.record(
+        {
+            "directory": str(directory),
+            "up_to_date": report.current,
+            "schema_changed": dict(report.schema_changed),
+            "generator_changed": report.generator_changed or None,
+            "edited": report.edited,
+            "missing": report.missing,
+            "differing": report.differing,
+            "diff": report.diff,
+        }
+    )
     for revision, what in report.schema_changed.items():
         console.summary(f"the schema changed: {revision}: {what}")
     if report.generator_changed:
@@ -246,6 +282,7 @@ def verify(console: Console, checkout: Path) -> bool:
     from mcpgen import schema
 
     same = True
+    found: dict[str, Any] = {}
     for entry in schema.revisions():
         verdict = schema.verify(entry, checkout)
         for pointer, text in verdict.differences:
@@ -255,6 +292,14 @@ def verify(console: Console, checkout: Path) -> bool:
         said = count_of(count, "difference") if count else "same structure"
         other = "" if verdict.same_file else ", another file than the one on record"
         console.summary(f"{entry.name}: {said}{other}")
+        found[entry.name] = {
+            "file": str(verdict.source),
+            "same_file": verdict.same_file,
+            "differences": [
+                {"pointer": pointer, "text": text} for pointer, text in verdict.differences
+            ],
+        }
+    console.record({"same_structure": same, "revisions": found})
     return same
 
 

@@ -5,24 +5,37 @@ Results go to standard output, progress to standard error. rich is imported on a
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import click
 
 
 @dataclass
 class Console:
-    """Where texts go. `quiet` leaves out progress and summaries, not what was asked for."""
+    """Where texts go.
+
+    Attributes:
+        quiet: Leave out progress and summaries; results are still shown.
+        as_json: Write one JSON object in place of all texts; errors stay lines.
+    """
 
     quiet: bool = False
+    as_json: bool = False
+
+    def record(self, fields: Mapping[str, Any]) -> None:
+        """Write the result of a command as a JSON object, if the user asked for JSON."""
+        if self.as_json:
+            click.echo(json.dumps(fields, indent=2))
 
     @contextmanager
     def progress(self, text: str) -> Generator[None]:
         """Say what is going on while it goes on."""
-        if self.quiet:
+        if self.quiet or self.as_json:
             yield
         elif sys.stderr.isatty():
             from rich.console import Console as Rich
@@ -40,6 +53,8 @@ class Console:
 
     def text(self, text: str) -> None:
         """Show a text that was asked for."""
+        if self.as_json:
+            return
         if sys.stdout.isatty():
             from rich.console import Console as Rich
 
@@ -49,6 +64,8 @@ class Console:
 
     def table(self, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Show rows under heads."""
+        if self.as_json:
+            return
         if sys.stdout.isatty():
             from rich.console import Console as Rich
             from rich.table import Table
@@ -65,6 +82,8 @@ class Console:
 
     def diff(self, text: str) -> None:
         """Show a unified diff."""
+        if self.as_json:
+            return
         if sys.stdout.isatty():
             from rich.console import Console as Rich
             from rich.syntax import Syntax

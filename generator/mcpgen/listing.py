@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
+
 from mcpgen import facts, methods, normalize, revision_facts, schema
 from mcpgen.commands import count_of
 from mcpgen.console import Console
@@ -10,35 +12,75 @@ from mcpgen.methods import Methods
 _HEADS = ("revision", "status", "lifecycle", "transports", "client sends", "server sends", "errata")
 
 
+@dataclass(frozen=True)
+class _Counts:
+    """How many methods one side may send."""
+
+    requests: int
+    notifications: int
+
+    def __str__(self) -> str:
+        requests = count_of(self.requests, "request")
+        return f"{requests}, {count_of(self.notifications, 'notification')}"
+
+
+@dataclass(frozen=True)
+class _Row:
+    """What one revision has, in the order of the table's columns."""
+
+    revision: str
+    status: str
+    lifecycle: str
+    transports: tuple[str, ...]
+    client_sends: _Counts
+    server_sends: _Counts
+    errata: int
+
+    def cells(self) -> tuple[str, ...]:
+        """The columns of the table."""
+        return (
+            self.revision,
+            self.status,
+            self.lifecycle,
+            ", ".join(self.transports),
+            str(self.client_sends),
+            str(self.server_sends),
+            str(self.errata),
+        )
+
+
 def list_revisions(console: Console) -> None:
     """List the revisions and what each has."""
-    console.table(_HEADS, [_row(entry) for entry in schema.revisions()])
+    rows = [_row(entry) for entry in schema.revisions()]
+    console.table(_HEADS, [row.cells() for row in rows])
+    console.record({"revisions": [asdict(row) for row in rows]})
 
 
-def _row(entry: schema.RevisionEntry) -> tuple[str, ...]:
+def _row(entry: schema.RevisionEntry) -> _Row:
     loaded, known = schema.load(entry.name), facts.load(entry.name)
     found = methods.derive(normalize.normalize(loaded, known), known)
-    return (
+    return _Row(
         entry.name,
         entry.status,
         "handshake" if found.handshake else "per request",
         _transports(known.transports),
         _counts(found, "client"),
         _counts(found, "server"),
-        str(len(loaded.errata)),
+        len(loaded.errata),
     )
 
 
-def _transports(found: revision_facts.Transports) -> str:
+def _transports(found: revision_facts.Transports) -> tuple[str, ...]:
     names = {
         "stdio": found.stdio,
         "HTTP+SSE": found.http_sse,
         f"HTTP ({found.streamable_http})": found.streamable_http is not None,
     }
-    return ", ".join(name for name, has in names.items() if has)
+    return tuple(name for name, has in names.items() if has)
 
 
-def _counts(found: Methods, sender: methods.Role) -> str:
-    requests = len(found.of(sender, "request"))
-    notifications = len(found.of(sender, "notification"))
-    return f"{count_of(requests, 'request')}, {count_of(notifications, 'notification')}"
+def _counts(found: Methods, sender: methods.Role) -> _Counts:
+    return _Counts(
+        requests=len(found.of(sender, "request")),
+        notifications=len(found.of(sender, "notification")),
+    )

@@ -37,7 +37,7 @@ GENERATOR_LAYERS: Layers = (
     ("output",),
     ("check",),
     ("console", "commands"),
-    ("listing",),
+    ("listing", "watching", "diagnosis"),
     ("cli",),
     ("__main__",),
 )

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 from syrupy.assertion import SnapshotAssertion
 
@@ -92,10 +93,28 @@ def failed(words: list[object], capsys: pytest.CaptureFixture[str]) -> tuple[int
         ["facts", "--help"],
         ["schema", "verify", "--help"],
         ["update", "--help"],
+        ["doctor", "--help"],
+        ["completion", "--help"],
     ],
 )
 def test_help_shows_the_common_calls_first(words: list[str], snapshot: SnapshotAssertion) -> None:
     assert CliRunner().invoke(cli.cli, words, prog_name="mcpgen").output == snapshot
+
+
+@pytest.mark.parametrize("words", [[], ["check"], ["schema", "verify"]])
+def test_h_is_short_for_help(words: list[str]) -> None:
+    texts = [
+        CliRunner().invoke(cli.cli, [*words, option], prog_name="mcpgen").output
+        for option in ("-h", "--help")
+    ]
+    assert texts[0] == texts[1] != ""
+
+
+def test_a_word_that_is_nearly_right_gets_the_right_one_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert "Did you mean" in failed(["chek", "pkg"], capsys)[1]
+    assert "--revision" in failed(["--revison", "latest"], capsys)[1]
 
 
 def test_without_words_it_shows_help() -> None:
@@ -489,6 +508,80 @@ def test_an_unchanged_check_takes_a_second_at_most(root: Path, package: Path) ->
         return time.perf_counter() - start
 
     assert min(seconds() for _ in range(3)) <= 1
+
+
+def test_generating_and_updating_report_as_json(root: Path, tmp_path: Path) -> None:
+    words = ["--revision", OLDEST, "--parts", "types"]
+    written = json.loads(run(root, *words, "-o", "pkg", "--json", cwd=tmp_path).out)
+    assert written["package"] == "pkg"
+    assert written["revisions"] == [OLDEST]
+    assert "__init__.py" in written["created"]
+    assert (written["updated"], written["removed"], written["unchanged"]) == ([], [], 0)
+    again = json.loads(run(root, "update", "pkg", "--json", cwd=tmp_path).out)
+    assert (again["created"], again["unchanged"]) == ([], len(written["created"]))
+
+
+def test_a_check_reports_as_json_and_keeps_its_exit_code(root: Path, package: Path) -> None:
+    (package / "errors.py").write_text("mine = 1\n")
+    ended = run(root, "check", package, "--json")
+    found = json.loads(ended.out)
+    assert ended.code == 1
+    assert found["up_to_date"] is False
+    assert found["edited"] == found["differing"] == ["errors.py"]
+    assert "-mine = 1" in found["diff"]
+
+
+def test_the_list_is_json_too() -> None:
+    listed = json.loads(CliRunner().invoke(cli.cli, ["list", "--json"]).output)["revisions"]
+    assert [row["revision"] for row in listed] == [row.name for row in schema.revisions()]
+    assert listed[0]["transports"] == ["stdio", "HTTP+SSE"]
+    assert listed[0]["client_sends"]["requests"] > 0
+
+
+def test_watching_has_no_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = ["--revision", OLDEST, "-o", tmp_path / "pkg", "--watch", "--json"]
+    assert failed(words, capsys)[0] == 2
+
+
+COMPLETIONS = {
+    "mcpgen --revision 2025-0": {"2025-03-26", "2025-06-18"},
+    "mcpgen --revision l": {"latest"},
+    "mcpgen --parts types,cl": {"types,client"},
+    "mcpgen update --transport ht": {"http", "http+sse"},
+    "mcpgen che": {"check"},
+}
+
+
+@pytest.mark.parametrize("line", COMPLETIONS)
+def test_a_shell_completes_what_was_begun(root: Path, line: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mcpgen"],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(root / "generator"),
+            "_MCPGEN_COMPLETE": "bash_complete",
+            "COMP_WORDS": line,
+            "COMP_CWORD": str(len(line.split()) - 1),
+        },
+        capture_output=True,
+        check=False,
+        encoding="utf-8",
+    )
+    assert {row.partition(",")[2] for row in done.stdout.splitlines()} == COMPLETIONS[line]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_for_a_shell_calls_mcpgen(shell: str) -> None:
+    script = CliRunner().invoke(cli.cli, ["completion", shell]).output
+    assert f"_MCPGEN_COMPLETE={shell}_complete" in script
+
+
+def test_the_hook_for_pre_commit_runs_a_check(root: Path, package: Path) -> None:
+    (hook,) = yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text())
+    words = hook["entry"].split()
+    assert words[0] == "mcpgen"
+    assert not hook["pass_filenames"]  # the package is named by the user, as an argument
+    assert run(root, *words[1:], package).code == 0
 
 
 def test_verify_names_every_difference(root: Path, tmp_path: Path) -> None:
