@@ -209,8 +209,6 @@ def _advice(files: Mapping[str, str], package: str, directory: Path) -> Iterator
         yield f"for HTTP also: pip install {' '.join(for_http)}"
     if "__main__.py" in files:
         command = f"python -m {package} --help"
-    elif "client/async_client.py" in files:
-        command = f'python -c "from {package} import connect; help(connect)"'
     elif "protocol/connection.py" in files:
         command = f'python -c "from {package} import Connection; help(Connection)"'
     else:

@@ -141,7 +141,7 @@ _ENTRIES = (
     ("several", "models.py"),
     ("protocol", "revisions.py"),
     ("protocol", "protocol/connection.py"),
-    ("server", "__main__.py"),
+    ("peer", "__main__.py"),
     ("testing", "testing.py"),
 )
 """Files that a package has without a public name for them, by the part that has them."""

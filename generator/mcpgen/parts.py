@@ -80,6 +80,7 @@ class Features:
             "protocol": self.protocol,
             "client": self.client,
             "server": self.server,
+            "peer": peer,
             "codec": not peer,
             "connection": self.protocol and not peer,
             "testing": self.client and self.server,

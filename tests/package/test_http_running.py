@@ -139,8 +139,8 @@ def test_a_lifespan_that_fails_ends_it_with_what_it_raised(folder: Path) -> None
         (["--http", "nobody.invalid:0"], "error: can't listen at nobody.invalid:0: "),
         (["--http", ":0", "--path", "mcp"], "error: path: expected a path that begins with '/'"),
         (["--http", ":0", "--backend", "trio"], "error: --backend: uvicorn runs on asyncio"),
-        (["--path", "/mcp"], "expected --http too"),
-        (["--sse"], "expected --http too"),
+        (["--path", "/mcp"], "need --http"),
+        (["--sse"], "need --http"),
     ],
 )
 def test_a_mistake_on_the_command_line_gets_one_readable_line(

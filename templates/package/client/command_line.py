@@ -1,0 +1,496 @@
+"""The commands of `python -m <package>` that use a server: list, call, read, prompt, inspect.
+
+A target is a URL, a command line, or `module:server`, which is served by a process of its own.
+Results go to standard output, as text for people or as JSON. Text of a server is written without
+the control characters that a terminal would act on.
+
+Exit codes: 0, the server did what was asked; 1, it did not, or there is no server; 2, the command
+line is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shlex
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from .._wire import is_object, to_builtins
+from ..errors import InvalidParamsError, McpError
+from ..foreign_text import safe_repr, safe_text
+
+if TYPE_CHECKING:  # what serves only does not load the client
+    from .async_client import Client
+
+DONE, FAILED, WRONG = 0, 1, 2
+
+_PACKAGE = __name__.removesuffix(".client.command_line")
+_SERVED = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_LINE = 100  # characters of a description that a list shows
+
+_NONE: Mapping[str, Any] = {}
+
+_Run = Callable[["Client", argparse.Namespace], Awaitable[int]]
+
+
+class UsageError(Exception):
+    """The words of the command line do not fit the server or each other."""
+
+
+def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the commands to a parser.
+
+    Args:
+        add: The `add_parser` method of its subparsers.
+    """
+    listing = _command(add, "list", "list the tools, resources and prompts of a server")
+    listing.set_defaults(run=_list)
+    call = _command(add, "call", "call a tool and print its result")
+    call.add_argument("tool", metavar="TOOL")
+    _add_arguments(call)
+    call.add_argument("--args", metavar="JSON", help="all arguments as one JSON object")
+    call.set_defaults(run=_call)
+    read = _command(add, "read", "print a resource")
+    read.add_argument("uri", metavar="URI")
+    read.set_defaults(run=_read)
+    prompt = _command(add, "prompt", "print a prompt")
+    prompt.add_argument("prompt", metavar="NAME")
+    _add_arguments(prompt)
+    prompt.set_defaults(run=_prompt)
+    inspect = _command(add, "inspect", "show what a server is, in each revision that it speaks")
+    inspect.set_defaults(run=None)
+
+
+def _command(
+    add: Callable[..., argparse.ArgumentParser], name: str, text: str
+) -> argparse.ArgumentParser:
+    parser = add(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    parser.add_argument(
+        "target",
+        metavar="TARGET",
+        help="URL, command line in quotes, or MODULE:SERVER of the current directory",
+    )
+    parser.add_argument("--revision", help="revision to speak; negotiated by default")
+    parser.add_argument(
+        "--header",
+        action="append",
+        default=[],
+        metavar="'NAME: VALUE'",
+        help="header of each HTTP request; may be given several times",
+    )
+    parser.add_argument(
+        "--env",
+        action="append",
+        default=[],
+        metavar="NAME[=VALUE]",
+        help="environment variable for a command, which gets few without this",
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=30.0, metavar="SECONDS", help="30 by default"
+    )
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    return parser
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--arg",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="one argument; may be given several times",
+    )
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run a command, and return its exit code.
+
+    Args:
+        chosen: The parsed command line.
+    """
+    work = _inspect if chosen.run is None else _in_session
+    try:
+        return anyio.run(work, chosen)
+    except (UsageError, InvalidParamsError) as error:
+        return _report(error, WRONG)
+    except (McpError, OSError) as error:
+        return _report(error, FAILED)
+    except KeyboardInterrupt:
+        return _report(InterruptedError("interrupted"), FAILED)
+
+
+def _report(error: Exception, code: int) -> int:
+    print(f"error: {_printable(str(error))}", file=sys.stderr)
+    return code
+
+
+def _target(text: str) -> str | list[str]:
+    """What `connect` takes: a URL or the words of a command."""
+    if text.lower().startswith(("http://", "https://")):
+        return text
+    if _SERVED.fullmatch(text):
+        return [sys.executable, "-m", _PACKAGE, "serve", text]
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{text!r}: expected a command line, got {error}") from None
+    if not words:
+        raise UsageError("expected a URL, a command line or MODULE:SERVER, got an empty text")
+    return words
+
+
+def _options(chosen: argparse.Namespace, revision: str | None) -> dict[str, Any]:
+    """The options of `connect`."""
+    from .connect import Timeouts
+
+    options: dict[str, Any] = {"timeouts": Timeouts(opening=chosen.timeout)}
+    if revision is not None:
+        options["revision"] = revision
+    headers: dict[str, str] = {}
+    for header in chosen.header:
+        name, colon, value = header.partition(":")
+        if not colon or not name.strip():
+            raise UsageError(f"--header: expected 'NAME: VALUE', got {name!r}")
+        headers[name.strip()] = value.strip()
+    if headers:
+        options["headers"] = headers
+    if _SERVED.fullmatch(chosen.target):  # the user's own code
+        options["env"] = dict(os.environ)
+    elif chosen.env:
+        options["env"] = {
+            name: value if equals else os.environ.get(name, "")
+            for name, equals, value in (word.partition("=") for word in chosen.env)
+        }
+    return options
+
+
+async def _in_session(chosen: argparse.Namespace) -> int:
+    command: _Run = chosen.run
+    async with _opened(chosen, chosen.revision) as client:
+        return await command(client, chosen)
+
+
+@asynccontextmanager
+async def _opened(chosen: argparse.Namespace, revision: str | None) -> AsyncGenerator[Client]:
+    """A client of the target.
+
+    Raises:
+        UsageError: The target or an option is of no use to `connect`.
+    """
+    from .async_client import connect
+
+    open_client: Callable[..., AbstractAsyncContextManager[Client]] = connect
+    opening = open_client(_target(chosen.target), **_options(chosen, revision))
+    async with AsyncExitStack() as stack:
+        try:
+            client = await stack.enter_async_context(opening)
+        except (TypeError, ValueError) as error:
+            raise UsageError(str(error)) from error
+        yield client
+
+
+# list
+
+
+async def _list(client: Client, chosen: argparse.Namespace) -> int:
+    found: dict[str, list[Any]] = {}
+    for heading, request in _lists(client).items():
+        found[heading] = await request(timeout=chosen.timeout)
+    if chosen.json:
+        _print_json({heading.replace(" ", "_"): items for heading, items in found.items()})
+        return DONE
+    _print(_described(client))
+    for heading, items in found.items():
+        if items:
+            _print(f"\n{heading}")
+        for item in items:
+            _print(f"  {_signature(item)}")
+            text = _first_line(getattr(item, "description", None) or "")
+            if text:
+                _print(f"      {text}")
+    return DONE
+
+
+def _lists(client: Client) -> dict[str, Callable[..., Awaitable[list[Any]]]]:
+    """The lists that a server has, by their headings."""
+    found: dict[str, Callable[..., Awaitable[list[Any]]]] = {}
+    if client.supports("tools"):
+        found["tools"] = client.list_tools
+    if client.supports("resources"):
+        found["resources"] = client.list_resources
+        found["resource templates"] = client.list_resource_templates
+    if client.supports("prompts"):
+        found["prompts"] = client.list_prompts
+    return found
+
+
+def _described(client: Client) -> str:
+    info = client.server_info
+    named = [str(info.get(key, "")) for key in ("name", "version")]
+    return f"{' '.join(text for text in named if text) or 'unnamed server'}, {client.revision}"
+
+
+def _signature(item: Any) -> str:
+    """One line for a tool, a resource, a resource template or a prompt."""
+    schema = getattr(item, "input_schema", None)
+    if schema is not None:
+        return f"{item.name}({', '.join(_parameters(_wire(schema)))})"
+    address = getattr(item, "uri", None) or getattr(item, "uri_template", None)
+    if address is not None:
+        kind = getattr(item, "mime_type", None)
+        return "  ".join(text for text in (address, item.name, kind) if text)
+    arguments = getattr(item, "arguments", None) or ()
+    names = [f"{one.name}{'' if one.required else '?'}" for one in arguments]
+    return f"{item.name}({', '.join(names)})"
+
+
+def _parameters(schema: Any) -> Iterator[str]:
+    """The parameters of a tool, from its input schema, which a server may write as it likes."""
+    fields = _members(schema)
+    required = fields.get("required")
+    for name, kind in _members(fields.get("properties")).items():
+        rules = _members(kind)
+        types = rules.get("type")
+        text = f"{name}: {types}" if isinstance(types, str) else name
+        if "default" in rules:
+            text += f" = {safe_repr(rules['default'], 40)}"
+        elif not (isinstance(required, list) and name in required):
+            text += "?"
+        yield text
+
+
+def _members(value: Any) -> Mapping[str, Any]:
+    """The members of a JSON object; none of another value."""
+    return value if is_object(value) else _NONE
+
+
+def _first_line(text: str) -> str:
+    line = text.strip().partition("\n")[0]
+    return line if len(line) <= _LINE else f"{line[: _LINE - 3]}..."
+
+
+# call, read, prompt
+
+
+async def _call(client: Client, chosen: argparse.Namespace) -> int:
+    tools = await client.list_tools(timeout=chosen.timeout)
+    tool = next((tool for tool in tools if tool.name == chosen.tool), None)
+    if tool is None:
+        names = ", ".join(safe_text(tool.name) for tool in tools) or "no tools"
+        raise UsageError(f"expected one of the server's tools ({names}), got {chosen.tool!r}")
+    arguments = _json_object(chosen.args) if chosen.args is not None else {}
+    arguments |= _typed(_pairs(chosen.arg), _wire(tool.input_schema))
+    result = await client.call_tool(chosen.tool, arguments, timeout=chosen.timeout)
+    if chosen.json:
+        _print_json(result)
+    else:
+        for block in result.content:
+            _print(_block(block))
+        structured = getattr(result, "structured_content", None)
+        if structured is not None and not result.content:
+            _print_json(structured)
+    return FAILED if result.is_error else DONE
+
+
+async def _read(client: Client, chosen: argparse.Namespace) -> int:
+    result = await client.read_resource(chosen.uri, timeout=chosen.timeout)
+    if chosen.json:
+        _print_json(result)
+        return DONE
+    for contents in result.contents:
+        _print(_contents(contents))
+    return DONE
+
+
+async def _prompt(client: Client, chosen: argparse.Namespace) -> int:
+    result = await client.get_prompt(chosen.prompt, _pairs(chosen.arg), timeout=chosen.timeout)
+    if chosen.json:
+        _print_json(result)
+        return DONE
+    for message in result.messages:
+        _print(f"{message.role}: {_block(message.content)}")
+    return DONE
+
+
+def _pairs(words: Sequence[str]) -> dict[str, str]:
+    """The arguments of `--arg`, as they were written."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--arg: expected NAME=VALUE, got {word!r}")
+        found[name] = value
+    return found
+
+
+def _typed(arguments: Mapping[str, str], schema: Any) -> dict[str, Any]:
+    """The arguments as the tool's input schema wants them.
+
+    A value is JSON, except for parameters that are strings. Where the schema does not say, text
+    that is no JSON stays text.
+    """
+    properties = _members(_members(schema).get("properties"))
+    found: dict[str, Any] = {}
+    for name, value in arguments.items():
+        types = _members(properties.get(name)).get("type")
+        if types == "string":
+            found[name] = value
+            continue
+        try:
+            found[name] = _decoded(value)
+        except ValueError:
+            if isinstance(types, str):
+                raise UsageError(
+                    f"--arg {name}: expected JSON, since the tool expects {types}, got {value!r}"
+                ) from None
+            found[name] = value
+    return found
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        value = _decoded(text)
+    except ValueError as error:
+        raise UsageError(f"--args: expected a JSON object, got {text!r}: {error}") from None
+    if not is_object(value):
+        raise UsageError(f"--args: expected a JSON object, got {text!r}")
+    return {**value}
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+# inspect
+
+
+async def _inspect(chosen: argparse.Namespace) -> int:
+    """Connect once as negotiated, then once in each other revision of the package."""
+    from ..revisions import REVISIONS
+
+    found: dict[str, Any] = {"revisions": {}}
+    for revision in (chosen.revision,) if chosen.revision else (None, *reversed([*REVISIONS])):
+        if revision is not None and revision in found["revisions"]:
+            continue
+        await _try_revision(chosen, revision, found)
+    if chosen.json:
+        _print_json(found)
+        return DONE
+    _print("  ".join(str(text) for text in found["server_info"].values() if isinstance(text, str)))
+    if found["instructions"]:
+        _print(_first_line(found["instructions"]))
+    _print("\nrevisions")
+    for revision, row in sorted(found["revisions"].items(), reverse=True):
+        if "error" in row:
+            _print(f"  {revision}  no: {_first_line(row['error'])}")
+            continue
+        counts = ", ".join(f"{name}: {count}" for name, count in row["counts"].items())
+        times = f"opened in {row['opened_ms']:.0f} ms, listed in {row['listed_ms']:.0f} ms"
+        _print(f"  {revision}  {counts or 'no lists'}; {times}")
+        _print(f"      capabilities: {', '.join(row['capabilities']) or 'none'}")
+    return DONE
+
+
+async def _try_revision(
+    chosen: argparse.Namespace, revision: str | None, found: dict[str, Any]
+) -> None:
+    """Connect, and note what the server is and has in a revision, or why it does not speak it.
+
+    Raises:
+        McpError: Nothing can be negotiated at all.
+    """
+    start = perf_counter()
+    try:
+        async with _opened(chosen, revision) as client:
+            opened = perf_counter()
+            counts = {
+                heading: len(await request(timeout=chosen.timeout))
+                for heading, request in _lists(client).items()
+            }
+            listed = perf_counter()
+            found.setdefault("server_info", client.server_info)
+            found.setdefault("instructions", client.instructions)
+            found["revisions"][client.revision] = {
+                "capabilities": [*_capabilities(client.server_capabilities)],
+                "counts": counts,
+                "opened_ms": round(1000 * (opened - start), 1),
+                "listed_ms": round(1000 * (listed - opened), 1),
+            }
+    except McpError as error:
+        if "server_info" not in found:
+            raise
+        found["revisions"][revision] = {"error": str(error)}
+
+
+def _capabilities(declared: Mapping[str, Any]) -> Iterator[str]:
+    """The capabilities that a server declares, such as `resources (subscribe, listChanged)`."""
+    for name, members in declared.items():
+        if members is None or members is False:
+            continue
+        inner = [key for key, value in _members(members).items() if value]
+        yield f"{name} ({', '.join(inner)})" if inner else name
+
+
+# output
+
+
+def _block(block: Any) -> str:
+    """A content block as text: a text as it is, others as what they are."""
+    kind = getattr(block, "type", None)
+    if kind == "text":
+        text: str = block.text
+        return text
+    if kind == "resource":
+        return _contents(block.resource)
+    if kind == "resource_link":
+        return f"[{block.name}: {block.uri}]"
+    if hasattr(block, "data"):
+        return f"[{kind}, {block.mime_type}, {_bytes_of(block.data)} bytes]"
+    return _json_text(block)
+
+
+def _contents(contents: Any) -> str:
+    text = getattr(contents, "text", None)
+    if text is not None:
+        return str(text)
+    kind = contents.mime_type or "application/octet-stream"
+    return f"[{contents.uri}, {kind}, {_bytes_of(contents.blob)} bytes]"
+
+
+def _bytes_of(base64: str) -> int:
+    """How many bytes a text in base64 stands for."""
+    return len(base64.rstrip("=")) * 3 // 4
+
+
+def _wire(value: Any) -> Any:
+    return to_builtins(value)
+
+
+def _json_text(value: Any) -> str:
+    return json.dumps(_wire(value), indent=2)  # ASCII, so a terminal acts on nothing in it
+
+
+def _print_json(value: Any) -> None:
+    print(_json_text(value))
+
+
+def _print(text: str) -> None:
+    print(_printable(text))
+
+
+def _printable(text: str) -> str:
+    """A text of a server for a terminal: lines and tabs stay, other control characters do not."""
+    return "".join(
+        char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text
+    )

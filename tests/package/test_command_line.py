@@ -1,0 +1,215 @@
+"""The commands of a package that use a server, as processes against a server of one's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_protocol.revisions import REVISIONS
+from package.processes import PACKAGE_ROOT
+
+SERVER = '''
+    import os
+
+    from mcp_protocol import Image, Server, ToolError
+
+    server = Server("weather", "1.0", instructions="Ask for cities.")
+
+    @server.tool()
+    async def forecast(city: str, days: int = 3) -> str:
+        """Weather forecast for a city.
+
+        Not more than ten days.
+        """
+        if city == "Atlantis":
+            raise ToolError("no such city")
+        return f"{city}: sun for {days} days"
+
+    @server.tool()
+    def kinds(number: float, flag: bool, names: list[str], text: str) -> str:
+        return repr((number, flag, names, text))
+
+    @server.tool()
+    def hostile() -> str:
+        return "\\x1b[2Jgone\\nnext\\u202e"
+
+    @server.tool()
+    def picture() -> Image:
+        return Image(b"1234", "image/png")
+
+    @server.tool()
+    def variable() -> str:
+        return os.environ.get("FORECAST_KEY", "absent")
+
+    @server.resource("weather://{city}/today")
+    def today(city: str) -> str:
+        return f"sun in {city}"
+
+    @server.resource("weather://map", mime_type="image/png")
+    def map() -> bytes:
+        return b"12345"
+
+    @server.prompt()
+    def ask(city: str, tone: str = "kind") -> str:
+        return f"How is {city}? Be {tone}."
+
+    if __name__ == "__main__":
+        server.run()
+'''
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a server in it."""
+    place = tmp_path_factory.mktemp("commands")
+    (place / "weather.py").write_text(textwrap.dedent(SERVER))
+    return place
+
+
+def use(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of the package in a folder."""
+    return subprocess.run(
+        [sys.executable, "-m", "mcp_protocol", *words],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)} | environment,
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=60,
+    )
+
+
+def output(folder: Path, *words: str) -> str:
+    """The standard output of a command that succeeds."""
+    done = use(folder, *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_what_a_server_has_is_listed_in_each_revision(folder: Path, revision: str) -> None:
+    listed = output(folder, "list", "weather:server", "--revision", revision)
+    assert listed.startswith(f"weather 1.0, {revision}\n")
+    assert "  forecast(city: string, days: integer = 3)\n      Weather forecast for a" in listed
+    assert "  weather://{city}/today  today" in listed
+    assert "  ask(city, tone?)" in listed
+
+
+def test_a_list_is_json_for_programs(folder: Path) -> None:
+    listed: Any = json.loads(output(folder, "list", "weather:server", "--json"))
+    assert listed["tools"][0]["name"] == "forecast"
+    assert listed["resource_templates"][0]["uriTemplate"] == "weather://{city}/today"
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_tool_is_called_in_each_revision(folder: Path, revision: str) -> None:
+    words = ("weather:server", "forecast", "--arg", "city=Oslo", "--revision", revision)
+    assert output(folder, "call", *words) == "Oslo: sun for 3 days\n"
+
+
+def test_a_command_line_is_a_target_too(folder: Path) -> None:
+    target = f"'{sys.executable}' weather.py"
+    words = ("call", target, "forecast", "--arg", "city=Oslo", "--env", "PYTHONPATH")
+    assert output(folder, *words) == "Oslo: sun for 3 days\n"
+
+
+def test_arguments_have_the_types_of_the_input_schema(folder: Path) -> None:
+    pairs = ("number=2.5", "flag=true", 'names=["a"]', "text=7")
+    words = [word for pair in pairs for word in ("--arg", pair)]
+    assert output(folder, "call", "weather:server", "kinds", *words) == "(2.5, True, ['a'], '7')\n"
+
+
+def test_arguments_may_be_one_json_object(folder: Path) -> None:
+    words = ("--args", '{"city": "Rome", "days": 1}', "--arg", "days=2")
+    done = output(folder, "call", "weather:server", "forecast", *words)
+    assert done == "Rome: sun for 2 days\n"
+
+
+def test_an_error_of_a_tool_is_printed_and_ends_with_1(folder: Path) -> None:
+    done = use(folder, "call", "weather:server", "forecast", "--arg", "city=Atlantis")
+    assert (done.returncode, done.stdout) == (1, "no such city\n")
+
+
+def test_a_terminal_acts_on_nothing_that_a_server_says(folder: Path) -> None:
+    assert output(folder, "call", "weather:server", "hostile") == "\\x1b[2Jgone\nnext\\u202e\n"
+    encoded = output(folder, "call", "weather:server", "hostile", "--json")
+    assert encoded.isascii()
+    assert "\x1b" not in encoded
+
+
+def test_what_is_no_text_is_named_with_its_size(folder: Path) -> None:
+    assert output(folder, "call", "weather:server", "picture") == "[image, image/png, 4 bytes]\n"
+    read = output(folder, "read", "weather:server", "weather://map")
+    assert read == "[weather://map, image/png, 5 bytes]\n"
+
+
+def test_resources_and_prompts_are_printed(folder: Path) -> None:
+    read = ("read", "weather:server", "weather://Oslo/today")
+    assert output(folder, *read) == "sun in Oslo\n"
+    prompt = ("prompt", "weather:server", "ask", "--arg", "city=Oslo")
+    assert output(folder, *prompt) == "user: How is Oslo? Be kind.\n"
+
+
+def test_inspect_shows_each_revision_that_a_server_speaks(folder: Path) -> None:
+    found: Any = json.loads(output(folder, "inspect", "weather:server", "--json"))
+    assert found["server_info"]["name"] == "weather"
+    assert found["instructions"] == "Ask for cities."
+    assert sorted(found["revisions"]) == sorted(REVISIONS)
+    for row in found["revisions"].values():
+        assert row["counts"]["tools"] == 5
+        assert row["opened_ms"] > 0
+    shown = output(folder, "inspect", "weather:server", "--revision", min(REVISIONS))
+    assert f"  {min(REVISIONS)}  tools: 5, resources: 1" in shown
+
+
+def test_only_named_variables_reach_a_command(folder: Path) -> None:
+    target = f"'{sys.executable}' weather.py"
+    words = ("call", target, "variable", "--env", "PYTHONPATH")
+    assert use(folder, *words, FORECAST_KEY="k").stdout == "absent\n"
+    assert use(folder, *words, "--env", "FORECAST_KEY", FORECAST_KEY="k").stdout == "k\n"
+    assert use(folder, *words, "--env", "FORECAST_KEY=mine").stdout == "mine\n"
+
+
+WRONG = {
+    "an unknown tool": (("call", "weather:server", "forecats"), "forecast, kinds"),
+    "an argument without a value": (("call", "weather:server", "forecast", "--arg", "x"), "x"),
+    "a number that is none": (
+        ("call", "weather:server", "forecast", "--arg", "city=Oslo", "--arg", "days=two"),
+        "integer",
+    ),
+    "arguments that are no object": (("call", "weather:server", "kinds", "--args", "[1]"), "[1]"),
+    "arguments nested too deeply": (
+        ("call", "weather:server", "kinds", "--args", "[" * 100_000),
+        "nested too deeply",
+    ),
+    "a header without a name": (("list", "http://127.0.0.1:1", "--header", "x"), "NAME: VALUE"),
+    "a quote that is open": (("list", "python 'weather.py"), "quotation"),
+    "no target": (("list", ""), "empty"),
+    "headers for a command": (("list", "python x.py", "--header", "A: b"), "URL"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_command_line_ends_with_2_and_one_line(folder: Path, case: str) -> None:
+    words, expected = WRONG[case]
+    done = use(folder, *words)
+    assert done.returncode == 2
+    assert expected in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "target", ["http://127.0.0.1:1/mcp", "python not_there.py", "nothing:server"]
+)
+def test_a_server_that_is_not_there_ends_with_1(folder: Path, target: str) -> None:
+    done = use(folder, "list", target)
+    assert done.returncode == 1
+    assert "error: " in done.stderr
+    assert "Traceback" not in done.stderr
