@@ -187,8 +187,10 @@ async def _opened(chosen: argparse.Namespace, revision: str | None) -> AsyncGene
     """
     from .async_client import connect
 
-    open_client: Callable[..., AbstractAsyncContextManager[Client]] = connect
-    opening = open_client(_target(chosen.target), **_options(chosen, revision))
+    call: Any = connect  # its parameters depend on the transports of the package
+    opening: AbstractAsyncContextManager[Client] = call(
+        _target(chosen.target), **_options(chosen, revision)
+    )
     async with AsyncExitStack() as stack:
         try:
             client = await stack.enter_async_context(opening)
