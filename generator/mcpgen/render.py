@@ -2,7 +2,7 @@
 
 Files of `templates/package` are copied as they are, and so are the classes of facts; what ends in
 `.jinja` is rendered, what lies in `revision/` once per revision, and formatted by Ruff. Parts that
-several templates include lie in `templates/faces`. Only files that the selected parts need are
+several templates include lie in `templates/stubs`. Only files that the selected parts need are
 made, and each gets a header.
 """
 

@@ -17,7 +17,7 @@ from mcpgen.merging import Merged
 from mcpgen.methods import Method, Methods, Role
 from mcpgen.normalized import Definition, NormalizedSchema
 from mcpgen.parts import EVERYTHING, Features, Selection, features
-from mcpgen.rpc_api import Faces
+from mcpgen.rpc_api import RpcApi
 from mcpgen.unions import Variant
 
 _RESULT_TYPE = "resultType"
@@ -122,7 +122,7 @@ class RevisionSpec:
         roles: Definitions with a role of their own: `implementation`, `client_capabilities`,
             `server_capabilities`, `meta`.
         tables: Its methods.
-        faces: Its typed faces.
+        api: Its typed API.
         facts: What only the prose states.
         fact_rows: What of it differs from the defaults, by kind.
         method_fact_rows: The same for its methods, by method.
@@ -137,7 +137,7 @@ class RevisionSpec:
     types: tuple[str, ...]
     roles: Mapping[str, str]
     tables: Tables
-    faces: Faces
+    api: RpcApi
     facts: Facts
     fact_rows: tuple[FactRow, ...]
     method_fact_rows: tuple[FactRow, ...]
@@ -151,18 +151,18 @@ class RevisionSpec:
 
     @property
     def client_imports(self) -> Imports:
-        """What the module of the client face imports."""
-        return imports.of_client(self.faces.client, self.faces.asked)
+        """Imports of the module of the client class."""
+        return imports.of_client(self.api.client, self.api.asked)
 
     @property
     def sync_imports(self) -> Imports:
-        """What the module of the client face without event loop imports."""
-        return imports.of_client_sync(self.faces.client)
+        """Imports of the module of the blocking client class."""
+        return imports.of_client_sync(self.api.client)
 
     @property
     def server_imports(self) -> Imports:
-        """What the module of the server face imports."""
-        return imports.of_handlers_and_session(self.faces.client, self.faces.server)
+        """Imports of the module of the server stubs."""
+        return imports.of_handlers_and_session(self.api.client, self.api.server)
 
     @property
     def has_unset(self) -> bool:
@@ -191,7 +191,7 @@ class PackageSpec:
     Attributes:
         name: Its import name.
         revisions: Its revisions, oldest first.
-        faces: Faces over all of them.
+        api: The typed API over all of them.
         types: All types, sorted by name.
         merged: The types over all revisions; empty in a package of one.
         has: What it has of the parts and the transports.
@@ -199,7 +199,7 @@ class PackageSpec:
 
     name: str
     revisions: tuple[RevisionSpec, ...]
-    faces: Faces
+    api: RpcApi
     types: tuple[Type, ...]
     merged: Merged
     has: Features
@@ -221,18 +221,18 @@ class PackageSpec:
 
     @property
     def connect_imports(self) -> Imports:
-        """What the module of the client face imports."""
-        return imports.of_connect(self.faces.client, self.faces.asked)
+        """Imports of the module of the client class."""
+        return imports.of_connect(self.api.client, self.api.asked)
 
     @property
     def sync_imports(self) -> Imports:
-        """What the module of the client face without event loop imports."""
-        return imports.of_connect_sync(self.faces.client, self.faces.asked)
+        """Imports of the module of the blocking client class."""
+        return imports.of_connect_sync(self.api.client, self.api.asked)
 
     @property
     def session_imports(self) -> Imports:
         """What the module of a server's session imports."""
-        return imports.of_session(self.faces.server)
+        return imports.of_session(self.api.server)
 
     @property
     def merged_imports(self) -> Imports:
@@ -247,7 +247,7 @@ def of_revision(
     held_by_role: Mapping[str, str],
     tests: Mapping[str, tuple[Variant, ...]],
     texts: Texts,
-    derived: Faces,
+    derived: RpcApi,
 ) -> RevisionSpec:
     """Everything about one revision.
 
@@ -258,7 +258,7 @@ def of_revision(
         held_by_role: Definitions by their role.
         tests: Tests for the unions that need some.
         texts: The docstrings.
-        derived: The typed faces.
+        derived: The typed API.
     """
     normal = found.normal
     return RevisionSpec(
@@ -269,7 +269,7 @@ def of_revision(
         types=tuple(normal.definitions),
         roles=held_by_role,
         tables=_tables(found),
-        faces=derived,
+        api=derived,
         facts=facts,
         fact_rows=_fact_rows(facts),
         method_fact_rows=_method_fact_rows(facts, found),
@@ -296,7 +296,7 @@ def package(
     return PackageSpec(
         name=name,
         revisions=tuple(ordered),
-        faces=rpc_api.merge({revision.name: revision.faces for revision in ordered}),
+        api=rpc_api.merge({revision.name: revision.api for revision in ordered}),
         types=tuple(
             Type(name, tuple(r.folder for r in ordered if name in r.types)) for name in types
         ),

@@ -134,8 +134,8 @@ def test_without_a_revision_or_with_any_of_a_session_it_has_the_methods_of_all()
 
 
 def test_it_has_every_method_of_the_client_with_an_event_loop() -> None:
-    def methods(face: type) -> dict[str, Any]:
-        return {name: f for name, f in inspect.getmembers(face) if not name.startswith("_")}
+    def methods(cls: type) -> dict[str, Any]:
+        return {name: f for name, f in inspect.getmembers(cls) if not name.startswith("_")}
 
     blocking, other = methods(SyncClient), methods(Client)
     beside = {"cache", "input_rounds", "seen_as"}

@@ -1,4 +1,4 @@
-"""The rendered faces: what they send, what they refuse to send, and which handlers they see."""
+"""The rendered stubs: messages that they send and refuse to send, and handlers that they find."""
 
 from __future__ import annotations
 
