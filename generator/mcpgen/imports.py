@@ -54,7 +54,7 @@ def of_client_sync(sent: Messages) -> Imports:
 def of_connect_sync(sent: Messages, handled: Messages) -> Imports:
     """Imports of the module that has `connect_sync`."""
     used = {"Any", "Awaitable", "Literal", "Mapping", "overload", *_client(sent, handled)}
-    return _imports(used - {"to_builtins", "wire_params"})
+    return _imports(used - {"to_builtins"})
 
 
 def of_handlers_and_session(handled: Messages, sent: Messages) -> Imports:
@@ -85,8 +85,6 @@ def _client(sent: Messages, handled: Messages) -> set[str]:
     used = {"ClassVar", "HandlersBase", "TYPE_CHECKING", *_called(sent), *_handled(handled)}
     if sent.requests:
         used |= {"Mapping", "OnProgress"}
-    if sent.notifications:
-        used.add("wire_params")
     if any(call.whole for call in sent.requests):
         used.add("to_builtins")
     return used
@@ -99,7 +97,7 @@ def _imports(used: set[str]) -> Imports:
     return Imports(
         abc=those("Awaitable", "Mapping", "Sequence"),
         typing=those("TYPE_CHECKING", "Any", "ClassVar", "Literal", "TypeAlias", "overload"),
-        stubs=those("HandlersBase", "SessionBase", "wire_params"),
+        stubs=those("HandlersBase", "SessionBase"),
         wire=those("UNSET", "UnsetType", "to_builtins"),
         errors=those("MethodNotFoundError"),
         request_context=those("RequestContext"),

@@ -22,8 +22,8 @@ CURSOR = "cursor"
 _ANSWER_TO = {"inputResponses": "inputRequests", "requestState": "inputRequests", "task": "task"}
 """Params without an argument, and the member of a result that asks for each of them."""
 _TAKEN = (
-    *("fields", "in_thread", "meta", "on_progress", "result", "rows", "self", "timeout"),
-    *("to_builtins", "told", "wire_params"),
+    *("fields", "in_thread", "meta", "on_progress", "result", "self", "timeout"),
+    *("to_builtins", "told"),
 )
 """Names that the rendered methods use themselves."""
 _INDENT = 8

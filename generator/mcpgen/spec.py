@@ -41,6 +41,7 @@ class Row:
         params: Definition of the params, or `None`.
         result: Definition of the result, or `None`.
         items: Python name of the list in the result of a list request, or `None`.
+        facts: Facts that differ from the defaults, by name.
     """
 
     constant: str
@@ -52,6 +53,7 @@ class Row:
     result: str | None
     capability: tuple[str, ...]
     items: str | None
+    facts: Mapping[str, Any]
     python_name: str
 
 
@@ -75,6 +77,12 @@ class Tables:
             *self.server_notifications,
             *self.input_requests,
         )
+
+    @property
+    def with_facts(self) -> tuple[Row, ...]:
+        """The rows with facts, one for each name."""
+        rows = {row.name: row for row in self.all if row.facts}
+        return tuple(rows[name] for name in sorted(rows))
 
 
 @dataclass(frozen=True)
@@ -125,7 +133,7 @@ class RevisionSpec:
         api: Its typed API.
         facts: What only the prose states.
         fact_rows: What of it differs from the defaults, by kind.
-        method_fact_rows: The same for its methods, by method.
+        extension_fact_rows: The same for methods that an extension adds, by method.
         result_types: Values of `resultType` that are understood.
         models: What the models are made from.
     """
@@ -140,7 +148,7 @@ class RevisionSpec:
     api: RpcApi
     facts: Facts
     fact_rows: tuple[FactRow, ...]
-    method_fact_rows: tuple[FactRow, ...]
+    extension_fact_rows: tuple[FactRow, ...]
     result_types: tuple[str, ...]
     models: ModelsSpec
 
@@ -268,11 +276,11 @@ def of_revision(
         batching=found.batching,
         types=tuple(normal.definitions),
         roles=held_by_role,
-        tables=_tables(found),
+        tables=_tables(found, facts),
         api=derived,
         facts=facts,
         fact_rows=_fact_rows(facts),
-        method_fact_rows=_method_fact_rows(facts, found),
+        extension_fact_rows=_extension_fact_rows(facts, found),
         result_types=_result_types(facts),
         models=ModelsSpec(
             normal,
@@ -307,9 +315,9 @@ def package(
     )
 
 
-def _tables(found: Methods) -> Tables:
+def _tables(found: Methods, facts: Facts) -> Tables:
     def rows(group: Sequence[Method]) -> tuple[Row, ...]:
-        return tuple(_row(method, twice, found.normal) for method in group)
+        return tuple(_row(method, twice, found.normal, facts) for method in group)
 
     every = [*found.all, *found.inputs]
     twice = Counter(method.python_name for method in every)
@@ -322,7 +330,7 @@ def _tables(found: Methods) -> Tables:
     )
 
 
-def _row(method: Method, twice: Counter[str], normal: NormalizedSchema) -> Row:
+def _row(method: Method, twice: Counter[str], normal: NormalizedSchema, facts: Facts) -> Row:
     name = names.constant(method.python_name)
     constant = f"{method.sender.upper()}_{name}" if twice[method.python_name] > 1 else name
     return Row(
@@ -335,6 +343,7 @@ def _row(method: Method, twice: Counter[str], normal: NormalizedSchema) -> Row:
         result=method.result,
         capability=method.capability,
         items=_items(method, normal),
+        facts=_differing(facts.method(method.name)),
         python_name=method.python_name,
     )
 
@@ -354,25 +363,28 @@ def _fact_rows(facts: Facts) -> tuple[FactRow, ...]:
     return tuple(row for row in rows if row.values)
 
 
-def _method_fact_rows(facts: Facts, found: Methods) -> tuple[FactRow, ...]:
-    """The facts about methods that the schema has, or an extension has beside it."""
+def _extension_fact_rows(facts: Facts, found: Methods) -> tuple[FactRow, ...]:
+    """The facts about methods that an extension adds to those of the schema."""
     known = {method.name for method in (*found.all, *found.inputs)}
-    rows = (
+    return tuple(
         _fact_row(name, stated)
         for name, stated in sorted(facts.methods.items())
-        if name in known or facts.method(name).extension
+        if name not in known and facts.method(name).extension
     )
-    return tuple(row for row in rows if row.values)
 
 
 def _fact_row(name: str, stated: Any) -> FactRow:
     """The facts in an instance of one of the classes of `revision_facts`."""
-    values = {
+    return FactRow(name, stated.__class__.__name__, _differing(stated))
+
+
+def _differing(stated: Any) -> Mapping[str, Any]:
+    """The facts in an instance that differ from the defaults, by name."""
+    return {
         item.name: value
         for item in fields(stated)
         if (value := getattr(stated, item.name)) != item.default
     }
-    return FactRow(name, stated.__class__.__name__, values)
 
 
 def _result_types(facts: Facts) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def test_handlers_need_what_they_refuse_with() -> None:
 
 def test_a_client_that_only_notifies_waits_for_nothing() -> None:
     found = imports.of_client(Messages((), (call(),)), EMPTY)
-    assert (found.stubs, found.pending_requests) == ("HandlersBase, wire_params", "")
+    assert (found.stubs, found.pending_requests) == ("HandlersBase", "")
 
 
 def test_opening_sessions_takes_a_little_more() -> None:
