@@ -23,7 +23,7 @@ _ANSWER_TO = {"inputResponses": "inputRequests", "requestState": "inputRequests"
 """Params without an argument, and the member of a result that asks for each of them."""
 _TAKEN = (
     *("fields", "in_thread", "meta", "on_progress", "result", "self", "timeout"),
-    *("to_builtins", "told"),
+    "to_builtins",
 )
 """Names that the rendered methods use themselves."""
 _INDENT = 8
@@ -49,6 +49,25 @@ class Argument:
     required: bool
     nullable: bool
     doc: str
+
+
+@dataclass(frozen=True)
+class StubMethod:
+    """One method of a client that sends a request.
+
+    Attributes:
+        python_name: Its name.
+        arguments: The params one by one.
+        returns: Type of the result.
+        doc: Its docstring, quotes included.
+        all_pages: Whether the method follows the pages of a list, and returns all items.
+    """
+
+    python_name: str
+    arguments: tuple[Argument, ...]
+    returns: str
+    doc: str
+    all_pages: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,6 +107,18 @@ class Call:
     def returned(self) -> str:
         """Type of what a handler returns: the result, or a wire object."""
         return union([self.result, annotation(ANY_MAP, GIVEN)])
+
+    @property
+    def methods(self) -> tuple[StubMethod, ...]:
+        """The methods of a client for a request: one, or two for a list with pages."""
+        if self.item is None:
+            return (StubMethod(self.python_name, self.arguments, self.answer, self.doc),)
+        page = f"{self.python_name}_page"
+        items = f"list[{self.item}]"
+        return (
+            StubMethod(self.python_name, self.filters, items, self.doc, all_pages=True),
+            StubMethod(page, self.arguments, self.answer, self.page_doc),
+        )
 
     @property
     def filters(self) -> tuple[Argument, ...]:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from mcpgen import exports, imports, merging, names, revision_facts, rpc_api
+from mcpgen import blocking, exports, imports, merging, names, revision_facts, rpc_api
+from mcpgen.blocking import BlockingMethod
 from mcpgen.docstrings import Doc, Texts, docstring
 from mcpgen.exports import Export
 from mcpgen.facts import Facts
@@ -226,6 +227,11 @@ class PackageSpec:
     def entries(self) -> tuple[str, ...]:
         """Paths of the files that it begins with."""
         return tuple(exports.entries(self.has, tuple(r.folder for r in self.revisions)))
+
+    @property
+    def blocking_methods(self) -> tuple[BlockingMethod, ...]:
+        """Methods of the blocking client that do not depend on a schema."""
+        return blocking.blocking_methods()
 
     @property
     def connect_imports(self) -> Imports:

@@ -29,7 +29,7 @@ GENERATOR_LAYERS: Layers = (
     ("facts_files",),
     ("schema_facts",),
     ("normalize", "methods", "roles"),
-    ("closure", "rpc_api", "imports", "exports", "merging"),
+    ("blocking", "closure", "rpc_api", "imports", "exports", "merging"),
     ("spec",),
     ("headers", "formatting"),
     ("models", "render"),

@@ -38,13 +38,13 @@ def only(found: RpcApi) -> Call:
 
 
 def test_arguments_have_names_of_their_own_whatever_a_coroutine_needs() -> None:
-    names = ["timeout", "timeout_", "self", "told", "in_thread", "fields", "value"]
+    names = ["timeout", "timeout_", "self", "result", "in_thread", "fields", "value"]
     properties: dict[str, Any] = dict.fromkeys(names, TEXT)
     call = only(asking(obj(**properties)))
     found = {argument.field: argument.name for argument in call.arguments}
     assert len(set(found.values())) == len(names)
     assert found["value"] == "value"
-    assert not set(found.values()) & {"timeout", "self", "told", "in_thread", "fields"}
+    assert not set(found.values()) & {"timeout", "self", "result", "in_thread", "fields"}
 
 
 def shown(call: Call) -> list[tuple[str, str, bool]]:

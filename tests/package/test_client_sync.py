@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import signal
@@ -147,6 +148,14 @@ def test_it_has_every_method_of_the_client_with_an_event_loop() -> None:
     assert not any(map(inspect.iscoroutinefunction, blocking.values()))
     opening = inspect.signature(connect_sync).parameters.keys()
     assert opening - {"backend"} == inspect.signature(connect).parameters.keys()
+
+
+def test_every_parameter_of_connect_sync_reaches_connect() -> None:
+    tree = ast.parse(inspect.getsource(connect_sync))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    (call,) = [call for call in calls if getattr(call.func, "id", "") == "connect"]
+    passed = {keyword.arg for keyword in call.keywords} | {"target"}
+    assert passed == inspect.signature(connect).parameters.keys()
 
 
 @every
