@@ -20,7 +20,7 @@ from mcpgen.errors import FactsError, safe_text
 from mcpgen.facts import Facts, Results
 from mcpgen.fitting import FittedFacts, Guess
 from mcpgen.json_types import Json, Node, is_array, is_object
-from mcpgen.revision_facts import UNSTATED, MethodFacts
+from mcpgen.method_facts import UNSTATED, MethodFacts
 from mcpgen.schema.structure import escape, unescape
 from mcpgen.toml_records import Place, convert, nearest_name, read_toml, toml_key, toml_value
 

@@ -19,8 +19,9 @@ from mcpgen import schema as schema_module
 from mcpgen.errors import shown
 from mcpgen.facts import Facts, Results
 from mcpgen.json_types import Json, Node, is_array, is_object
+from mcpgen.method_facts import UNSTATED, MethodFacts
 from mcpgen.normalized import target
-from mcpgen.revision_facts import UNSTATED, Behaviour, MetaKeys, MethodFacts
+from mcpgen.revision_facts import Behaviour, MetaKeys
 from mcpgen.schema import Schema, latest
 from mcpgen.schema.structure import escape
 

@@ -1,4 +1,4 @@
-"""What the module of a face imports: no name that it does not use."""
+"""Imports of the rendered modules with stubs: exactly the names that each module uses."""
 
 from __future__ import annotations
 
@@ -6,71 +6,71 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mcpgen.merging import Merged
-from mcpgen.rpc_api import Call, Face
+from mcpgen.rpc_api import Call, Messages
 from mcpgen.type_hints import names_in
 
 
 @dataclass(frozen=True)
 class Imports:
-    """Names to import, by the module they come from, ready to be written after `import`.
+    """Names to import by module, comma-separated; empty where a module is not needed.
 
     Attributes:
-        abc: Of `collections.abc`; may be empty, like all of these.
+        abc: Of `collections.abc`.
         typing: Of `typing`.
-        faces: Of `_faces`.
+        stubs: Of `runtime.stubs`.
         wire: Of `_wire`.
         errors: Of `errors`.
-        exchange: Of `exchange`, for type checkers.
-        waiting: Of `waiting`, for type checkers.
+        request_context: Of `runtime.request_context`, for type checkers.
+        pending_requests: Of `runtime.pending_requests`, for type checkers.
         models: The module `models`, for type checkers.
     """
 
     abc: str
     typing: str
-    faces: str
+    stubs: str
     wire: str
     errors: str
-    exchange: str
-    waiting: str
+    request_context: str
+    pending_requests: str
     models: str
 
 
-def of_client(sent: Face, handled: Face) -> Imports:
-    """For a module with a client's calls and handlers."""
+def of_client(sent: Messages, handled: Messages) -> Imports:
+    """Imports of a client class and its handlers."""
     return _imports(_client(sent, handled))
 
 
-def of_connect(sent: Face, handled: Face) -> Imports:
-    """For a module that opens sessions beside."""
+def of_connect(sent: Messages, handled: Messages) -> Imports:
+    """The same for the module that also has `connect`."""
     return _imports({"Literal", "Mapping", "Any", "overload", *_client(sent, handled)})
 
 
-def of_client_sync(sent: Face) -> Imports:
-    """For a module with a client's calls for code without an event loop."""
+def of_client_sync(sent: Messages) -> Imports:
+    """Imports of a blocking client class."""
     used = {"Any", "TYPE_CHECKING", *_called(sent)}
     return _imports(used | {"Mapping", "OnProgress"} if sent.requests else used)
 
 
-def of_connect_sync(sent: Face, handled: Face) -> Imports:
-    """For a module that opens sessions for code without an event loop."""
+def of_connect_sync(sent: Messages, handled: Messages) -> Imports:
+    """Imports of the module that has `connect_sync`."""
     used = {"Any", "Awaitable", "Literal", "Mapping", "overload", *_client(sent, handled)}
-    return _imports(used - {"to_builtins", "wire_params"})
+    return _imports(used - {"to_builtins"})
 
 
-def of_handlers_and_session(handled: Face, sent: Face) -> Imports:
-    """For a module with a server's handlers and what it may say by itself."""
+def of_handlers_and_session(handled: Messages, sent: Messages) -> Imports:
+    """Imports of a server's handlers and its session class."""
     used = {"ClassVar", "HandlersBase", *_called(sent), *_handled(handled)}
     return _imports(used | {"SessionBase", "TYPE_CHECKING"})
 
 
-def of_session(sent: Face) -> Imports:
-    """For a module with what a server may say by itself."""
+def of_session(sent: Messages) -> Imports:
+    """Imports of a server's session class."""
     used = {"SessionBase", *_called(sent)}
     return _imports(used | {"TYPE_CHECKING"} if "models" in used else used)
 
 
 def of_merged(merged: Merged) -> Imports:
-    """For the module of the merged types."""
+    """Imports of the module of the merged types."""
     types = [alias.type for alias in merged.aliases]
     types += [member.type for each in merged.classes for member in each.members]
     used = {name for kind in types for name in names_in(kind)}
@@ -81,12 +81,10 @@ def of_merged(merged: Merged) -> Imports:
     return _imports({"TypeAlias", *used} if merged.aliases else used)
 
 
-def _client(sent: Face, handled: Face) -> set[str]:
+def _client(sent: Messages, handled: Messages) -> set[str]:
     used = {"ClassVar", "HandlersBase", "TYPE_CHECKING", *_called(sent), *_handled(handled)}
     if sent.requests:
         used |= {"Mapping", "OnProgress"}
-    if sent.notifications:
-        used.add("wire_params")
     if any(call.whole for call in sent.requests):
         used.add("to_builtins")
     return used
@@ -99,17 +97,17 @@ def _imports(used: set[str]) -> Imports:
     return Imports(
         abc=those("Awaitable", "Mapping", "Sequence"),
         typing=those("TYPE_CHECKING", "Any", "ClassVar", "Literal", "TypeAlias", "overload"),
-        faces=those("HandlersBase", "SessionBase", "wire_params"),
+        stubs=those("HandlersBase", "SessionBase"),
         wire=those("UNSET", "UnsetType", "to_builtins"),
         errors=those("MethodNotFoundError"),
-        exchange=those("RequestContext"),
-        waiting=those("OnProgress"),
+        request_context=those("RequestContext"),
+        pending_requests=those("OnProgress"),
         models=those("models"),
     )
 
 
-def _called(face: Face) -> Iterator[str]:
-    for call in (*face.requests, *face.notifications):
+def _called(messages: Messages) -> Iterator[str]:
+    for call in (*messages.requests, *messages.notifications):
         yield "Any"
         for argument in call.arguments:
             yield from names_in(argument.type)
@@ -118,10 +116,10 @@ def _called(face: Face) -> Iterator[str]:
         yield from names_in(call.answer)
 
 
-def _handled(face: Face) -> Iterator[str]:
-    if face.requests:
+def _handled(messages: Messages) -> Iterator[str]:
+    if messages.requests:
         yield "MethodNotFoundError"
-    calls: tuple[Call, ...] = (*face.requests, *face.notifications)
+    calls: tuple[Call, ...] = (*messages.requests, *messages.notifications)
     for call in calls:
         yield "RequestContext"
         yield from names_in(f"{call.params} {call.returned}")

@@ -1,7 +1,7 @@
 """From the names of revisions to the text of every file of a package. Writes nothing.
 
 The steps of one revision, each once: schema, facts -> normalize -> roles -> methods -> unions,
-docstrings, faces -> spec.
+docstrings, rpc_api -> spec.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Files of `templates/package` are copied as they are, and so are the classes of facts; what ends in
 `.jinja` is rendered, what lies in `revision/` once per revision, and formatted by Ruff. Parts that
-several templates include lie in `templates/faces`. Only files that the selected parts need are
+several templates include lie in `templates/stubs`. Only files that the selected parts need are
 made, and each gets a header.
 """
 
@@ -25,8 +25,8 @@ from mcpgen.spec import PackageSpec, RevisionSpec, package
 _SUFFIX = ".jinja"
 _PER_REVISION = "revision"
 _SKIPPED = "__pycache__"
-_SHARED = "revision_facts.py"
-"""A module of mcpgen that packages have a copy of."""
+_SHARED = frozenset({"method_facts.py", "revision_facts.py"})
+"""Modules of mcpgen that packages have a copy of."""
 
 
 def render_package(
@@ -60,7 +60,7 @@ def render_package(
     files = closure.needed(spec.entries, makers, text_of, jobs)
     files["__init__.py"] = text_of("__init__.py")
     root = _root()
-    copied = {path for path in files if path == _SHARED or (root / path).is_file()}
+    copied = {path for path in files if path in _SHARED or (root / path).is_file()}
     files |= formatted({path: text for path, text in files.items() if path not in copied})
     header = headers.Header.of(spec)
     return {path: header.above(path, files[path]) for path in sorted(files)}
@@ -73,8 +73,8 @@ def _makers(
     makers: dict[str, Callable[[], str]] = {}
     for file in _verbatim():
         makers[file.relative_to(_root()).as_posix()] = partial(file.read_text, encoding="utf-8")
-    shared = paths.PACKAGE / _SHARED
-    makers[_SHARED] = partial(shared.read_text, encoding="utf-8")
+    for name in _SHARED:
+        makers[name] = partial((paths.PACKAGE / name).read_text, encoding="utf-8")
     for path, source in _templates(""):
         makers[path] = partial(_rendered, source, package=spec)
     for revision in spec.revisions:

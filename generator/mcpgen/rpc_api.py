@@ -1,7 +1,7 @@
-"""The typed faces: for each message a coroutine to send it, for each received one a handler.
+"""The typed API of the messages: methods that send a message, and handlers that receive one.
 
-A face of one revision has that revision's types. A face over several has, for each message, what
-any of them has: the arguments of all, and the union of the types.
+The API of one revision has the types of that revision. The API of several revisions has, for each
+message, the arguments of all revisions and the union of their types.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from mcpgen.unions import holds_object
 
 CURSOR = "cursor"
 _ANSWER_TO = {"inputResponses": "inputRequests", "requestState": "inputRequests", "task": "task"}
-"""Params that no face has, and the member by which a result tells that it answers to them."""
+"""Params without an argument, and the member of a result that asks for each of them."""
 _TAKEN = (
-    *("fields", "in_thread", "meta", "on_progress", "result", "rows", "self", "timeout"),
-    *("to_builtins", "told", "wire_params"),
+    *("fields", "in_thread", "meta", "on_progress", "result", "self", "timeout"),
+    "to_builtins",
 )
-"""Names that the coroutines of a face need for themselves."""
+"""Names that the rendered methods use themselves."""
 _INDENT = 8
 
 
@@ -52,8 +52,27 @@ class Argument:
 
 
 @dataclass(frozen=True)
+class StubMethod:
+    """One method of a client that sends a request.
+
+    Attributes:
+        python_name: Its name.
+        arguments: The params one by one.
+        returns: Type of the result.
+        doc: Its docstring, quotes included.
+        all_pages: Whether the method follows the pages of a list, and returns all items.
+    """
+
+    python_name: str
+    arguments: tuple[Argument, ...]
+    returns: str
+    doc: str
+    all_pages: bool = False
+
+
+@dataclass(frozen=True)
 class Call:
-    """One message as a face shows it.
+    """One message, as a method and as a handler.
 
     Attributes:
         name: The wire's name.
@@ -65,7 +84,7 @@ class Call:
         arguments: The params one by one; the params as a whole where they are of several kinds.
         whole: Whether `arguments` is the params as a whole.
         result: Type of what comes back.
-        answer: The same, less the answers to what a face does not ask for.
+        answer: The same, without results of params that the method does not have.
         item: Type of the items of a paginated list.
         summary, source: Parts of the docstring.
     """
@@ -90,58 +109,70 @@ class Call:
         return union([self.result, annotation(ANY_MAP, GIVEN)])
 
     @property
+    def methods(self) -> tuple[StubMethod, ...]:
+        """The methods of a client for a request: one, or two for a list with pages."""
+        if self.item is None:
+            return (StubMethod(self.python_name, self.arguments, self.answer, self.doc),)
+        page = f"{self.python_name}_page"
+        items = f"list[{self.item}]"
+        return (
+            StubMethod(self.python_name, self.filters, items, self.doc, all_pages=True),
+            StubMethod(page, self.arguments, self.answer, self.page_doc),
+        )
+
+    @property
     def filters(self) -> tuple[Argument, ...]:
         """The arguments of a list that hold for all of its pages."""
         return tuple(argument for argument in self.arguments if argument.name != CURSOR)
 
 
 @dataclass(frozen=True)
-class Face:
-    """What one side sends, or what it receives."""
+class Messages:
+    """The requests and notifications that one side sends or receives."""
 
     requests: tuple[Call, ...]
     notifications: tuple[Call, ...]
 
 
 @dataclass(frozen=True)
-class Faces:
-    """The faces of one revision, or of several.
+class RpcApi:
+    """The API of one revision, or of several.
 
     Attributes:
-        client: What a client sends; a server has a handler for each.
-        server: What a server sends.
-        asked: What a client has a handler for: the server's requests, those inside results too.
+        client: Messages of a client; a server has a handler for each.
+        server: Messages of a server.
+        asked: Messages that a client has a handler for, with the requests inside results.
     """
 
-    client: Face
-    server: Face
-    asked: Face
+    client: Messages
+    server: Messages
+    asked: Messages
 
 
-def derive(methods: Methods, texts: Texts) -> Faces:
-    """The faces of one revision."""
+def derive(methods: Methods, texts: Texts) -> RpcApi:
+    """The API of one revision."""
     maker = _Maker(methods.normal, texts)
 
-    def face(*groups: Iterable[Method], notifications: Iterable[Method]) -> Face:
+    def messages(*groups: Iterable[Method], notifications: Iterable[Method]) -> Messages:
         requests = {m.python_name: maker.call(m) for group in groups for m in group}
-        return Face(tuple(requests.values()), tuple(maker.call(m) for m in notifications))
+        return Messages(tuple(requests.values()), tuple(maker.call(m) for m in notifications))
 
     from_server = methods.of("server", "notification")
     from_client = methods.of("client", "notification")
     asking = methods.of("server", "request")
-    return Faces(
-        client=face(methods.of("client", "request"), notifications=from_client),
-        server=face(asking, notifications=from_server),
-        asked=face(asking, methods.inputs, notifications=from_server),
+    return RpcApi(
+        client=messages(methods.of("client", "request"), notifications=from_client),
+        server=messages(asking, notifications=from_server),
+        asked=messages(asking, methods.inputs, notifications=from_server),
     )
 
 
-def merge(faces: Mapping[str, Faces]) -> Faces:
-    """One set of faces over those of several revisions, oldest first."""
-    return Faces(
-        client=_merged_face({name: each.client for name, each in faces.items()}),
-        server=_merged_face({name: each.server for name, each in faces.items()}),
-        asked=_merged_face({name: each.asked for name, each in faces.items()}),
+def merge(apis: Mapping[str, RpcApi]) -> RpcApi:
+    """The API of several revisions, given oldest first."""
+    return RpcApi(
+        client=_merged_messages({name: each.client for name, each in apis.items()}),
+        server=_merged_messages({name: each.server for name, each in apis.items()}),
+        asked=_merged_messages({name: each.asked for name, each in apis.items()}),
     )
 
 
@@ -202,15 +233,14 @@ class _Maker:
         return tuple(sorted(found, key=lambda argument: not argument.required))
 
     def _answers(self, method: Method) -> list[str]:
-        """The results that can come without what is left out."""
+        """The results that are possible without the params that are left out."""
         left_out = {_ANSWER_TO[wire] for wire in self._left_out(method)}
         return [name for name in method.results if left_out.isdisjoint(self._properties(name))]
 
     def _left_out(self, method: Method) -> list[str]:
-        """Params that no face has.
+        """Params without an argument.
 
-        Demands for input are met by the client itself, and whether a request becomes a task
-        decides about the type of its answer.
+        The client itself answers requests for input, and a `task` changes the type of the result.
         """
         answers = {wire for name in method.results for wire in self._properties(name)}
         return [wire for wire, answer in _ANSWER_TO.items() if answer in answers]
@@ -220,7 +250,7 @@ class _Maker:
 
 
 def _with_wire(normal: NormalizedSchema, node: Node) -> Node:
-    """A schema that allows wire objects in the place of objects."""
+    """A schema that allows wire objects in place of objects."""
     if "anyOf" in node:
         return {"anyOf": [_with_wire(normal, part) for part in node["anyOf"]]}
     if "$ref" in node:
@@ -237,7 +267,7 @@ def _params(method: Method) -> str:
 
 
 def _documented(call: Call, revisions: Sequence[str]) -> Call:
-    """A call with its docstrings made from its parts."""
+    """A call with docstrings."""
     told = [(a.name, a.doc) for a in call.arguments]
     own = [(a.name, a.doc) for a in call.filters] if call.item else told
     only = f"Only in {', '.join(revisions)}." if revisions else ""
@@ -251,10 +281,10 @@ def _documented(call: Call, revisions: Sequence[str]) -> Call:
     )
 
 
-def _merged_face(faces: Mapping[str, Face]) -> Face:
-    return Face(
-        requests=_merged_calls({name: face.requests for name, face in faces.items()}),
-        notifications=_merged_calls({name: face.notifications for name, face in faces.items()}),
+def _merged_messages(apis: Mapping[str, Messages]) -> Messages:
+    return Messages(
+        requests=_merged_calls({name: api.requests for name, api in apis.items()}),
+        notifications=_merged_calls({name: api.notifications for name, api in apis.items()}),
     )
 
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from mcpgen import exports, imports, merging, names, revision_facts, rpc_api
+from mcpgen import blocking, exports, imports, merging, names, revision_facts, rpc_api
+from mcpgen.blocking import BlockingMethod
 from mcpgen.docstrings import Doc, Texts, docstring
 from mcpgen.exports import Export
 from mcpgen.facts import Facts
@@ -17,7 +18,7 @@ from mcpgen.merging import Merged
 from mcpgen.methods import Method, Methods, Role
 from mcpgen.normalized import Definition, NormalizedSchema
 from mcpgen.parts import EVERYTHING, Features, Selection, features
-from mcpgen.rpc_api import Faces
+from mcpgen.rpc_api import RpcApi
 from mcpgen.unions import Variant
 
 _RESULT_TYPE = "resultType"
@@ -41,6 +42,7 @@ class Row:
         params: Definition of the params, or `None`.
         result: Definition of the result, or `None`.
         items: Python name of the list in the result of a list request, or `None`.
+        facts: Facts that differ from the defaults, by name.
     """
 
     constant: str
@@ -52,6 +54,7 @@ class Row:
     result: str | None
     capability: tuple[str, ...]
     items: str | None
+    facts: Mapping[str, Any]
     python_name: str
 
 
@@ -75,6 +78,12 @@ class Tables:
             *self.server_notifications,
             *self.input_requests,
         )
+
+    @property
+    def with_facts(self) -> tuple[Row, ...]:
+        """The rows with facts, one for each name."""
+        rows = {row.name: row for row in self.all if row.facts}
+        return tuple(rows[name] for name in sorted(rows))
 
 
 @dataclass(frozen=True)
@@ -122,10 +131,10 @@ class RevisionSpec:
         roles: Definitions with a role of their own: `implementation`, `client_capabilities`,
             `server_capabilities`, `meta`.
         tables: Its methods.
-        faces: Its typed faces.
+        api: Its typed API.
         facts: What only the prose states.
         fact_rows: What of it differs from the defaults, by kind.
-        method_fact_rows: The same for its methods, by method.
+        extension_fact_rows: The same for methods that an extension adds, by method.
         result_types: Values of `resultType` that are understood.
         models: What the models are made from.
     """
@@ -137,10 +146,10 @@ class RevisionSpec:
     types: tuple[str, ...]
     roles: Mapping[str, str]
     tables: Tables
-    faces: Faces
+    api: RpcApi
     facts: Facts
     fact_rows: tuple[FactRow, ...]
-    method_fact_rows: tuple[FactRow, ...]
+    extension_fact_rows: tuple[FactRow, ...]
     result_types: tuple[str, ...]
     models: ModelsSpec
 
@@ -151,18 +160,18 @@ class RevisionSpec:
 
     @property
     def client_imports(self) -> Imports:
-        """What the module of the client face imports."""
-        return imports.of_client(self.faces.client, self.faces.asked)
+        """Imports of the module of the client class."""
+        return imports.of_client(self.api.client, self.api.asked)
 
     @property
     def sync_imports(self) -> Imports:
-        """What the module of the client face without event loop imports."""
-        return imports.of_client_sync(self.faces.client)
+        """Imports of the module of the blocking client class."""
+        return imports.of_client_sync(self.api.client)
 
     @property
     def server_imports(self) -> Imports:
-        """What the module of the server face imports."""
-        return imports.of_handlers_and_session(self.faces.client, self.faces.server)
+        """Imports of the module of the server stubs."""
+        return imports.of_handlers_and_session(self.api.client, self.api.server)
 
     @property
     def has_unset(self) -> bool:
@@ -191,7 +200,7 @@ class PackageSpec:
     Attributes:
         name: Its import name.
         revisions: Its revisions, oldest first.
-        faces: Faces over all of them.
+        api: The typed API over all of them.
         types: All types, sorted by name.
         merged: The types over all revisions; empty in a package of one.
         has: What it has of the parts and the transports.
@@ -199,7 +208,7 @@ class PackageSpec:
 
     name: str
     revisions: tuple[RevisionSpec, ...]
-    faces: Faces
+    api: RpcApi
     types: tuple[Type, ...]
     merged: Merged
     has: Features
@@ -220,19 +229,24 @@ class PackageSpec:
         return tuple(exports.entries(self.has, tuple(r.folder for r in self.revisions)))
 
     @property
+    def blocking_methods(self) -> tuple[BlockingMethod, ...]:
+        """Methods of the blocking client that do not depend on a schema."""
+        return blocking.blocking_methods()
+
+    @property
     def connect_imports(self) -> Imports:
-        """What the module of the client face imports."""
-        return imports.of_connect(self.faces.client, self.faces.asked)
+        """Imports of the module of the client class."""
+        return imports.of_connect(self.api.client, self.api.asked)
 
     @property
     def sync_imports(self) -> Imports:
-        """What the module of the client face without event loop imports."""
-        return imports.of_connect_sync(self.faces.client, self.faces.asked)
+        """Imports of the module of the blocking client class."""
+        return imports.of_connect_sync(self.api.client, self.api.asked)
 
     @property
     def session_imports(self) -> Imports:
         """What the module of a server's session imports."""
-        return imports.of_session(self.faces.server)
+        return imports.of_session(self.api.server)
 
     @property
     def merged_imports(self) -> Imports:
@@ -247,7 +261,7 @@ def of_revision(
     held_by_role: Mapping[str, str],
     tests: Mapping[str, tuple[Variant, ...]],
     texts: Texts,
-    derived: Faces,
+    derived: RpcApi,
 ) -> RevisionSpec:
     """Everything about one revision.
 
@@ -258,7 +272,7 @@ def of_revision(
         held_by_role: Definitions by their role.
         tests: Tests for the unions that need some.
         texts: The docstrings.
-        derived: The typed faces.
+        derived: The typed API.
     """
     normal = found.normal
     return RevisionSpec(
@@ -268,11 +282,11 @@ def of_revision(
         batching=found.batching,
         types=tuple(normal.definitions),
         roles=held_by_role,
-        tables=_tables(found),
-        faces=derived,
+        tables=_tables(found, facts),
+        api=derived,
         facts=facts,
         fact_rows=_fact_rows(facts),
-        method_fact_rows=_method_fact_rows(facts, found),
+        extension_fact_rows=_extension_fact_rows(facts, found),
         result_types=_result_types(facts),
         models=ModelsSpec(
             normal,
@@ -296,7 +310,7 @@ def package(
     return PackageSpec(
         name=name,
         revisions=tuple(ordered),
-        faces=rpc_api.merge({revision.name: revision.faces for revision in ordered}),
+        api=rpc_api.merge({revision.name: revision.api for revision in ordered}),
         types=tuple(
             Type(name, tuple(r.folder for r in ordered if name in r.types)) for name in types
         ),
@@ -307,9 +321,9 @@ def package(
     )
 
 
-def _tables(found: Methods) -> Tables:
+def _tables(found: Methods, facts: Facts) -> Tables:
     def rows(group: Sequence[Method]) -> tuple[Row, ...]:
-        return tuple(_row(method, twice, found.normal) for method in group)
+        return tuple(_row(method, twice, found.normal, facts) for method in group)
 
     every = [*found.all, *found.inputs]
     twice = Counter(method.python_name for method in every)
@@ -322,7 +336,7 @@ def _tables(found: Methods) -> Tables:
     )
 
 
-def _row(method: Method, twice: Counter[str], normal: NormalizedSchema) -> Row:
+def _row(method: Method, twice: Counter[str], normal: NormalizedSchema, facts: Facts) -> Row:
     name = names.constant(method.python_name)
     constant = f"{method.sender.upper()}_{name}" if twice[method.python_name] > 1 else name
     return Row(
@@ -335,6 +349,7 @@ def _row(method: Method, twice: Counter[str], normal: NormalizedSchema) -> Row:
         result=method.result,
         capability=method.capability,
         items=_items(method, normal),
+        facts=_differing(facts.method(method.name)),
         python_name=method.python_name,
     )
 
@@ -354,25 +369,28 @@ def _fact_rows(facts: Facts) -> tuple[FactRow, ...]:
     return tuple(row for row in rows if row.values)
 
 
-def _method_fact_rows(facts: Facts, found: Methods) -> tuple[FactRow, ...]:
-    """The facts about methods that the schema has, or an extension has beside it."""
+def _extension_fact_rows(facts: Facts, found: Methods) -> tuple[FactRow, ...]:
+    """The facts about methods that an extension adds to those of the schema."""
     known = {method.name for method in (*found.all, *found.inputs)}
-    rows = (
+    return tuple(
         _fact_row(name, stated)
         for name, stated in sorted(facts.methods.items())
-        if name in known or facts.method(name).extension
+        if name not in known and facts.method(name).extension
     )
-    return tuple(row for row in rows if row.values)
 
 
 def _fact_row(name: str, stated: Any) -> FactRow:
     """The facts in an instance of one of the classes of `revision_facts`."""
-    values = {
+    return FactRow(name, stated.__class__.__name__, _differing(stated))
+
+
+def _differing(stated: Any) -> Mapping[str, Any]:
+    """The facts in an instance that differ from the defaults, by name."""
+    return {
         item.name: value
         for item in fields(stated)
         if (value := getattr(stated, item.name)) != item.default
     }
-    return FactRow(name, stated.__class__.__name__, values)
 
 
 def _result_types(facts: Facts) -> tuple[str, ...]:

@@ -31,6 +31,8 @@ from typing import (
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, ValidationError
 
+from .method_facts import UNSTATED, MethodFacts
+
 __all__ = [
     "EXTRA",
     "SHORT",
@@ -472,6 +474,7 @@ class Method:
         capability: Path of the capability it depends on, empty for none. For a request it is one
             of the receiver's, for a notification one of the sender's own.
         items: Python name of the list that the result of a list request holds, or `None`.
+        facts: Rules of the method that only the prose of the revision states.
         python_name: Name of its handler and of its coroutine.
     """
 
@@ -483,6 +486,7 @@ class Method:
     result: Any
     capability: tuple[str, ...] = ()
     items: str | None = None
+    facts: MethodFacts = UNSTATED
     python_name: str
 
     @cached_property
@@ -527,6 +531,6 @@ class Method:
     def decode_result(self) -> Callable[[bytes | Raw], Any]:
         """Decoder for the result, by the letter of the schema.
 
-        What a connection takes is decoded by `mending.result_decoder`, which is more lenient.
+        A connection decodes results with `lenient.result_decoder` instead.
         """
         return decoder(self.result)

@@ -13,7 +13,7 @@ import pytest
 from conventions.sources import GENERATOR, TEMPLATES, docstring_lines, python_files, shown, tree_of
 from mcpgen import schema
 
-DEFINITION = GENERATOR / "revision_facts.py"
+DEFINITIONS = (GENERATOR / "method_facts.py", GENERATOR / "revision_facts.py")
 ROW = "MethodFacts"
 """The class of what is stated about one method."""
 
@@ -44,7 +44,8 @@ def definitions() -> dict[str, dict[str, str]]:
             for item in node.body
             if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
         }
-        for node in tree_of(DEFINITION).body
+        for path in DEFINITIONS
+        for node in tree_of(path).body
         if isinstance(node, ast.ClassDef)
     }
 
@@ -59,8 +60,8 @@ def kinds() -> dict[str, str]:
 class Reads(ast.NodeVisitor):
     """The facts that one module reads: attributes of what holds facts, by class and name.
 
-    What holds facts: `x.http`, the result of `x.method(...)`, and names that are assigned or
-    annotated as such, wherever in the module.
+    What holds facts: `x.http`, `x.facts` of a method, the result of `x.method(...)`, and names that
+    are assigned or annotated as such, wherever in the module.
     """
 
     def __init__(self, tree: ast.Module) -> None:
@@ -114,6 +115,11 @@ class Reads(ast.NodeVisitor):
         kind = self._kind(node.value)
         if kind is not None:
             self.found.add((kind, node.attr))
+        match node.value:
+            case ast.Attribute(attr="facts") if node.attr in definitions()[ROW]:
+                self.found.add((ROW, node.attr))
+            case _:
+                pass
         self.generic_visit(node)
 
 
@@ -140,6 +146,7 @@ def test_every_fact_is_read_by_the_code_that_it_governs() -> None:
         ("names = facts.headers\nprint(names.session)", {("Headers", "session")}),
         ("a, names = 1, facts.headers\nprint(names.session)", {("Headers", "session")}),
         ("x.facts.method(name).idempotent", {("MethodFacts", "idempotent")}),
+        ("method.facts.idempotent", {("MethodFacts", "idempotent")}),
         ("self._http = facts.http\nself._http.accepted", {("Http", "accepted")}),
         ("Http(accepted=202)\nother.accepted", set()),
     ],

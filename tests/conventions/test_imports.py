@@ -19,7 +19,8 @@ from conventions.sources import GENERATOR, PACKAGE, ROOT, python_files, shown, t
 Layers = tuple[tuple[str, ...], ...]
 
 GENERATOR_LAYERS: Layers = (
-    ("errors", "names", "paths", "json_types", "literals", "revision_facts"),
+    ("errors", "names", "paths", "json_types", "literals", "method_facts"),
+    ("revision_facts",),
     ("input_files", "datamodel"),
     ("toml_records",),
     ("schema", "facts", "docs", "parts", "manifest"),
@@ -28,7 +29,7 @@ GENERATOR_LAYERS: Layers = (
     ("facts_files",),
     ("schema_facts",),
     ("normalize", "methods", "roles"),
-    ("closure", "rpc_api", "imports", "exports", "merging"),
+    ("blocking", "closure", "rpc_api", "imports", "exports", "merging"),
     ("spec",),
     ("headers", "formatting"),
     ("models", "render"),
@@ -43,7 +44,8 @@ GENERATOR_LAYERS: Layers = (
 )
 
 PACKAGE_LAYERS: Layers = (
-    ("foreign_text", "revision_facts"),
+    ("foreign_text", "method_facts"),
+    ("revision_facts",),
     ("command_masking",),
     ("errors", "channel", "facts", "_wire"),
     ("json_schema",),

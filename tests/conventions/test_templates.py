@@ -11,9 +11,10 @@ from jinja2 import Environment, nodes
 from conventions.sources import TEMPLATES, shown, text_of
 
 NAMES = {
-    *("argument.name", "argument.type"),
+    *("argument", "argument.name", "argument.type"),
+    *("method.name", "method.parameters", "method.python_name", "method.returns"),
     *("alias.name", "alias.type", "class.name", "member.default", "member.name", "member.type"),
-    *("call.answer", "call.item", "call.params", "call.python_name", "call.returned"),
+    *("call.answer", "call.params", "call.python_name", "call.returned"),
     *("class_name", "base_class", "check.name", "tag.name", "variant.type"),
     *("field.annotated or field.type_hint", "field.field", "field.name", "field.type_hint"),
     *("field.represented_default", "fields[0].type_hint"),
@@ -27,8 +28,8 @@ NAMES = {
 """Expressions for names and types: made by the generator, never text of a schema."""
 
 DOCSTRINGS = {
-    *("call.doc", "call.handler_doc", "call.page_doc", "doc", "members[field.name]", "tag.doc"),
-    *("alias.doc", "class.doc", "member.doc"),
+    *("call.doc", "call.handler_doc", "doc", "members[field.name]", "tag.doc"),
+    *("alias.doc", "class.doc", "member.doc", "method.doc"),
 }
 """Expressions for docstrings, quotes included, as `mcpgen.docstrings.docstring` makes them."""
 

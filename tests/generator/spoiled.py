@@ -25,7 +25,7 @@ from generator.tiny_package import TINY
 from mcpgen import docs, facts, pipeline, render, schema
 from mcpgen.docs import Docs, Entry, Text
 from mcpgen.facts import Facts
-from mcpgen.revision_facts import MethodFacts
+from mcpgen.method_facts import MethodFacts
 
 REVISION = "2030-01-01"
 CANARY = "mcpgen_canary"

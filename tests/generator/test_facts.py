@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen import facts, revision_facts, schema
+from mcpgen import facts, method_facts, revision_facts, schema
 from mcpgen.errors import FactsError, UsageError
 from mcpgen.methods import derive
 from mcpgen.normalize import normalize
@@ -97,7 +97,7 @@ def test_what_a_file_does_not_say_is_as_the_definition_has_it(tmp_path: Path) ->
     found = facts.load_file(path)
     assert found.http == revision_facts.Http(rejected=422)
     assert found.headers == revision_facts.Headers()
-    assert found.method("of/nobody") == revision_facts.MethodFacts()
+    assert found.method("of/nobody") == method_facts.MethodFacts()
     assert (found.results.client, found.defaults) == ({}, {})
 
 

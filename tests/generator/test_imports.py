@@ -1,12 +1,12 @@
-"""What the module of a face imports: all it uses, nothing else."""
+"""Imports of the rendered modules with stubs: all names that are used, and no others."""
 
 from __future__ import annotations
 
 from mcpgen import imports
 from mcpgen.imports import Imports
-from mcpgen.rpc_api import Argument, Call, Face
+from mcpgen.rpc_api import Argument, Call, Messages
 
-EMPTY = Face((), ())
+EMPTY = Messages((), ())
 
 
 def call(*arguments: Argument, result: str = "models.AskResult") -> Call:
@@ -35,7 +35,7 @@ def test_names_come_in_the_order_of_import_sorters() -> None:
     optional = Argument(
         "kind", "kind", "Literal['a'] | Sequence[Mapping[str, Any]]", False, True, ""
     )
-    found = imports.of_session(Face((call(optional),), ()))
+    found = imports.of_session(Messages((call(optional),), ()))
     assert found.abc == "Mapping, Sequence"
     assert found.typing == "TYPE_CHECKING, Any, Literal"
     assert found.wire == "UNSET, UnsetType"
@@ -43,15 +43,15 @@ def test_names_come_in_the_order_of_import_sorters() -> None:
 
 
 def test_handlers_need_what_they_refuse_with() -> None:
-    requests = imports.of_handlers_and_session(Face((call(),), ()), EMPTY)
-    assert (requests.errors, requests.exchange) == ("MethodNotFoundError", "RequestContext")
-    notifications = imports.of_handlers_and_session(Face((), (call(),)), EMPTY)
-    assert (notifications.errors, notifications.exchange) == ("", "RequestContext")
+    requests = imports.of_handlers_and_session(Messages((call(),), ()), EMPTY)
+    assert (requests.errors, requests.request_context) == ("MethodNotFoundError", "RequestContext")
+    notifications = imports.of_handlers_and_session(Messages((), (call(),)), EMPTY)
+    assert (notifications.errors, notifications.request_context) == ("", "RequestContext")
 
 
 def test_a_client_that_only_notifies_waits_for_nothing() -> None:
-    found = imports.of_client(Face((), (call(),)), EMPTY)
-    assert (found.faces, found.waiting) == ("HandlersBase, wire_params", "")
+    found = imports.of_client(Messages((), (call(),)), EMPTY)
+    assert (found.stubs, found.pending_requests) == ("HandlersBase", "")
 
 
 def test_opening_sessions_takes_a_little_more() -> None:
@@ -61,16 +61,16 @@ def test_opening_sessions_takes_a_little_more() -> None:
 
 
 def test_opening_sessions_without_an_event_loop_takes_what_its_methods_name() -> None:
-    found = imports.of_connect_sync(Face((call(),), (call(),)), Face((call(),), ()))
+    found = imports.of_connect_sync(Messages((call(),), (call(),)), Messages((call(),), ()))
     assert found.abc == "Awaitable, Mapping"
     assert found.typing == "TYPE_CHECKING, Any, ClassVar, Literal, overload"
-    assert (found.faces, found.wire) == ("HandlersBase", "")
-    assert (found.exchange, found.waiting) == ("RequestContext", "OnProgress")
+    assert (found.stubs, found.wire) == ("HandlersBase", "")
+    assert (found.request_context, found.pending_requests) == ("RequestContext", "OnProgress")
 
 
 def test_a_client_of_one_revision_without_an_event_loop_has_no_handlers() -> None:
-    found = imports.of_client_sync(Face((call(),), (call(),)))
+    found = imports.of_client_sync(Messages((call(),), (call(),)))
     assert (found.abc, found.typing) == ("Mapping", "TYPE_CHECKING, Any")
-    assert (found.faces, found.errors, found.exchange) == ("", "", "")
-    assert found.waiting == "OnProgress"
+    assert (found.stubs, found.errors, found.request_context) == ("", "", "")
+    assert found.pending_requests == "OnProgress"
     assert imports.of_client_sync(EMPTY).abc == ""

@@ -115,8 +115,8 @@ def check_docstrings(package: ModuleType, texts: Texts) -> None:
     value = texts.values
     assert words(models.Spoiled.__doc__) == words(value[0])
     assert words(models.OneShape.__doc__) == words(f"{value[30]} Source: {value[32]}.")
-    face = submodule(package, "r2030_01_01.client").Client
-    assert words(value[0]) in words(face.spoil.__doc__)
+    client_class = submodule(package, "r2030_01_01.client").Client
+    assert words(value[0]) in words(client_class.spoil.__doc__)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -25,7 +25,7 @@ from mcpgen import facts, parts, render
 from mcpgen.errors import UsageError
 from mcpgen.parts import Selection, features, selection
 
-TYPES_MODULES, TYPES_LINES = 5, 2_600
+TYPES_MODULES, TYPES_LINES = 6, 2_600
 """The most that the types of one revision may come to, headers included."""
 
 PROTOCOL_MODULES = 30
@@ -114,7 +114,7 @@ def test_types_are_a_handful_of_modules(revision: str) -> None:
     files = made("types", "all", (revision,))
     folder = f"r{revision.replace('-', '_')}"
     own = {f"{folder}/{name}.py" for name in ("__init__", "methods", "models")}
-    assert modules(files) == own | {"__init__.py", "_wire.py"}
+    assert modules(files) == own | {"__init__.py", "_wire.py", "method_facts.py"}
     assert len(modules(files)) <= TYPES_MODULES
     assert lines(files) <= TYPES_LINES or revision > MIDDLE  # those have half as many types more
 

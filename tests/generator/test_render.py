@@ -19,9 +19,9 @@ from mcpgen import paths, render
 from mcpgen.names import folder
 
 PACKAGE = paths.templates_dir() / "package"
-SHARED = "revision_facts.py"
+SHARED = ("method_facts.py", "revision_facts.py")
 RENDERED = sorted(
-    path for path in tiny_package() if path != SHARED and not (PACKAGE / path).is_file()
+    path for path in tiny_package() if path not in SHARED and not (PACKAGE / path).is_file()
 )
 CHOSEN = {path for path in RENDERED if (PACKAGE / f"{path}.jinja").is_file()} & {
     *("__main__.py", "server/asgi/endpoints.py", "client/targets.py", "server/toolkit/server.py"),
@@ -67,7 +67,8 @@ def test_the_tiny_package_is_as_expected(path: str, snapshot: SnapshotAssertion)
 def test_what_does_not_depend_on_a_schema_is_copied() -> None:
     copied = {path: text for path, text in tiny_package().items() if path not in RENDERED}
     assert {"errors.py", "py.typed", "transports/stdio.py"} <= copied.keys()
-    assert headless(copied.pop(SHARED)) == (paths.PACKAGE / SHARED).read_text(encoding="utf-8")
+    for name in SHARED:
+        assert headless(copied.pop(name)) == (paths.PACKAGE / name).read_text(encoding="utf-8")
     for path, text in copied.items():
         own = headless(text) if path.endswith(".py") else text
         assert own == (PACKAGE / path).read_text(encoding="utf-8")

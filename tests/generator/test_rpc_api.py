@@ -1,4 +1,4 @@
-"""The typed faces: calls with their arguments, and faces over several revisions."""
+"""The typed API: calls with their arguments, and the API of several revisions."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from mcpgen import imports, methods, rpc_api
 from mcpgen.docs import Docs
 from mcpgen.docstrings import Texts
 from mcpgen.facts import Facts
-from mcpgen.rpc_api import Call, Faces
+from mcpgen.rpc_api import Call, RpcApi
 
 
-def derived(known: Facts | None = None, **definitions: Any) -> Faces:
-    """The faces of these definitions."""
+def derived(known: Facts | None = None, **definitions: Any) -> RpcApi:
+    """The API of these definitions."""
     known = known or facts_of()
     found = methods.derive(normal_of(facts=known, **definitions), known)
     return rpc_api.derive(found, Texts(found.normal.schema, Docs()))
 
 
-def asking(params: Any, *results: str, known: Facts | None = None, **more: Any) -> Faces:
-    """The faces of a client that sends one request, `ask`."""
+def asking(params: Any, *results: str, known: Facts | None = None, **more: Any) -> RpcApi:
+    """The API of a client that sends one request, `ask`."""
     known = known or facts_of(client={"ask": results or ("AskResult",)})
     return derived(
         known,
@@ -31,20 +31,20 @@ def asking(params: Any, *results: str, known: Facts | None = None, **more: Any) 
     )
 
 
-def only(found: Faces) -> Call:
+def only(found: RpcApi) -> Call:
     """The one request of a client."""
     (call,) = found.client.requests
     return call
 
 
 def test_arguments_have_names_of_their_own_whatever_a_coroutine_needs() -> None:
-    names = ["timeout", "timeout_", "self", "told", "in_thread", "fields", "value"]
+    names = ["timeout", "timeout_", "self", "result", "in_thread", "fields", "value"]
     properties: dict[str, Any] = dict.fromkeys(names, TEXT)
     call = only(asking(obj(**properties)))
     found = {argument.field: argument.name for argument in call.arguments}
     assert len(set(found.values())) == len(names)
     assert found["value"] == "value"
-    assert not set(found.values()) & {"timeout", "self", "told", "in_thread", "fields"}
+    assert not set(found.values()) & {"timeout", "self", "result", "in_thread", "fields"}
 
 
 def shown(call: Call) -> list[tuple[str, str, bool]]:
@@ -148,7 +148,7 @@ def test_what_the_client_answers_by_itself_is_no_argument_and_no_answer() -> Non
     assert call.result == "models.AskResult | models.MoreResult"
 
 
-def task_face() -> Faces:
+def task_api() -> RpcApi:
     return asking(
         obj("x", x=TEXT, task=OPEN),
         "AskResult",
@@ -158,7 +158,7 @@ def task_face() -> Faces:
 
 
 def test_no_face_asks_for_a_task_so_none_gets_one() -> None:
-    call = only(task_face())
+    call = only(task_api())
     assert shown(call) == [("x", "str", True)]
     assert call.answer == "models.AskResult"
     assert call.result == "models.AskResult | models.TaskResult"
@@ -186,9 +186,9 @@ def test_a_face_over_revisions_takes_what_any_of_them_takes() -> None:
 
 
 def test_a_face_over_revisions_says_which_of_them_have_a_message() -> None:
-    merged = rpc_api.merge({"1": task_face(), "2": derived(), "3": derived()})
+    merged = rpc_api.merge({"1": task_api(), "2": derived(), "3": derived()})
     assert "Only in 1." in only(merged).doc
-    both = rpc_api.merge({"1": task_face(), "2": asking(obj("x", x=TEXT))})
+    both = rpc_api.merge({"1": task_api(), "2": asking(obj("x", x=TEXT))})
     call = only(both)
     assert "Only in" not in call.doc
     assert call.result == "models.AskResult | models.TaskResult"
@@ -202,21 +202,21 @@ def test_params_that_are_whole_in_one_revision_are_whole_over_all() -> None:
 
 
 def test_a_module_imports_what_it_uses() -> None:
-    found = task_face()
+    found = task_api()
     assert imports.of_client(found.client, found.asked) == imports.Imports(
         abc="Mapping",
         typing="TYPE_CHECKING, Any, ClassVar",
-        faces="HandlersBase",
+        stubs="HandlersBase",
         wire="",
         errors="",
-        exchange="",
-        waiting="OnProgress",
+        request_context="",
+        pending_requests="OnProgress",
         models="models",
     )
     whole = asking(any_of("A", "B"), A=obj("a", a=TEXT), B=obj("b", b=TEXT))
     assert imports.of_client(whole.client, whole.asked).wire == "to_builtins"
     handled = imports.of_handlers_and_session(found.client, found.server)
-    assert (handled.errors, handled.exchange, handled.wire) == (
+    assert (handled.errors, handled.request_context, handled.wire) == (
         "MethodNotFoundError",
         "RequestContext",
         "",

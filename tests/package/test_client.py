@@ -1,4 +1,4 @@
-"""The client's face: how it comes to a session, and what it sends."""
+"""The client: how it opens a session, and the requests that it sends."""
 
 from __future__ import annotations
 

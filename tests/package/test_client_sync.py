@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import signal
@@ -134,8 +135,8 @@ def test_without_a_revision_or_with_any_of_a_session_it_has_the_methods_of_all()
 
 
 def test_it_has_every_method_of_the_client_with_an_event_loop() -> None:
-    def methods(face: type) -> dict[str, Any]:
-        return {name: f for name, f in inspect.getmembers(face) if not name.startswith("_")}
+    def methods(cls: type) -> dict[str, Any]:
+        return {name: f for name, f in inspect.getmembers(cls) if not name.startswith("_")}
 
     blocking, other = methods(SyncClient), methods(Client)
     beside = {"cache", "input_rounds", "seen_as"}
@@ -147,6 +148,14 @@ def test_it_has_every_method_of_the_client_with_an_event_loop() -> None:
     assert not any(map(inspect.iscoroutinefunction, blocking.values()))
     opening = inspect.signature(connect_sync).parameters.keys()
     assert opening - {"backend"} == inspect.signature(connect).parameters.keys()
+
+
+def test_every_parameter_of_connect_sync_reaches_connect() -> None:
+    tree = ast.parse(inspect.getsource(connect_sync))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    (call,) = [call for call in calls if getattr(call.func, "id", "") == "connect"]
+    passed = {keyword.arg for keyword in call.keywords} | {"target"}
+    assert passed == inspect.signature(connect).parameters.keys()
 
 
 @every

@@ -1,4 +1,4 @@
-"""Tolerance seen from a whole session: faces, toolkit and peers joined."""
+"""Tolerance in a whole session: stubs, toolkit and peers together."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def _ask_and_answer(pair: Pair, role: Role, method: str) -> None:
     pair.ask(role, method, PARAMS[method], progress=method == "tools/call")
     if method not in _BY_ITSELF:
         pair.answer(other(role), _RESULTS_OF_TASKS.get((role, method), RESULTS.get(method)))
-    if pair.revision.facts.method(method).input_required:
+    if pair.revision.requests_from(role)[method].facts.input_required:
         pair.ask(role, method, PARAMS[method])
         pair.answer(other(role), _wants_input(pair))
 

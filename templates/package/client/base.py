@@ -18,6 +18,7 @@ from ..protocol.uris import WEB_SCHEMES
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import OnProgress
 from ..runtime.request_context import RequestContext
+from ..runtime.stubs import method_named, wire_params
 from . import handler_validation
 from .pipeline import RequestPipeline, ServerState
 from .response_cache import Caching, ResponseCache
@@ -182,6 +183,11 @@ class ClientBase:
             _check_announced(method, self.session.own_capabilities)
         await self._peer.callers.notify(name, params)
 
+    async def _notify(self, name: str, fields: Mapping[str, Any]) -> None:
+        """Send a notification with params by Python name."""
+        method = method_named(self.session.revision.client_notifications, name)
+        await self.notify(name, wire_params(method, fields, self.revision))
+
     def listen(
         self,
         *,
@@ -337,9 +343,7 @@ class ClientApplication:
 
     async def notified(self, context: RequestContext) -> None:
         """Pass one of the server's notifications on."""
-        if not self.server_state.invalidate(
-            context.method.name, context.params, context.revision.facts
-        ):
+        if not self.server_state.invalidate(context.method, context.params):
             return
         handler = self._handler(context.method)
         if handler is not None:

@@ -85,7 +85,7 @@ class _Inbox:
                 self.agreed = NotificationFilter.of(to_builtins(event.params.notifications))
                 self._wake()
             return
-        change = change_of(event.revision.facts.method(name).subscription, event.params)
+        change = change_of(event.method.facts.subscription, event.params)
         if change is not None and (self._only is None or self._only.has(change)):
             self.put(change)
 

@@ -40,14 +40,14 @@ from ..errors import (
 )
 from ..facts import Method
 from ..foreign_text import safe_repr
+from ..method_facts import MethodFacts
 from ..protocol.lenient import result_decoder
 from ..protocol.lifecycle import Session, declared
 from ..protocol.notifications import RESOURCE_UPDATED
-from ..revision_facts import Facts
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import OnProgress
 from ..runtime.request_context import RequestContext
-from ..runtime.stubs import typed_params
+from ..runtime.stubs import method_named, typed_params
 from .call_headers import ToolParamHeaders
 from .handler_validation import COMPLETE, Elicitations
 from .output_schemas import OutputSchemas
@@ -70,7 +70,6 @@ RETRY_PAUSES = (0.0, 0.5, 1.0, 2.0)
 """Seconds before each retry of a request whose response was lost."""
 
 TOOLS_LIST = "tools/list"
-TOOLS_CALL = "tools/call"
 
 _REFUSED = (METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND)
 
@@ -112,35 +111,34 @@ class ServerState:
                 self._retryable_tools.discard(tool.name)
         return self.param_headers.listed(tools)
 
-    def retry_is_safe(self, method: str, params: Any, facts: Facts) -> bool:
+    def retry_is_safe(self, facts: MethodFacts, params: Any) -> bool:
         """Whether a request may be sent again if its response was lost.
 
         Args:
-            method: The method.
+            facts: The facts of its method.
             params: Its params: a Struct, a wire object or raw JSON, whose tool is unknown.
-            facts: The facts of the session's revision.
         """
-        if facts.method(method).idempotent:
+        if facts.idempotent:
             return True
-        if method != TOOLS_CALL:
+        if facts.listed_by != TOOLS_LIST:
             return False
         tool = params.get("name") if is_object(params) else getattr(params, "name", None)
         return isinstance(tool, str) and tool in self._retryable_tools
 
-    def invalidate(self, notification: str, params: Any, facts: Facts) -> bool:
-        """Drop what a notification declares stale.
+    def invalidate(self, notification: Method, params: Any) -> bool:
+        """Drop the state that a notification declares stale.
 
         Returns:
-            Whether the notification tells something new, so that handlers should see it.
+            Whether the notification has news for handlers.
         """
-        if notification == COMPLETE:
+        if notification.name == COMPLETE:
             return self.elicitations.completed(params.elicitation_id)
-        stale = facts.method(notification).invalidates
+        stale = notification.facts.invalidates
         if TOOLS_LIST in stale:
             self.output_schemas.forget()
         for method in stale:
             self.cache.forget(method)
-        if notification == RESOURCE_UPDATED:
+        if notification.name == RESOURCE_UPDATED:
             self.cache.forget_resource(params.uri)
         return True
 
@@ -160,6 +158,7 @@ class _Options(msgspec.Struct, gc=False):
 
     Attributes:
         method: The method.
+        facts: Its facts.
         meta: Members to add to `_meta`.
         timeout: Seconds without response or progress.
         on_progress: Called with each progress notification.
@@ -167,6 +166,7 @@ class _Options(msgspec.Struct, gc=False):
     """
 
     method: str
+    facts: MethodFacts
     meta: Mapping[str, Any] | None
     timeout: float | None
     on_progress: OnProgress | None
@@ -214,7 +214,8 @@ class RequestPipeline:
         on_progress: OnProgress | None = None,
     ) -> Any:
         """Send a request without cache and input rounds, and return its typed result."""
-        result = await self._send(_Options(method, meta, timeout, on_progress), params)
+        options = self._options(method, meta, timeout, on_progress)
+        result = await self._send(options, params)
         if method == TOOLS_LIST:
             self.state.tools_listed(result.tools)
         return result
@@ -222,7 +223,7 @@ class RequestPipeline:
     async def send_raw(self, method: str, params: Any, timeout: float | None) -> Raw:
         """Send a request without cache and input rounds, and return its result as JSON."""
         request = partial(self._peer.callers.request_raw, method, params, timeout=timeout)
-        raw: Raw = await self._send(_Options(method, None, timeout, None), params, request)
+        raw: Raw = await self._send(self._options(method, None, timeout), params, request)
         if method == TOOLS_LIST and self.state.param_headers.in_use:
             row = self._session.revision.client_requests[method]
             self.state.tools_listed(result_decoder(row)(raw).tools)
@@ -246,8 +247,9 @@ class RequestPipeline:
         The result may come from the cache. Requests of the server for input are answered, and
         structured results of tools are validated by the output schema that the server listed.
         """
-        options = _Options(method, meta, timeout, on_progress)
-        return self._call(options, self._params(method, fields))
+        row = self._row(method)
+        options = _Options(method, row.facts, meta, timeout, on_progress)
+        return self._call(row, options, typed_params(row, fields, self._session.revision.name))
 
     async def pages(
         self,
@@ -262,30 +264,32 @@ class RequestPipeline:
 
         Source: server/utilities/pagination, server/utilities/caching#interaction-with-pagination.
         """
-        row = self._session.revision.client_requests.get(method)
-        if row is None or row.items is None:
-            raise MethodNotFoundError(method)
-        options = _Options(method, meta, timeout, None)
+        row = self._row(method)
+        options = _Options(method, row.facts, meta, timeout, None)
         with anyio.move_on_after(self._list_limit):
             try:
-                return await self._all_pages(options, row.items, fields)
+                return await self._all_pages(row, options, fields)
             except RemoteError:
                 if not options.from_cache:
                     raise
             self.state.cache.forget(method)
-            return await self._all_pages(options, row.items, fields)
+            return await self._all_pages(row, options, fields)
         raise RequestTimeoutError(f"{method}, all pages", self._list_limit)
 
     async def _all_pages(
-        self, options: _Options, items: str, fields: Mapping[str, Any]
+        self, row: Method, options: _Options, fields: Mapping[str, Any]
     ) -> list[Any]:
         """The items of all pages, within bounds, since a server may name a next page forever."""
-        method = options.method
+        method, items = row.name, row.items
+        if items is None:
+            raise MethodNotFoundError(method)
         collected: list[Any] = []
         cursors: set[int] = set()  # hashes, since a cursor may be long
         cursor: str | None = None
         while True:
-            result = await self._call(options, self._params(method, {**fields, "cursor": cursor}))
+            page = {**fields, "cursor": cursor}
+            params = typed_params(row, page, self._session.revision.name)
+            result = await self._call(row, options, params)
             collected += getattr(result, items)
             cursor = getattr(result, "next_cursor", None)  # a revision may have no pagination
             if cursor is None:
@@ -301,17 +305,27 @@ class RequestPipeline:
                     f"items, got more; read it page by page"
                 )
 
-    def _params(self, method: str, fields: Mapping[str, Any]) -> Any:
-        revision = self._session.revision
-        return typed_params(revision.client_requests, method, fields, revision.name)
+    def _row(self, method: str) -> Method:
+        return method_named(self._session.revision.client_requests, method)
 
-    async def _call(self, options: _Options, params: Any) -> Any:
+    def _options(
+        self,
+        method: str,
+        meta: Mapping[str, Any] | None,
+        timeout: float | None,
+        on_progress: OnProgress | None = None,
+    ) -> _Options:
+        """The options of a request by name, whose method may belong to an extension."""
+        facts = self._session.revision.facts.method(method)
+        return _Options(method, facts, meta, timeout, on_progress)
+
+    async def _call(self, row: Method, options: _Options, params: Any) -> Any:
         """The result of a request, from the cache or from the server."""
-        method, facts, cache = options.method, self._session.revision.facts, self.state.cache
-        row = self._session.revision.client_requests[method]
+        method, facts, cache = row.name, row.facts, self.state.cache
         key: Key | None = None
         if row.cacheable:
-            key = cache.key(method, params, options.meta, facts.meta.trace_keys)
+            trace_keys = self._session.revision.facts.meta.trace_keys
+            key = cache.key(method, params, options.meta, trace_keys)
             cached = None if key is None else await self._cached(row, key)
             if cached is not None:
                 options.from_cache = True
@@ -319,17 +333,15 @@ class RequestPipeline:
         drops, started = cache.drops, monotonic()
         try:
             result = await self._send(options, params)
-            asks_for_input = facts.method(method).input_required
-            if asks_for_input and hasattr(result, "input_requests"):
+            if facts.input_required and hasattr(result, "input_requests"):
                 result, key = await self._after_input(options, params, result), None
         except RemoteError as error:
-            listed_by = facts.method(method).listed_by
-            if error.code in _REFUSED and listed_by is not None:
-                cache.forget(listed_by)
+            if error.code in _REFUSED and facts.listed_by is not None:
+                cache.forget(facts.listed_by)
             raise
         if key is not None:
             cache.keep(key, getattr(params, "uri", None), result, drops)
-        if method == TOOLS_CALL and self.state.output_schemas.promised(params.name):
+        if facts.listed_by == TOOLS_LIST and self.state.output_schemas.promised(params.name):
             await self._validate(params.name, result, options.timeout, monotonic() - started)
         return self._checked_tools(result) if method == TOOLS_LIST else result
 
@@ -368,14 +380,13 @@ class RequestPipeline:
             except RemoteError as error:
                 if error.code == self._session.revision.facts.errors.url_elicitation_required:
                     self.state.elicitations.required(error.data)
-                if refreshed or not await self._refresh_param_headers(method, error, timeout):
+                if refreshed or not await self._refresh_param_headers(options, error):
                     raise
                 refreshed = True
             except (ResponseLostError, ConnectFailedError) as error:
                 if not retrying:
-                    facts = self._session.revision.facts
                     lost = isinstance(error, ResponseLostError)
-                    retrying = lost and self.state.retry_is_safe(method, params, facts)
+                    retrying = lost and self.state.retry_is_safe(options.facts, params)
                 pause = next(pauses, None)
                 if not retrying or pause is None:
                     raise
@@ -386,9 +397,7 @@ class RequestPipeline:
             await self.restore_session()
         return result
 
-    async def _refresh_param_headers(
-        self, method: str, error: RemoteError, timeout: float | None
-    ) -> bool:
+    async def _refresh_param_headers(self, options: _Options, error: RemoteError) -> bool:
         """List the tools again if a call was refused for its parameter headers.
 
         Returns:
@@ -397,11 +406,13 @@ class RequestPipeline:
         Source: basic/transports/streamable-http#client-behavior (2026-07-28).
         """
         expected = self._session.revision.facts.errors.header_mismatch
-        if method != TOOLS_CALL or error.code != expected or not self.state.param_headers.in_use:
+        if not options.facts.param_headers or error.code != expected:
+            return False
+        if not self.state.param_headers.in_use:
             return False
         self.state.cache.forget(TOOLS_LIST)
         try:
-            await self.pages(TOOLS_LIST, {}, None, timeout)
+            await self.pages(TOOLS_LIST, {}, None, options.timeout)
         except McpError:
             return False
         return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager, ExitStack, suppress
 from threading import Lock, get_ident
@@ -19,14 +19,11 @@ from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar
 import anyio
 from anyio import to_thread
 from anyio.from_thread import start_blocking_portal
-from msgspec import Raw
 
 from ..errors import ConnectionClosedError
 from ..facts import Method
-from ..protocol.lifecycle import Session
-from ..runtime.pending_requests import OnProgress
 from ..runtime.request_context import RequestContext
-from .base import ClientBase, Handlers
+from .base import Handlers
 from .change_events import Change, NotificationFilter
 from .listen import Subscription
 
@@ -187,138 +184,6 @@ class _Work(Generic[Result]):
         self._given_up = True
         if self._scope is not None:
             self._scope.cancel()
-
-
-class SyncClientBase:
-    """An open session with a server. The rendered face adds a method for each request.
-
-    Methods may be called by several threads at once, but not by what runs in the session's own:
-    coroutines among the handlers.
-
-    Args:
-        thread: Where the session is open.
-        client: The session.
-    """
-
-    def __init__(self, thread: SessionThread[Any], client: ClientBase) -> None:
-        self._thread = thread
-        self._base = client
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} on {self._base!r}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._thread.close(error)
-
-    @property
-    def session(self) -> Session:
-        """What was agreed with the server."""
-        return self._base.session
-
-    @property
-    def revision(self) -> str:
-        """The revision that both sides speak, such as `2025-06-18`."""
-        return self._base.revision
-
-    @property
-    def server_info(self) -> Mapping[str, Any]:
-        """How the server calls itself, as wire object; empty if it did not say."""
-        return self._base.server_info
-
-    @property
-    def server_capabilities(self) -> Mapping[str, Any]:
-        """What the server declared, as wire object."""
-        return self._base.server_capabilities
-
-    @property
-    def instructions(self) -> str | None:
-        """How the server wants to be used."""
-        return self._base.instructions
-
-    def supports(self, capability: str) -> bool:
-        """Whether the server declared a capability, such as `tools` or `resources.subscribe`."""
-        return self._base.supports(capability)
-
-    def extension(self, identifier: str) -> Mapping[str, Any] | None:
-        """The settings by which the server declares an extension; `None` unless both sides do."""
-        return self._base.extension(identifier)
-
-    def request(
-        self,
-        name: str,
-        params: Mapping[str, Any] | Raw | None = None,
-        *,
-        meta: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> Any:
-        """Send any request by its wire name; see `ClientBase.request`."""
-        told = in_thread(on_progress)
-        return self._thread.run(
-            lambda: self._base.request(name, params, meta=meta, timeout=timeout, on_progress=told)
-        )
-
-    def request_raw(
-        self,
-        name: str,
-        params: Mapping[str, Any] | Raw | None = None,
-        *,
-        timeout: float | None = None,
-    ) -> Raw:
-        """Like `request`, but give the result as it came: for gateways, nothing is lost."""
-        return self._thread.run(lambda: self._base.request_raw(name, params, timeout=timeout))
-
-    def notify(self, name: str, params: Mapping[str, Any] | None = None) -> None:
-        """Send a notification by its wire name."""
-        self._thread.run(lambda: self._base.notify(name, params))
-
-    def listen(
-        self,
-        *,
-        tools: bool = False,
-        prompts: bool = False,
-        resources: bool = False,
-        uris: Iterable[str] = (),
-        meta: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        retry_seconds: Sequence[float] | None = None,
-        idle_seconds: float | None = 20.0,
-    ) -> SyncSubscription:
-        """Hear of changes, by `with` and `for`; see `ClientBase.listen`."""
-        subscription = self._base.listen(
-            tools=tools,
-            prompts=prompts,
-            resources=resources,
-            uris=uris,
-            meta=meta,
-            timeout=timeout,
-            retry_seconds=retry_seconds,
-            idle_seconds=idle_seconds,
-        )
-        return SyncSubscription(self._thread, subscription)
-
-    def clear_cache(self) -> None:
-        """Drop the results that are kept: the next call of each kind asks the server."""
-        self._thread.run(self._clear_cache)
-
-    def ask_for_logs(self, level: str | None) -> None:
-        """Ask for log messages with each request; see `ClientBase.ask_for_logs`."""
-        self._base.ask_for_logs(level)
-
-    def close(self) -> None:
-        """End the session and its thread. Open calls fail with ConnectionClosedError."""
-        self._thread.close()
-
-    async def _clear_cache(self) -> None:
-        self._base.cache.clear()
 
 
 class SyncSubscription:

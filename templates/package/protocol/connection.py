@@ -239,7 +239,7 @@ class Connection:
             revision allows no cancellation.
         """
         request = self._state.outbound.pop(identifier)
-        if request is None or not request.revision.facts.method(request.method.name).cancellable:
+        if request is None or not request.method.facts.cancellable:
             return None
         if CANCELLED not in request.revision.notifications_from(self._state.role):
             return None

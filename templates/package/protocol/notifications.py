@@ -81,8 +81,8 @@ def accepted_filter(
 ) -> dict[str, Any]:
     """The part of a requested filter that a server with these capabilities accepts."""
     accepted: dict[str, Any] = {}
-    for name, method in revision.server_notifications.items():
-        member = revision.facts.method(name).subscription
+    for method in revision.server_notifications.values():
+        member = method.facts.subscription
         if (
             member is not None
             and requested.get(member)

@@ -45,48 +45,52 @@ class SessionBase:
 
     async def _request(self, name: str, fields: Mapping[str, Any], timeout: float | None) -> Any:
         """Send a request with params by Python name; absent ones are left out."""
-        rows = self._context.revision.server_requests
-        params = typed_params(rows, name, fields, self._context.revision.name)
+        revision = self._context.revision
+        method = method_named(revision.server_requests, name)
+        params = typed_params(method, fields, revision.name)
         return await self._context.request(name, params, timeout=timeout)
 
     async def _request_whole(self, name: str, params: Any, timeout: float | None) -> Any:
         """Send a request with params given as one value."""
-        method = self._context.revision.server_requests.get(name)
-        if method is None:
-            raise MethodNotFoundError(name)
+        method = method_named(self._context.revision.server_requests, name)
         return await self._context.request(name, _typed(params, method), timeout=timeout)
 
     async def _notify(self, name: str, fields: Mapping[str, Any]) -> None:
         """Send a notification with params by Python name."""
-        rows = self._context.revision.server_notifications
-        await self._context.notify(
-            name, wire_params(rows, name, fields, self._context.revision.name)
-        )
+        revision = self._context.revision
+        method = method_named(revision.server_notifications, name)
+        await self._context.notify(name, wire_params(method, fields, revision.name))
 
 
-def typed_params(
-    rows: Mapping[str, Method], name: str, fields: Mapping[str, Any], revision: str
-) -> Any:
+def method_named(rows: Mapping[str, Method], name: str) -> Method:
+    """The row of a message.
+
+    Raises:
+        MethodNotFoundError: The revision has no such message.
+    """
+    method = rows.get(name)
+    if method is None:
+        raise MethodNotFoundError(name)
+    return method
+
+
+def typed_params(method: Method, fields: Mapping[str, Any], revision: str) -> Any:
     """The params of a message from its fields by Python name, in a revision's own shape.
 
     Returns:
         A Struct, or `None` for a message without params.
 
     Raises:
-        MethodNotFoundError: The revision has no such message.
         InvalidParamsError: The revision has no such field, a required one is missing, or a value
             has another type there.
     """
-    method = rows.get(name)
-    if method is None:
-        raise MethodNotFoundError(name)
     known = method.wire_names
     given: dict[str, Any] = {}
     for field, value in fields.items():
         if value is UNSET or (value is None and (field in method.optional or field not in known)):
             continue
         if field not in known:
-            raise InvalidParamsError(f"{name}: {revision} has no {field!r}")
+            raise InvalidParamsError(f"{method.name}: {revision} has no {field!r}")
         given[known[field]] = value
     if method.params is None or not (given or method.params_required):
         return None
@@ -108,11 +112,9 @@ def _typed(params: Any, method: Method) -> Any:
     return typed
 
 
-def wire_params(
-    rows: Mapping[str, Method], name: str, fields: Mapping[str, Any], revision: str
-) -> dict[str, Any] | None:
+def wire_params(method: Method, fields: Mapping[str, Any], revision: str) -> dict[str, Any] | None:
     """The same as a wire object, without an empty `_meta`."""
-    params = typed_params(rows, name, fields, revision)
+    params = typed_params(method, fields, revision)
     if params is None:
         return None
     wire: dict[str, Any] = to_builtins(params)

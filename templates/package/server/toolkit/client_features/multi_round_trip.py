@@ -150,7 +150,7 @@ class MultiRoundTrip:
         if revision.server_requests:
             result = await self._request.request(row.name, question.params, timeout=timeout)
             return to_builtins(result)
-        if not revision.facts.method(self._request.method.name).input_required:
+        if not self._request.method.facts.input_required:
             method = self._request.method.name
             raise LocalProtocolError(f"{method} can't ask for input in {revision.name}")
         answer = self._answer(name, question.digest())

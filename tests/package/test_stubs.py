@@ -1,4 +1,4 @@
-"""The rendered faces: what they send, what they refuse to send, and which handlers they see."""
+"""The rendered stubs: messages that they send and refuse to send, and handlers that they find."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_params_that_do_not_fit_the_revision_are_not_sent(
     revision: str, method: str, fields: Any, error: str
 ) -> None:
     with pytest.raises(InvalidParamsError, match=error):
-        typed_params(REVISIONS[revision].client_requests, method, fields, revision)
+        typed_params(REVISIONS[revision].client_requests[method], fields, revision)
 
 
 @pytest.mark.parametrize("revision", ALL)
@@ -134,3 +134,18 @@ async def test_a_client_without_a_handler_is_not_asked() -> None:
     async with connect(asker(), revision=ASKING[0]) as client:
         with pytest.raises(RemoteError, match="needs the capability sampling"):
             await client.call_tool("ask")
+
+
+@pytest.mark.parametrize("revision", ALL)
+def test_the_row_of_a_method_has_the_facts_that_are_found_by_its_name(revision: str) -> None:
+    chosen = REVISIONS[revision]
+    tables = (
+        chosen.client_requests,
+        chosen.server_requests,
+        chosen.client_notifications,
+        chosen.server_notifications,
+        chosen.input_requests,
+    )
+    rows = [row for table in tables for row in table.values()]
+    assert [row.name for row in rows if row.facts != chosen.facts.method(row.name)] == []
+    assert chosen.client_requests["tools/call"].facts.listed_by == "tools/list"

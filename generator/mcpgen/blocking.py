@@ -1,0 +1,96 @@
+"""The blocking client's methods, derived from those of the asynchronous client.
+
+`templates/package/client/base.py` has the methods that do not depend on a schema. A blocking method
+has the same signature and docstring; a template adds the body.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from mcpgen import paths
+from mcpgen.literals import Code, ascii_source, docstring
+
+Kind = Literal["property", "function", "coroutine", "subscription"]
+
+_CLASS = "ClientBase"
+_WITHOUT = frozenset({"cache", "input_rounds", "seen_as", "close"})
+"""Methods that are not derived: the blocking client has another one, or none."""
+_RETURNS = {"Subscription": "SyncSubscription"}
+"""Types of results that the blocking client replaces."""
+_PROGRESS = "on_progress"
+
+
+@dataclass(frozen=True)
+class BlockingMethod:
+    """One method of the blocking client.
+
+    Attributes:
+        name: Its name.
+        kind: Kind of the method of the asynchronous client; `subscription` for a function that
+            returns a subscription.
+        parameters: Its parameters in Python, `self` included.
+        returns: The type of its result in Python.
+        doc: Its docstring, quotes included.
+        arguments: The arguments of the call of the asynchronous method, each as `name=value`.
+    """
+
+    name: str
+    kind: Kind
+    parameters: Code
+    returns: Code
+    doc: Code
+    arguments: tuple[Code, ...]
+
+
+@cache
+def blocking_methods() -> tuple[BlockingMethod, ...]:
+    """The blocking methods of every client."""
+    path = paths.templates_dir() / "package" / "client" / "base.py"
+    return tuple(derived(path.read_text(encoding="utf-8")))
+
+
+def derived(source: str) -> Iterator[BlockingMethod]:
+    """The blocking methods of a module that has the class `ClientBase`.
+
+    Raises:
+        LookupError: The module has no such class.
+    """
+    classes = (node for node in ast.parse(source).body if isinstance(node, ast.ClassDef))
+    found = next((node for node in classes if node.name == _CLASS), None)
+    if found is None:
+        raise LookupError(f"expected a class {_CLASS}, found none")
+    functions = [n for n in found.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    for node in functions:
+        if not node.name.startswith("_") and node.name not in _WITHOUT:
+            yield _derived(node)
+
+
+def _derived(node: ast.FunctionDef | ast.AsyncFunctionDef) -> BlockingMethod:
+    returns = ast.unparse(node.returns) if node.returns is not None else "None"
+    names = [argument.arg for argument in (*node.args.args[1:], *node.args.kwonlyargs)]
+    return BlockingMethod(
+        name=node.name,
+        kind=_kind(node, returns),
+        parameters=ascii_source(ast.unparse(node.args)),
+        returns=ascii_source(_RETURNS.get(returns, returns)),
+        doc=docstring(ast.get_docstring(node, clean=False) or ""),
+        arguments=tuple(ascii_source(f"{name}={_value(name)}") for name in names),
+    )
+
+
+def _kind(node: ast.FunctionDef | ast.AsyncFunctionDef, returns: str) -> Kind:
+    if isinstance(node, ast.AsyncFunctionDef):
+        return "coroutine"
+    if any(ast.unparse(decorator) == "property" for decorator in node.decorator_list):
+        return "property"
+    return "subscription" if returns in _RETURNS else "function"
+
+
+def _value(name: str) -> str:
+    """The value of an argument; a callback runs in a thread of its own."""
+    return f"in_thread({name})" if name == _PROGRESS else name

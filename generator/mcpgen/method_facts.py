@@ -1,0 +1,45 @@
+"""What a revision states only in prose about one method, as data.
+
+Like `revision_facts`, this module is a part of mcpgen and of each generated package.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class MethodFacts:
+    """What is stated about one method, by its name on the wire.
+
+    Attributes:
+        extension: Whether an extension may have the method where the revision itself does not.
+        idempotent: Whether a request has the same effect however often it is sent, so that it may
+            be retried if its response is lost. Safe methods are idempotent.
+        cancellable: Whether a request may be cancelled.
+        before_initialized: Whether a server may send it before the client has confirmed the
+            initialization.
+        named_by: The member of the params that the name header repeats, or `None`.
+        param_headers: Whether parameter headers repeat the `arguments` in its params.
+        input_required: Whether a request may be answered with requests for input.
+        listed_by: The request whose result lists what this one names, or `None`. A cached list is
+            stale if the server does not know what it lists.
+        invalidates: Requests whose cached results are stale after this notification.
+        subscription: The member of a subscription's filter that asks for this notification, or
+            `None`.
+    """
+
+    extension: bool = False
+    idempotent: bool = False
+    cancellable: bool = True
+    before_initialized: bool = False
+    named_by: str | None = None
+    param_headers: bool = False
+    input_required: bool = False
+    listed_by: str | None = None
+    invalidates: tuple[str, ...] = ()
+    subscription: str | None = None
+
+
+UNSTATED = MethodFacts()
+"""What holds for a method about which nothing is stated."""

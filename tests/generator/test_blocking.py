@@ -1,0 +1,90 @@
+"""Blocking methods, derived from the signatures of the asynchronous client."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from mcpgen.blocking import BlockingMethod, blocking_methods, derived
+
+SOURCE = '''
+class ClientBase:
+    def __init__(self) -> None: ...
+
+    @property
+    def revision(self) -> str:
+        """The revision."""
+
+    @property
+    def cache(self) -> Cache: ...
+
+    def supports(self, capability: str) -> bool:
+        """Whether it is declared."""
+
+    async def request(
+        self, name: str, *, timeout: float | None = None, on_progress: OnProgress | None = None
+    ) -> Any:
+        """Send a request.
+
+        Args:
+            name: The method.
+        """
+
+    def listen(self, *, tools: bool = False) -> Subscription:
+        """Subscribe."""
+
+    def _private(self) -> None: ...
+'''
+
+
+def only(source: str) -> BlockingMethod:
+    """The single method of a class body."""
+    (method,) = derived(f"class ClientBase:\n{source}")
+    return method
+
+
+def test_public_methods_are_derived_in_their_order() -> None:
+    kinds = {method.name: method.kind for method in derived(SOURCE)}
+    assert kinds == {
+        "revision": "property",
+        "supports": "function",
+        "request": "coroutine",
+        "listen": "subscription",
+    }
+
+
+def test_a_blocking_method_has_the_signature_and_the_docstring_of_its_original() -> None:
+    request = {method.name: method for method in derived(SOURCE)}["request"]
+    assert request.parameters == (
+        "self, name: str, *, timeout: float | None=None, on_progress: OnProgress | None=None"
+    )
+    assert request.returns == "Any"
+    assert dedent(" " * 8 + request.doc).startswith('"""Send a request.\n\nArgs:\n    name: The')
+
+
+def test_arguments_are_passed_by_name_and_callbacks_run_in_threads() -> None:
+    request = {method.name: method for method in derived(SOURCE)}["request"]
+    assert request.arguments == (
+        "name=name",
+        "timeout=timeout",
+        "on_progress=in_thread(on_progress)",
+    )
+
+
+def test_a_subscription_becomes_a_blocking_subscription() -> None:
+    assert only("    def listen(self) -> Subscription: ...").returns == "SyncSubscription"
+
+
+def test_a_method_without_annotation_returns_none() -> None:
+    assert only("    def stop(self): ...").returns == "None"
+
+
+def test_a_module_without_the_class_is_an_error() -> None:
+    with pytest.raises(LookupError, match="ClientBase"):
+        list(derived("class Other: ..."))
+
+
+def test_the_client_of_the_package_has_methods_to_derive() -> None:
+    names = {method.name for method in blocking_methods()}
+    assert {"request", "request_raw", "notify", "listen", "supports"} <= names
