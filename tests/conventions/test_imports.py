@@ -30,7 +30,7 @@ GENERATOR_LAYERS: Layers = (
     ("normalize", "methods", "roles"),
     ("closure", "rpc_api", "imports", "exports", "merging"),
     ("spec",),
-    ("headers", "formatting"),
+    ("formatting",),
     ("models", "render"),
     ("build_request", "directory"),
     ("pipeline",),
