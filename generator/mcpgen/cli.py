@@ -252,6 +252,57 @@ def facts_(console: Console, schema_file: Path, facts_file: Path | None, quiet: 
     commands.facts_text(console, schema_file, facts_file)
 
 
+@cli.command()
+@click.argument("old", metavar="A", required=False)
+@click.argument("new", metavar="B", required=False)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown", "json", "html"]),
+    default="text",
+    help="Form of the report.",
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option("-o", "--output", type=_DIRECTORY, metavar="FILE", help="Write the report to FILE.")
+@click.option(
+    "--severity",
+    "settings",
+    multiple=True,
+    metavar="RULE=SEVERITY",
+    help="Judge a rule, a category such as FIELD, or ALL as breaking, warning, compatible or"
+    " ignore. May be given several times; later ones win.",
+)
+@click.option(
+    "--affects",
+    multiple=True,
+    type=click.Choice([f"{r}{w}" for r in ("client", "server") for w in ("", "-sends", "-receives")]),
+    help="Only what affects this side. May be given several times.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["never", "breaking", "warning", "any"]),
+    default="never",
+    help="Exit with 1 if there is a change of this severity, or a graver one.",
+)
+@click.option("--no-errata", is_flag=True, help="Take published schemas as they are.")
+@click.option("--rules", "only_rules", is_flag=True, help="Print the rules and end.")
+@_common
+@click.pass_obj
+def diff(
+    console: Console, old: str | None, new: str | None, quiet: bool, **options: Any
+) -> None:
+    """Tell what changes from A to B: revisions, or schema files in JSON or TypeScript.
+
+    Each change has a rule, which says whom it affects and why it is breaking or not, for code that
+    is written for A. Exits with 0, with 1 if --fail-on finds something, with 2 if A or B cannot be
+    read.
+    """
+    from mcpgen.diff import command
+
+    console.quiet |= quiet
+    command.run_options(console, old, new, options)
+
+
 @cli.group()
 def schema() -> None:
     """Work with the schemas themselves."""

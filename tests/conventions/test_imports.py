@@ -37,6 +37,7 @@ GENERATOR_LAYERS: Layers = (
     ("output",),
     ("check",),
     ("console", "commands"),
+    ("diff",),
     ("listing",),
     ("cli",),
     ("__main__",),
