@@ -151,8 +151,9 @@ class _Comparison:
             self.collected.add(rule, spot, *(texts if new.params_required else texts[::-1]))
         self._params(old, new, spot)
         if old.result is not None and new.result is not None:
-            message = Message(OTHER[old.sender], f"{new.name} result")
-            here = Spot(new.name, f"{old.name} result", f"{new.name} result", frozenset({message}))
+            texts = (f"{old.name} result", f"{new.name} result")
+            messages = frozenset(Message(OTHER[old.sender], text) for text in texts)
+            here = Spot(new.name, *texts, messages)
             self.values.compare(_ref(old.result), _ref(new.result), here)
 
     def _params(self, old: Method, new: Method, spot: Spot) -> None:
@@ -217,8 +218,8 @@ def _ref(name: str) -> dict[str, str]:
 
 
 def _spot(old: Method, new: Method) -> Spot:
-    message = Message(new.sender, new.name)
-    return Spot(new.name, old.name, new.name, frozenset({message}))
+    messages = frozenset(Message(method.sender, method.name) for method in (old, new))
+    return Spot(new.name, old.name, new.name, messages)
 
 
 def _of_type(old: str, new: str) -> Spot:

@@ -96,10 +96,9 @@ class Values:
         return bool(old - new), bool(new - old)
 
     def _bounds(self, ours: Sequence[Atom], theirs: Sequence[Atom], spot: Spot) -> None:
-        for one in ours:
-            for other in theirs:
-                if str(one) == str(other) and _is_bound(one) and _is_bound(other):
-                    self._compare_bounds(_bounds_of(one), _bounds_of(other), spot)
+        old, new = _loosest(ours), _loosest(theirs)
+        for kind in old.keys() & new.keys():
+            self._compare_bounds(old[kind], new[kind], spot)
 
     def _compare_bounds(self, old: Mapping[str, Json], new: Mapping[str, Json], spot: Spot) -> None:
         for keyword in sorted(old.keys() | new.keys()):
@@ -281,12 +280,24 @@ def _is_covered(text: str, atoms: Iterable[Atom]) -> bool:
     return any(isinstance(atom, Scalar) and atom.type == kind for atom in atoms)
 
 
-def _is_bound(atom: Atom) -> bool:
-    return isinstance(atom, Scalar | Array)
+def _loosest(atoms: Iterable[Atom]) -> dict[str, dict[str, Json]]:
+    """The bounds that hold for all alternatives of a type, by type."""
+    found: dict[str, dict[str, Json]] = {}
+    for atom in atoms:
+        if isinstance(atom, Scalar | Array):
+            before = found.get(str(atom), dict(atom.bounds))
+            found[str(atom)] = {
+                keyword: _looser(keyword, before[keyword], value)
+                for keyword, value in atom.bounds.items()
+                if keyword in before
+            }
+    return found
 
 
-def _bounds_of(atom: Atom) -> Mapping[str, Json]:
-    return atom.bounds if isinstance(atom, Scalar | Array) else {}
+def _looser(keyword: str, one: Json, other: Json) -> Json:
+    if keyword == "pattern":
+        return one if one == other else " or ".join(sorted({*one.split(" or "), other}))
+    return min(one, other) if keyword in _LOWER_BOUNDS else max(one, other)
 
 
 def _bound(keyword: str, value: Json) -> str:
