@@ -303,6 +303,56 @@ def diff(
     command.run_options(console, old, new, options)
 
 
+def _recording(command: Any) -> Any:
+    """Add what the commands that read messages take."""
+    source = click.argument("source", metavar="[FILE]", default="-")
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+    return source(as_json(_common(click.pass_obj(command))))
+
+
+@cli.command()
+@click.option(
+    *("-r", "--revision", "revisions"),
+    multiple=True,
+    metavar="REVISION",
+    help="Ask this revision; all unless given. May be given several times.",
+)
+@_recording
+def explain(
+    console: Console, source: str, revisions: tuple[str, ...], as_json: bool, quiet: bool
+) -> None:
+    """Tell what the messages in FILE or standard input are, and which revisions accept them.
+
+    FILE holds one message, several (an array, or one on each line), or a trace of MCP_TRACE. Where
+    a revision refuses a message: the place, the reason and the nearest valid form.
+    """
+    from mcpgen.explain import command
+
+    console.quiet |= quiet
+    command.explain(console, source, revisions, as_json=as_json)
+
+
+@cli.command()
+@click.option(
+    *("-r", "--revision"),
+    metavar="REVISION",
+    help="The revision; the one that the messages agree on unless given.",
+)
+@_recording
+def validate(
+    console: Console, source: str, revision: str | None, as_json: bool, quiet: bool
+) -> None:
+    """Check a recorded conversation, such as a trace of MCP_TRACE, against one revision.
+
+    Each response is held against the result of the request that it answers. Exits with 1 if a
+    message breaks the revision, with 2 if FILE cannot be read.
+    """
+    from mcpgen.explain import command
+
+    console.quiet |= quiet
+    command.validate(console, source, revision, as_json=as_json)
+
+
 @cli.group()
 def schema() -> None:
     """Work with the schemas themselves."""

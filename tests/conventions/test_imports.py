@@ -38,6 +38,7 @@ GENERATOR_LAYERS: Layers = (
     ("check",),
     ("console", "commands"),
     ("diff",),
+    ("explain",),
     ("listing",),
     ("cli",),
     ("__main__",),

@@ -69,6 +69,12 @@ def _stdin() -> str:
         raise UsageError(f"{_SHOWN_NAME}: expected JSON text in UTF-8, got {error}") from error
 
 
+def without_ends(recorded: tuple[Recorded, ...]) -> tuple[Recorded, ...]:
+    """A recording without the errors that end a connection: the last line of a channel each."""
+    last = {each.channel: each for each in recorded}
+    return tuple(each for each in recorded if not each.error or last[each.channel] is not each)
+
+
 def _messages(text: str, name: str) -> Iterator[Recorded]:
     try:
         whole = _parsed(text, name)

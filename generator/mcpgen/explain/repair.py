@@ -66,8 +66,7 @@ def _repaired(revision: Revision, message: Json, wrong: Violation) -> str | None
         del held[last]
         return f"remove {place(wrong.path)}"
     if wrong.keyword == "method":
-        close = get_close_matches(str(before), revision.method_names, 1, 0.7)
-        value: Json = close[0] if close else None
+        value: Json = revision.closest_method(str(before))
     elif wrong.keyword == "required":
         node: Json = wrong.schema.get("properties", {}) if is_object(wrong.schema) else {}
         value = _least(revision, node.get(last, {}), str(last))

@@ -10,7 +10,7 @@ from typing import Literal
 
 from jsonschema import Draft202012Validator
 
-from mcpgen import docs
+from mcpgen import docs, schema
 from mcpgen.diff.changes import OTHER
 from mcpgen.diff.protocol import Protocol, load
 from mcpgen.diff.shapes import ANY, Array, Object
@@ -18,8 +18,10 @@ from mcpgen.diff.shapes import Literal as Fixed
 from mcpgen.errors import shown
 from mcpgen.explain import violations
 from mcpgen.explain.violations import Violation
+from mcpgen.input_files import json_pointer
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.methods import Method, Role
+from mcpgen.schema.nearest import features, known_document
 from mcpgen.schema_queries import META, canonical
 
 Kind = Literal["request", "notification", "success response", "error response", "invalid message"]
@@ -31,6 +33,9 @@ _ENVELOPES: Mapping[Kind, tuple[str, ...]] = {
     "success response": ("JSONRPCResultResponse", "JSONRPCResponse"),
     "error response": ("JSONRPCErrorResponse", "JSONRPCError"),
 }
+_RESERVED = range(-32099, -32019)
+"""Codes that the specification keeps for itself, where a revision says so."""
+_RESULT_TYPE = "resultType"
 _CODES: Mapping[int, str] = {
     -32700: "parse error",
     -32600: "invalid request",
@@ -108,10 +113,11 @@ class Revision:
         held = self._methods.get(name, ())
         return tuple(method for method in held if sender in (None, method.sender))
 
-    @property
-    def method_names(self) -> tuple[str, ...]:
-        """All methods."""
-        return tuple(self._methods)
+    def closest_method(self, name: str) -> str | None:
+        """The method that a misspelt name means; `None` for a method of another revision."""
+        if name in _every_method():
+            return None
+        return next(iter(get_close_matches(name, self._methods, 1, 0.7)), None)
 
     def schema_of(self, name: str) -> Node:
         """The schema of a type, with all types that it refers to."""
@@ -176,8 +182,8 @@ class Revision:
                 return self._result(message, sender, request)
             case _:
                 name = self._error_type(message)
-                wrong = self.violation(name, message)
-                return self._verdict(name, "", (), wrong, message)
+                wrong = self.violation(name, message) or self._wrong_code(message)
+                return self._verdict(name, "", (sender,) if sender else (), wrong, message)
 
     def _call(self, message: Node, sender: Role | None) -> Verdict:
         name: str = message["method"]
@@ -203,8 +209,8 @@ class Revision:
         elif known:
             expected = f"a {known[0].kind}"
         else:
-            close = get_close_matches(name, self.method_names, 1, 0.7)
-            expected = f"a method of {self.name}" + (f", such as {close[0]}" if close else "")
+            close = self.closest_method(name)
+            expected = "a method of the revision" + (f", such as {close}" if close else "")
         wrong = Violation(("method",), expected, shown(name), keyword="method")
         return Verdict(self.name, "", "", (), wrong)
 
@@ -213,7 +219,7 @@ class Revision:
         held = self.methods(method, OTHER[sender] if sender else None) if method else ()
         held = tuple(each for each in held if each.result is not None)
         if method is not None and not held:
-            wrong = Violation((), f"a response to a method of {self.name}", shown(method))
+            wrong = Violation((), "a response to a method of the revision", shown(method))
             return Verdict(self.name, "", "", (), wrong)
         if not held:
             return self._any_result(message, sender)
@@ -223,8 +229,7 @@ class Revision:
     def _as_result(self, method: Method, message: Node) -> Verdict:
         found = [
             (self.violation(name, message["result"]), name)
-            for name in method.results
-            if name in self.definitions
+            for name in self._meant(method.results, message["result"])
         ]
         senders: tuple[Role, ...] = (OTHER[method.sender],)
         if not found:
@@ -235,6 +240,16 @@ class Revision:
                 *(("result", *wrong.path), wrong.expected, wrong.came, wrong.keyword, wrong.schema)
             )
         return self._verdict(name, "result", senders, wrong, message)
+
+    def _meant(self, names: Sequence[str], result: Json) -> list[str]:
+        """The types of a result that its `resultType` allows."""
+        known = [name for name in names if name in self.definitions]
+        stated = self.protocol.facts.defaults
+        own = {name: stated.get(name, {}).get(_RESULT_TYPE) for name in known}
+        value: Json = result.get(_RESULT_TYPE) if is_object(result) else None
+        if value in own.values() and value is not None:
+            return [name for name in known if own[name] == value]
+        return [name for name in known if own[name] is None] or known
 
     def _any_result(self, message: Node, sender: Role | None) -> Verdict:
         """The result that a response without its request is most likely."""
@@ -275,6 +290,18 @@ class Revision:
                         return each.name
         return self.envelope("error response")
 
+    def _wrong_code(self, message: Node) -> Violation | None:
+        """What is wrong with a code that the revision retired, or reserves and does not define."""
+        code: Json = message["error"]["code"]
+        errors = self.protocol.facts.errors
+        came = shown(code)
+        if code in errors.retired:
+            return Violation(("error", "code"), "a code that the revision has not retired", came)
+        if errors.defined is not None and code in _RESERVED and code not in errors.defined:
+            expected = f"one of {shown(sorted(errors.defined))}, or one that is not reserved"
+            return Violation(("error", "code"), expected, came)
+        return None
+
     def code_meaning(self, code: Json) -> str:
         """What a code of an error means; empty for an unknown one."""
         errors = self.protocol.facts.errors
@@ -306,16 +333,12 @@ class Revision:
         return _docs().type_doc(self.name, name)
 
     def _unknown(self, name: str, value: Json, path: tuple[object, ...]) -> Iterator[str]:
-        envelope = {"jsonrpc", "id", "method"}
-        found = violations_free = self.protocol.shapes.object(name)
-        if found is not None and violations_free is not None:
-            for place in self._unknown_in(found, value, path):
-                if place.strip("/") not in envelope:
-                    yield place
+        held = self.protocol.shapes.object(name)
+        if held is not None:
+            envelope = {"/jsonrpc", "/id", "/method"}
+            yield from (at for at in self._unknown_in(held, value, path) if at not in envelope)
 
     def _unknown_in(self, held: Object, value: Json, path: tuple[object, ...]) -> Iterator[str]:
-        from mcpgen.input_files import json_pointer
-
         if not is_object(value):
             return
         for wire, child in value.items():
@@ -356,6 +379,13 @@ class Revision:
 
 def _word(message: Node) -> str:
     return "request" if "id" in message else "notification"
+
+
+@cache
+def _every_method() -> frozenset[str]:
+    """The methods of all revisions that mcpgen has."""
+    documents = (known_document(row) for row in schema.revisions())
+    return frozenset().union(*(features(document).methods for document in documents))
 
 
 @cache
