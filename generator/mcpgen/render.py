@@ -15,9 +15,9 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from mcpgen import closure, headers, models, paths
+from mcpgen import closure, models, paths
 from mcpgen.datamodel import Job, Worker
-from mcpgen.formatting import formatted
+from mcpgen.formatting import Header, formatted
 from mcpgen.literals import checked, docstring, literal
 from mcpgen.parts import EVERYTHING, Selection
 from mcpgen.spec import PackageSpec, RevisionSpec, package
@@ -62,7 +62,7 @@ def render_package(
     root = _root()
     copied = {path for path in files if path in _SHARED or (root / path).is_file()}
     files |= formatted({path: text for path, text in files.items() if path not in copied})
-    header = headers.Header.of(spec)
+    header = Header.of(spec)
     return {path: header.above(path, files[path]) for path in sorted(files)}
 
 

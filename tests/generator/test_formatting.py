@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,9 @@ def test_modules_are_formatted_each_at_its_path() -> None:
 def test_what_is_no_python_is_one_error() -> None:
     with pytest.raises(OutputError, match=r"ruff could not format the modules: .*a\.py"):
         formatting.formatted({"a.py": "def"})
+
+
+def test_the_reason_stands_above_the_suppression_in_every_header(built: Mapping[str, str]) -> None:
+    lines = built["errors.py"].splitlines()
+    reason = lines[lines.index("# ruff: noqa") - 1]
+    assert reason == "# No linter's fixes: a file that they change counts as edited by hand."

@@ -34,6 +34,7 @@ HEADER = """\
 # the options, then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """
 

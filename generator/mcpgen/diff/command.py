@@ -1,0 +1,149 @@
+"""`mcpgen diff`: what the command does, and its exit codes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mcpgen.console import Console
+from mcpgen.diff import report
+from mcpgen.diff.compare import Diff, compare
+from mcpgen.diff.protocol import load
+from mcpgen.diff.rules import severities
+from mcpgen.errors import InputError, OutputError, UsageError
+
+FOUND = 1
+"""The exit code if there are changes as grave as `--fail-on` says."""
+
+_GRAVE: Mapping[str, frozenset[str]] = {
+    "never": frozenset(),
+    "breaking": frozenset({"breaking"}),
+    "warning": frozenset({"breaking", "warning"}),
+    "any": frozenset({"breaking", "warning", "compatible"}),
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line asks for.
+
+    Attributes:
+        form: The form of the report.
+        output: The file to write it to; standard output if `None`.
+        settings: Severities of rules, `RULE=SEVERITY` each.
+        affects: Words that name who must be affected: `client`, `server-sends`, ...; all if empty.
+        fail_on: The severity from which on the exit code is 1.
+        errata: Whether known defects of published schemas are corrected.
+    """
+
+    form: str
+    output: Path | None
+    settings: Sequence[str]
+    affects: Sequence[str]
+    fail_on: str
+    errata: bool
+
+
+def run_options(
+    console: Console, old: str | None, new: str | None, values: Mapping[str, Any]
+) -> None:
+    """Run the command with the values of its options.
+
+    Raises:
+        UsageError: See `run`; or A or B is missing.
+        OutputError: See `run`.
+    """
+    if values["only_rules"]:
+        click.echo(report.rules_text())
+        return
+    if old is None or new is None:
+        raise UsageError("expected two revisions or schema files, A and B")
+    options = Options(
+        form="json" if values["as_json"] else values["form"],
+        output=values["output"],
+        settings=values["settings"],
+        affects=values["affects"],
+        fail_on=values["fail_on"],
+        errata=not values["no_errata"],
+    )
+    run(console, old, new, options)
+
+
+def run(console: Console, old: str, new: str, options: Options) -> None:
+    """Report what changes from one revision or file to another.
+
+    Raises:
+        UsageError: A side is no revision and no readable schema, or an option is wrong.
+        OutputError: The report cannot be written.
+    """
+    chosen = severities(options.settings)
+    try:
+        diff = compare(*load(old, new, errata=options.errata), chosen)
+    except InputError as error:  # exit code 2, to be told from changes that were found
+        raise UsageError(str(error)) from error
+    if options.affects:
+        diff = _affecting(diff, options.affects)
+    _write(console, diff, options)
+    if any(change.severity in _GRAVE[options.fail_on] for change in diff.changes):
+        sys.exit(FOUND)
+
+
+def _affecting(diff: Diff, words: Sequence[str]) -> Diff:
+    kept = tuple(
+        change
+        for change in diff.changes
+        if any(_is_meant(party, word) for party in change.affected for word in words)
+    )
+    return replace(diff, changes=kept)
+
+
+def _is_meant(party: str, word: str) -> bool:
+    role, _, way = word.partition("-")
+    return party.startswith(role) and party.endswith(way)
+
+
+def _write(console: Console, diff: Diff, options: Options) -> None:
+    text = _forms()[options.form](diff)
+    if options.output is None:
+        if options.form == "text":
+            _show(console, text)
+        else:
+            click.echo(text.removesuffix("\n"))
+        return
+    try:
+        options.output.write_text(f"{text.removesuffix(chr(10))}\n", "utf-8", newline="\n")
+    except OSError as error:
+        raise OutputError(f"{options.output}: {error.strerror}") from error
+    console.summary(f"{options.output}: {report.headline(diff)}")
+
+
+def _forms() -> Mapping[str, Callable[[Diff], str]]:
+    def html(diff: Diff) -> str:
+        from mcpgen.diff import page  # Jinja takes long to import
+
+        return page.html(diff)
+
+    return {
+        "text": report.text,
+        "markdown": report.markdown,
+        "json": report.json_text,
+        "html": html,
+    }
+
+
+def _show(console: Console, text: str) -> None:
+    """Print a report line by line; on a terminal, severities have colours."""
+    colours = {"breaking": "red", "warning": "yellow", "compatible": "green"}
+    for number, line in enumerate(text.splitlines()):
+        first, space, rest = line.partition(" ")
+        if number == 0:
+            click.secho(line, bold=True)
+        elif first in colours:
+            click.echo(f"{click.style(first, fg=colours[first], bold=True)}{space}{rest}")
+        elif not console.quiet or line:
+            click.echo(line)

@@ -1,0 +1,226 @@
+"""From two sides to the list of changes: messages first, then what they hold, then facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+from mcpgen.diff import fact_changes, rules, similarity
+from mcpgen.diff.changes import OTHER, Change, Message, counts
+from mcpgen.diff.collected import Collected, Spot
+from mcpgen.diff.protocol import Protocol
+from mcpgen.diff.rules import Severity
+from mcpgen.diff.shapes import EMPTY
+from mcpgen.diff.values import Values
+from mcpgen.methods import Kind, Method, Role
+
+_SAME_METHOD = 0.75
+_SAME_TYPE = 0.8
+
+
+@dataclass(frozen=True)
+class Diff:
+    """What changes from one side to another.
+
+    Attributes:
+        old: Name of the old side.
+        new: Name of the new side.
+        changes: The changes, gravest first.
+    """
+
+    old: str
+    new: str
+    changes: tuple[Change, ...]
+
+    @property
+    def counts(self) -> Mapping[Severity, int]:
+        """How many changes there are of each severity."""
+        return counts(self.changes)
+
+
+def compare(
+    old: Protocol, new: Protocol, severities: Mapping[str, Severity] | None = None
+) -> Diff:
+    """What changes from one side to another.
+
+    Args:
+        old: The side that code is written for.
+        new: The side that it shall be written for.
+        severities: The severity of every rule; that of the table by default.
+    """
+    collected = Collected(rules.severities(()) if severities is None else severities)
+    comparison = _Comparison(old, new, collected, Values(old, new, collected))
+    comparison.messages()
+    comparison.types()
+    fact_changes.compare(old, new, collected)
+    return Diff(old.name, new.name, collected.sorted())
+
+
+@dataclass
+class _Comparison:
+    old: Protocol
+    new: Protocol
+    collected: Collected
+    values: Values
+
+    def messages(self) -> None:
+        """Compare messages, direction by direction."""
+        for sender in get_args(Role):
+            for kind in get_args(Kind):
+                self._direction(
+                    self.old.messages(sender, kind), self.new.messages(sender, kind), sender
+                )
+        gone = self.old.inputs.keys() - self.new.inputs.keys()
+        come = self.new.inputs.keys() - self.old.inputs.keys()
+        self._direction(self._inputs(self.old, come), self._inputs(self.new, gone), "server")
+
+    def _inputs(self, side: Protocol, moved: set[str]) -> dict[str, Method]:
+        """What is asked inside results, without what is a message of its own elsewhere."""
+        own = side.messages("server", "request")
+        other = self.new if side is self.old else self.old
+        outside = other.messages("server", "request")
+        return {
+            name: method
+            for name, method in side.inputs.items()
+            if name not in own and not (name in outside and name not in other.inputs)
+        } | {name: own[name] for name in moved if name in own and name in side.inputs}
+
+    def _direction(
+        self, old: Mapping[str, Method], new: Mapping[str, Method], sender: Role
+    ) -> None:
+        gone = [method for name, method in old.items() if name not in new]
+        come = [method for name, method in new.items() if name not in old]
+        for name in old:
+            if name in new:
+                self._method(old[name], new[name])
+        for one in list(gone):
+            inside = self.new.inputs.get(one.name) if one.kind == "request" else None
+            if inside is not None and sender == "server" and one not in self.old.methods.inputs:
+                self._moved("METHOD_MOVED_INTO_RESULT", one, inside)
+                gone.remove(one)
+        for other in list(come):
+            inside = self.old.inputs.get(other.name) if other.kind == "request" else None
+            if inside is not None and sender == "server" and other not in self.new.methods.inputs:
+                self._moved("METHOD_MOVED_OUT_OF_RESULT", inside, other)
+                come.remove(other)
+        for one, other, score in similarity.pairs(
+            gone, come, self._likeness, lambda each: each.name, least=_SAME_METHOD
+        ):
+            spot = _spot(one, other)
+            rule = f"{one.kind.upper().replace('REQUEST', 'METHOD')}_RENAMED"
+            self.collected.add(rule, spot, one.name, other.name, confidence=score)
+            self._method(one, other)
+            gone.remove(one)
+            come.remove(other)
+        for one in gone:
+            self.collected.add(f"{_word(one)}_REMOVED", _spot(one, one))
+        for other in come:
+            self.collected.add(f"{_word(other)}_ADDED", _spot(other, other))
+
+    def _moved(self, rule: str, one: Method, other: Method) -> None:
+        texts = ("request", "part of a result")
+        into = rule == "METHOD_MOVED_INTO_RESULT"
+        self.collected.add(rule, _spot(one, other), *(texts if into else texts[::-1]))
+        self._method(one, other)
+
+    def _likeness(self, one: Method, other: Method) -> float:
+        """How alike two messages are: half by name, half by what they hold."""
+        alike = [
+            self.values.likeness(
+                (ours and self.old.shapes.object(ours)) or EMPTY,
+                (theirs and self.new.shapes.object(theirs)) or EMPTY,
+            )
+            for ours, theirs in ((one.params, other.params), (one.result, other.result))
+            if ours or theirs
+        ]
+        held = sum(alike) / len(alike) if alike else 1.0
+        return (similarity.of_names(one.name, other.name) + held) / 2
+
+    def _method(self, old: Method, new: Method) -> None:
+        spot = _spot(old, new)
+        if old.capability != new.capability:
+            texts = (".".join(method.capability) or "none" for method in (old, new))
+            self.collected.add("CAPABILITY_CHANGED", spot, *texts)
+        if old.has_params != new.has_params:
+            rule = "PARAMS_ADDED" if new.has_params else "PARAMS_REMOVED"
+            self.collected.add(rule, spot, old.params or "", new.params or "")
+        if old.params_required != new.params_required:
+            rule = "PARAMS_MADE_REQUIRED" if new.params_required else "PARAMS_MADE_OPTIONAL"
+            texts = ("params optional", "params required")
+            self.collected.add(rule, spot, *(texts if new.params_required else texts[::-1]))
+        self._params(old, new, spot)
+        if old.result is not None and new.result is not None:
+            texts = (f"{old.name} result", f"{new.name} result")
+            messages = frozenset(Message(OTHER[old.sender], text) for text in texts)
+            here = Spot(new.name, *texts, messages)
+            self.values.compare(_ref(old.result), _ref(new.result), here)
+
+    def _params(self, old: Method, new: Method, spot: Spot) -> None:
+        if old.params is not None and new.params is not None:
+            self.values.compare(_ref(old.params), _ref(new.params), spot)
+            return
+        if old.has_params and new.has_params:
+            ours = self.old.shapes.object(old.params) if old.params else EMPTY
+            theirs = self.new.shapes.object(new.params) if new.params else EMPTY
+            self.values.objects(ours or EMPTY, theirs or EMPTY, spot)
+
+    def types(self) -> None:
+        """Compare types that both sides have, and say which only one has."""
+        for text, envelope in self.old.envelopes.items():
+            other = self.new.envelopes.get(text)
+            if other is not None:
+                self.values.objects(envelope, other, _of_type(text, text))
+        for name in sorted(self.old.types & self.new.types):
+            one, other = self.old.shapes.object(name), self.new.shapes.object(name)
+            if one is not None and other is not None:
+                self.values.objects(one, other, _of_type(name, name))
+        inline = self.values.extracted
+        gone = sorted(self.old.types - self.new.normal.definitions.keys() - inline)
+        come = sorted(self.new.types - self.old.normal.definitions.keys() - inline)
+        for one_name, other_name, score in self._renamed(gone, come):
+            spot = self._type_spot(one_name, other_name)
+            self.collected.add("TYPE_RENAMED", spot, one_name, other_name, confidence=score)
+            gone.remove(one_name)
+            come.remove(other_name)
+        for name in gone:
+            self.collected.add("TYPE_REMOVED", self._type_spot(name, name))
+        for name in come:
+            self.collected.add("TYPE_ADDED", self._type_spot(name, name))
+
+    def _renamed(self, gone: Sequence[str], come: Sequence[str]) -> list[tuple[str, str, float]]:
+        """Types that changed their name: at the same place, or nearly the same otherwise."""
+
+        def alike(one: str, other: str) -> float:
+            at_one_place = self.values.renamed.get((one, other))
+            if at_one_place is not None:
+                return max(at_one_place, similarity.ENOUGH)
+            ours, theirs = self.old.shapes.object(one), self.new.shapes.object(other)
+            if ours is None or theirs is None or len(ours.fields) < 2:
+                return 0.0
+            likeness = self.values.likeness(ours, theirs)
+            same_words = similarity.of_names(one, other) >= similarity.ENOUGH
+            return likeness if likeness >= _SAME_TYPE and same_words else 0.0
+
+        return similarity.pairs(gone, come, alike, str)
+
+    def _type_spot(self, old: str, new: str) -> Spot:
+        users = self.old.users.get(old, frozenset()) | self.new.users.get(new, frozenset())
+        return Spot(new, old, new, users)
+
+
+def _word(method: Method) -> str:
+    return "METHOD" if method.kind == "request" else "NOTIFICATION"
+
+
+def _ref(name: str) -> dict[str, str]:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _spot(old: Method, new: Method) -> Spot:
+    messages = frozenset(Message(method.sender, method.name) for method in (old, new))
+    return Spot(new.name, old.name, new.name, messages)
+
+
+def _of_type(old: str, new: str) -> Spot:
+    return Spot(new, old, new, frozenset())

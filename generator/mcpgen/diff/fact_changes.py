@@ -1,0 +1,148 @@
+"""Comparing what only the pages state: transports, headers, statuses, codes, keys, behaviour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from mcpgen.diff.collected import Collected, Spot
+from mcpgen.diff.protocol import Protocol
+from mcpgen.methods import Role
+from mcpgen.revision_facts import MethodFacts
+
+_BOTH: tuple[Role, ...] = ("client", "server")
+_SENDERS: Mapping[str, tuple[Role, ...]] = {
+    "headers.protocol_version": ("client",),
+    "headers.last_event_id": ("client",),
+    "headers.method": ("client",),
+    "headers.name": ("client",),
+    "headers.param_prefix": ("client",),
+    "http.fallback": ("client",),
+    "http.cancellation": ("client",),
+    "http": ("server",),
+    "errors": ("server",),
+    "meta.protocol_version": ("client",),
+    "meta.client_info": ("client",),
+    "meta.client_capabilities": ("client",),
+    "meta.log_level": ("client",),
+    "meta.server_info": ("server",),
+    "meta.subscription_id": ("server",),
+    "behaviour.bad_tool_arguments": ("server",),
+    "behaviour.structured_content": ("server",),
+    "behaviour.log_level": ("client",),
+    "behaviour.listen": ("client",),
+}
+"""Who sends, or does, what a fact is about, by its path or the first word of that; else both."""
+
+_LEFT_OUT = frozenset({"draft", "results"})
+"""Tables that are no part of a revision, or are seen in its messages."""
+
+_NAMED: Mapping[str, str] = {"headers": "HEADER", "meta": "META_KEY"}
+"""Tables whose values are names of things on the wire, with the beginning of their rules."""
+
+
+def compare(old: Protocol, new: Protocol, collected: Collected) -> None:
+    """Record how the facts differ."""
+    _lifecycle(old, new, collected)
+    ours, theirs = dict(_flat(old)), dict(_flat(new))
+    for path in [*ours, *(path for path in theirs if path not in ours)]:
+        before, after = ours.get(path), theirs.get(path)
+        if before != after or type(before) is not type(after):
+            _record(collected, path, before, after)
+    _methods(old, new, collected)
+
+
+def _lifecycle(old: Protocol, new: Protocol, collected: Collected) -> None:
+    if old.methods.handshake != new.methods.handshake:
+        texts = ("handshake" if side.methods.handshake else "per request" for side in (old, new))
+        collected.add("LIFECYCLE_CHANGED", _spot("lifecycle"), *texts, senders=_BOTH)
+    if old.methods.batching != new.methods.batching:
+        rule = "BATCHING_ADDED" if new.methods.batching else "BATCHING_REMOVED"
+        collected.add(rule, _spot("batching"), senders=_BOTH)
+
+
+def _flat(side: Protocol) -> Iterator[tuple[str, Any]]:
+    """The facts by dotted path, without those of methods."""
+    for table in fields(side.facts):
+        stated = getattr(side.facts, table.name)
+        if is_dataclass(stated) and table.name not in _LEFT_OUT:
+            for fact in fields(stated):
+                yield f"{table.name}.{fact.name}", getattr(stated, fact.name)
+
+
+def _record(collected: Collected, path: str, before: Any, after: Any) -> None:
+    table, _, name = path.partition(".")
+    spot = _spot(path, table)
+    senders = _SENDERS.get(path, _SENDERS.get(table, _BOTH))
+    if isinstance(before, tuple) or isinstance(after, tuple):
+        _entries(collected, spot, senders, before or (), after or ())
+        return
+    absent, present = _is_absent(before), not _is_absent(after)
+    way = "CHANGED" if absent != present else "ADDED" if present else "REMOVED"
+    if table == "transports":
+        rule = f"TRANSPORT_{way}"
+    elif table == "errors":
+        rule = f"ERROR_CODE_{way}"
+    elif table == "http" and _is_status(before, after):
+        texts = ("no status of its own" if one is None else str(one) for one in (before, after))
+        collected.add("STATUS_CHANGED", spot, *texts, senders=senders)
+        return
+    elif table in _NAMED and not isinstance(before, bool) and name not in _RULES_OF_KEYS:
+        rule = f"{_NAMED[table]}_{'RENAMED' if way == 'CHANGED' else way}"
+    else:
+        rule = f"FACT_{way}"
+    collected.add(rule, spot, _text(before), _text(after), senders=senders)
+
+
+_RULES_OF_KEYS = frozenset({"key_rules", "reserved_prefix"})
+
+
+def _is_status(*values: Any) -> bool:
+    return all(value is None or type(value) is int for value in values)
+
+
+def _is_absent(value: Any) -> bool:
+    return value is None or value is False or value == "none"
+
+
+def _text(value: Any) -> str:
+    if _is_absent(value) or value is True:
+        return ""
+    return str(value)
+
+
+def _entries(
+    collected: Collected,
+    spot: Spot,
+    senders: Sequence[Role],
+    before: Sequence[Any],
+    after: Sequence[Any],
+) -> None:
+    """Record the entries of a list that only one side has."""
+    for entry in before:
+        if entry not in after:
+            collected.add("FACT_REMOVED", spot, old=str(entry), senders=senders)
+    for entry in after:
+        if entry not in before:
+            collected.add("FACT_ADDED", spot, new=str(entry), senders=senders)
+
+
+def _methods(old: Protocol, new: Protocol, collected: Collected) -> None:
+    """Compare facts of methods that both sides have."""
+    ours = {method.name: method.sender for method in (*old.methods.all, *old.methods.inputs)}
+    theirs = {method.name for method in (*new.methods.all, *new.methods.inputs)}
+    for name in sorted(ours.keys() & theirs):
+        one, other = old.facts.method(name), new.facts.method(name)
+        for fact in fields(MethodFacts):
+            before, after = getattr(one, fact.name), getattr(other, fact.name)
+            if before != after:
+                spot = _spot(f"{name} ({fact.name})", name)
+                texts = (_text(before), _text(after))
+                absent, present = _is_absent(before), not _is_absent(after)
+                way = "CHANGED" if absent != present else "ADDED" if present else "REMOVED"
+                collected.add(f"FACT_{way}", spot, *texts, senders=(ours[name],))
+
+
+def _spot(path: str, owner: str = "") -> Spot:
+    return Spot(owner or path, path, path, frozenset())

@@ -1,0 +1,213 @@
+"""One side of a comparison: the messages, types and facts of a revision or of a schema file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from mcpgen import build_request, facts, methods, normalize, pipeline, roles, schema_facts
+from mcpgen.diff.changes import OTHER, Message
+from mcpgen.diff.shapes import Array, Atom, Object, Shapes
+from mcpgen.facts import Facts
+from mcpgen.json_types import Node
+from mcpgen.methods import Kind, Method, Methods, Role
+from mcpgen.normalized import NormalizedSchema, reference
+from mcpgen.schema import Schema
+
+_ENVELOPES: Sequence[tuple[str, tuple[str, ...]]] = (
+    ("request", ("JSONRPCRequest",)),
+    ("notification", ("JSONRPCNotification",)),
+    ("success response", ("JSONRPCResultResponse", "JSONRPCResponse")),
+    ("error response", ("JSONRPCErrorResponse", "JSONRPCError")),
+)
+"""What a message of each kind looks like, under the names of different revisions."""
+
+_CONTENT = frozenset({"params", "result"})
+"""Members of a message that say more in the type of each method."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A place where a value of a type is sent.
+
+    Attributes:
+        message: The message.
+        node: The schema of the value.
+    """
+
+    message: Message
+    node: Node
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What a comparison knows of one side.
+
+    Attributes:
+        name: The revision, or what the user called the file.
+        facts: What its pages state.
+        methods: Its messages.
+    """
+
+    name: str
+    facts: Facts
+    methods: Methods
+
+    @property
+    def normal(self) -> NormalizedSchema:
+        """Its types in plain form."""
+        return self.methods.normal
+
+    @cached_property
+    def shapes(self) -> Shapes:
+        """The values that its schemas allow."""
+        return Shapes(self.normal)
+
+    def messages(self, sender: Role, kind: Kind) -> dict[str, Method]:
+        """The messages of one direction by name, without those inside results."""
+        return {method.name: method for method in self.methods.of(sender, kind)}
+
+    @cached_property
+    def inputs(self) -> dict[str, Method]:
+        """What a server may ask inside a result, by name."""
+        return {method.name: method for method in self.methods.inputs}
+
+    def slots(self, method: Method) -> Iterator[Slot]:
+        """Where a message holds values of types: its params and its result."""
+        if method.params is not None:
+            message = Message(method.sender, method.name)
+            yield Slot(message, reference(method.params))
+        if method.result is not None:
+            message = Message(OTHER[method.sender], f"{method.name} result")
+            yield Slot(message, reference(method.result))
+
+    @cached_property
+    def envelopes(self) -> Mapping[str, Object]:
+        """The objects that every message is, by its kind."""
+        found: dict[str, Object] = {}
+        for text, candidates in _ENVELOPES:
+            objects = (self.shapes.object(name) for name in candidates if name in self.published)
+            first = next((each for each in objects if each is not None), None)
+            if first is not None:
+                fields = {wire: first.fields[wire] for wire in first.fields.keys() - _CONTENT}
+                found[text] = replace(first, fields=fields)
+        return found
+
+    @cached_property
+    def published(self) -> frozenset[str]:
+        """Names of types that the schema itself gives."""
+        return frozenset(self.normal.schema.definitions)
+
+    @cached_property
+    def types(self) -> frozenset[str]:
+        """Names of the objects in messages. Unions and enumerations leave no trace on the wire."""
+        return self.users.keys() & self.published
+
+    def users_of(self, each: Object) -> frozenset[Message]:
+        """The messages that hold an object with a name; empty for one without."""
+        return self.users.get(each.key, frozenset()) if each.name else frozenset()
+
+    @cached_property
+    def errors(self) -> tuple[Object, ...]:
+        """The types of error responses that have a code of their own."""
+        found = (self.shapes.object(name) for name in self.published)
+        return tuple(
+            each
+            for each in found
+            if each is not None and {"error", "jsonrpc"} <= each.fields.keys() and each.name
+        )
+
+    @cached_property
+    def users(self) -> Mapping[str, frozenset[Message]]:
+        """The messages that hold an object, by the key of the object."""
+        found: dict[str, set[Message]] = {}
+        for method in (*self.methods.all, *self.methods.inputs):
+            for slot in self.slots(method):
+                for key in self._reached(self.shapes.of(slot.node)):
+                    found.setdefault(key, set()).add(slot.message)
+        in_methods = frozenset(found)
+        others = [(each, [Message("server", "error response")]) for each in self.errors]
+        others += [
+            (each, [Message(sender, text) for sender in OTHER])
+            for text, each in self.envelopes.items()
+        ]
+        for each, messages in others:
+            for key in self._reached((each,)) - in_methods:
+                found.setdefault(key, set()).update(messages)
+        return {key: frozenset(messages) for key, messages in found.items()}
+
+    def _reached(self, atoms: Sequence[Atom]) -> set[str]:
+        seen: set[str] = set()
+        pending = list(atoms)
+        while pending:
+            atom = pending.pop()
+            if isinstance(atom, Array):
+                pending += self.shapes.of(atom.items)
+            elif isinstance(atom, Object) and atom.key not in seen:
+                seen.add(atom.key)
+                for node in (*atom.fields.values(), atom.rest):
+                    if node:
+                        pending += self.shapes.of(node)
+        return seen
+
+
+def load(old: str, new: str, *, errata: bool = True) -> tuple[Protocol, Protocol]:
+    """Both sides of a comparison.
+
+    Args:
+        old: A revision by its name or as `latest`, or the path of a schema file.
+        new: The same.
+        errata: Whether known defects of published schemas are corrected.
+
+    Raises:
+        UsageError: One is neither a revision nor a file.
+        SchemaError: A file is no schema of the protocol.
+    """
+    one, other = _read(old, errata), _read(new, errata)
+    return _protocol(one, other.schema), _protocol(other, one.schema)
+
+
+@dataclass(frozen=True)
+class _Input:
+    """A schema with its facts and the definitions of the revisions after it."""
+
+    name: str
+    schema: Schema
+    facts: Facts
+    newer: Sequence[Mapping[str, Node]]
+
+
+def _read(word: str, errata: bool) -> _Input:
+    path = Path(word)
+    if path.suffix or path.is_file():
+        source = build_request.file_source(path)
+        loaded = pipeline.load(source, errata)
+        stated = schema_facts.facts_for(loaded, source.base, None).facts
+        return _Input(word, loaded, stated, pipeline.newer_than(source.base, loaded))
+    (source,) = build_request.named_sources((word,))
+    loaded = pipeline.load(source, errata)
+    stated = facts.with_constants(facts.load(source.revision), loaded)
+    return _Input(source.revision, loaded, stated, pipeline.newer_than(source.revision, loaded))
+
+
+def _protocol(own: _Input, other: Schema) -> Protocol:
+    return of_schema(own.schema, own.facts, own.name, (*own.newer, other.definitions))
+
+
+def of_schema(
+    loaded: Schema, stated: Facts, name: str, other: Sequence[Mapping[str, Node]]
+) -> Protocol:
+    """One side of a comparison, from a schema and its facts.
+
+    Args:
+        loaded: The schema.
+        stated: The facts.
+        name: What to call it in reports.
+        other: Definitions of other schemas, which name the inline objects of this one.
+    """
+    # A default stands in for a member that a peer leaves out; here, required stays required.
+    plain = normalize.normalize(loaded, replace(stated, defaults={}), other)
+    complete, _ = roles.find(plain)
+    return Protocol(name, stated, methods.derive(complete, stated))

@@ -1,0 +1,248 @@
+"""The values that a schema allows at one place, whatever way the schema takes to say so.
+
+A shape is a set of alternatives. References, names of types, the order of members and the way in
+which a union is nested leave no trace in a shape, so rewriting a schema does not change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+from mcpgen.json_types import Json, Node, is_object
+from mcpgen.normalized import ANY_MAP, Definition, NormalizedSchema, target
+from mcpgen.schema.structure import BOUNDS, escape, resolve
+from mcpgen.schema_queries import META, canonical
+
+_MAX_ALIASES = 100
+"""References in a row that are followed."""
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """Any value of a JSON type other than object and array; `any` is every JSON value.
+
+    Attributes:
+        type: The type: `string`, `integer`, `number`, `boolean`, `null` or `any`.
+        bounds: Keywords that bind the values, such as `minLength`.
+    """
+
+    type: str
+    bounds: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+    @property
+    def key(self) -> str:
+        """The same for equal scalars."""
+        return f"{self.type} {canonical(dict(self.bounds))}"
+
+    def __str__(self) -> str:
+        return self.type
+
+
+@dataclass(frozen=True)
+class Literal:
+    """One fixed value, as JSON text."""
+
+    text: str
+
+    @property
+    def key(self) -> str:
+        """The same for equal values."""
+        return f"= {self.text}"
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array.
+
+    Attributes:
+        items: The schema of its items.
+        bounds: Keywords that bind their number.
+    """
+
+    items: Node
+    bounds: Mapping[str, Json]
+
+    @property
+    def key(self) -> str:
+        """The same for arrays whose schemas are equal."""
+        return f"array {canonical(self.items)} {canonical(dict(self.bounds))}"
+
+    def __str__(self) -> str:
+        return "array"
+
+
+@dataclass(frozen=True)
+class Object:
+    """An object.
+
+    Attributes:
+        name: Its name, if the schema gives it one.
+        key: The same for equal objects: the name of the type, or the schema as text.
+        fields: Schemas of its members.
+        required: Members that must be there.
+        rest: The schema of all other members; `None` if there may be none.
+        open: Whether the schema says in so many words that any other member is allowed.
+    """
+
+    name: str | None
+    key: str
+    fields: Mapping[str, Node]
+    required: frozenset[str]
+    rest: Node | None
+    open: bool
+
+    def __str__(self) -> str:
+        return self.name or "object"
+
+
+Atom: TypeAlias = Scalar | Literal | Array | Object
+"""One alternative of a shape."""
+
+ANY = Scalar("any")
+EMPTY = Object(None, "{}", {}, frozenset(), {}, open=False)
+"""An object of which nothing is said."""
+
+
+class Shapes:
+    """The shapes of one schema.
+
+    The plain form of a schema makes a map of every object about which generated code needs to know
+    nothing; here the published schema says what such an object is.
+
+    Args:
+        normal: The schema in plain form.
+    """
+
+    def __init__(self, normal: NormalizedSchema) -> None:
+        self._normal = normal
+        self._published: Node = {"$defs": dict(normal.schema.definitions)}
+        self._objects: dict[str, Object | None] = {}
+
+    @cached_property
+    def _meta_types(self) -> Mapping[str, str]:
+        """Names of the types for inline `_meta` objects, by the object's schema."""
+        return {
+            canonical(self._at(definition.pointer)): name
+            for name, definition in self._normal.definitions.items()
+            if definition.pointer.endswith(f"/{META}")
+        }
+
+    def of(self, node: Json) -> tuple[Atom, ...]:
+        """The alternatives of a schema, each once."""
+        found = {atom.key: atom for atom in self._atoms(node, 0)}
+        return (ANY,) if ANY.key in found else tuple(found.values())
+
+    def object(self, name: str) -> Object | None:
+        """The object under a name; `None` for a type that is none."""
+        if name not in self._objects:
+            definition = self._normal.resolve({"$ref": f"#/$defs/{name}"})
+            self._objects[name] = None if definition is None else self._named_object(definition)
+        return self._objects[name]
+
+    def _named_object(self, definition: Definition) -> Object | None:
+        if definition.is_object:
+            fields = {wire: self._field(definition, wire) for wire in definition.properties}
+            published = self._at(definition.pointer)
+            return self._build(definition, fields, definition.required, published)
+        node = self._node(definition)
+        if is_object(node.get("properties")):
+            return self._build(definition, node["properties"], node.get("required", ()), node)
+        return None
+
+    def _build(
+        self,
+        definition: Definition | None,
+        fields: Mapping[str, Node],
+        required: Sequence[str],
+        node: Node,
+    ) -> Object:
+        rest: Json = node.get("additionalProperties", {})
+        is_open = "additionalProperties" in node and rest in ({}, True)
+        name = definition.name if definition is not None else None
+        return Object(
+            name=name if name in self._normal.schema.definitions else None,
+            key=name or canonical(node),
+            fields=fields,
+            required=frozenset(required) & fields.keys(),
+            rest=None if rest is False else rest if is_object(rest) else {},
+            open=is_open,
+        )
+
+    def _field(self, definition: Definition, wire: str) -> Node:
+        node = definition.properties[wire]
+        checked = wire in {check.wire for check in definition.checks}
+        if node != ANY_MAP and not checked:
+            return node
+        published = self._at(f"{definition.pointer}/properties/{escape(wire)}")
+        return published or node
+
+    def _node(self, definition: Definition) -> Node:
+        """The schema of a definition; as it was published if the plain form says nothing of it."""
+        if definition.node != ANY_MAP:
+            return definition.node
+        return self._at(definition.pointer) or definition.node
+
+    def _at(self, pointer: str) -> Node:
+        try:
+            found = resolve(self._published, pointer)
+        except (LookupError, TypeError):
+            return {}  # made from several places, or by mcpgen
+        return found if is_object(found) else {}
+
+    def _atoms(self, node: Json, depth: int) -> Iterator[Atom]:
+        if not is_object(node) or depth > _MAX_ALIASES:
+            yield ANY
+        elif "$ref" in node:
+            yield from self._referred(target(node), depth)
+        elif "const" in node:
+            yield Literal(canonical(node["const"]))
+        elif "enum" in node:
+            yield from (Literal(canonical(value)) for value in node["enum"])
+        elif variants := node.get("anyOf", node.get("oneOf")):
+            for variant in variants:
+                yield from self._atoms(variant, depth + 1)
+        else:
+            types: Json = node.get("type", [])
+            kinds = [types] if isinstance(types, str) else types
+            if not kinds:
+                kinds = ["object"] if "properties" in node else ["any"]
+            for kind in kinds:
+                yield from self._of_type(kind, node)
+
+    def _referred(self, name: str, depth: int) -> Iterator[Atom]:
+        definition = self._normal.definitions.get(name)
+        if definition is None:
+            yield ANY
+        elif (found := self.object(name)) is not None:
+            yield found
+        else:
+            yield from self._atoms(self._node(definition), depth + 1)
+
+    def _of_type(self, kind: str, node: Node) -> Iterator[Atom]:
+        bounds = {key: node[key] for key in BOUNDS if key in node}
+        if kind == "array":
+            items: Json = node.get("items", {})
+            yield Array(items if is_object(items) else {}, bounds)
+        elif kind == "number":  # the plain form says both
+            yield Scalar("integer", bounds)
+            yield Scalar("number", bounds)
+        elif kind != "object":
+            yield Scalar(kind, bounds)
+        elif (name := self._meta_types.get(canonical(node))) and node.get("properties"):
+            yield from self._referred(name, 0)
+        else:
+            yield self._build(None, node.get("properties", {}), node.get("required", ()), node)
+
+
+def described(atoms: Sequence[Atom]) -> str:
+    """A shape in words: `integer | string`, `TextContent | ImageContent`, `array`."""
+    texts = list(dict.fromkeys(map(str, atoms)))
+    if "number" in texts and "integer" in texts:
+        texts.remove("integer")
+    return " | ".join(sorted(texts)) or "nothing"

@@ -1,0 +1,304 @@
+"""Comparing what two schemas allow at one place: types, values, bounds, members."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mcpgen.diff import similarity
+from mcpgen.diff.collected import Collected, Spot
+from mcpgen.diff.protocol import Protocol
+from mcpgen.diff.shapes import ANY, Array, Atom, Literal, Object, Scalar, described
+from mcpgen.errors import shown
+from mcpgen.json_types import Json, Node
+from mcpgen.schema_queries import META
+
+_JSON_TYPES: Mapping[type, str] = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    type(None): "null",
+}
+_LOWER_BOUNDS = frozenset({"minimum", "minLength", "minItems"})
+_RELATED = 0.3
+"""Objects at one place that are less alike are different types, not changed ones."""
+
+
+@dataclass
+class Values:
+    """The comparison of values.
+
+    Attributes:
+        old: The old side.
+        new: The new side.
+        collected: Where changes go.
+        renamed: Types that stand in the same place under different names, with their likeness.
+        extracted: Types that are objects without a name in the other schema.
+    """
+
+    old: Protocol
+    new: Protocol
+    collected: Collected
+    renamed: dict[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
+    extracted: set[str] = field(default_factory=set[str])
+    _seen: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
+
+    def compare(self, old: Node, new: Node, spot: Spot) -> None:
+        """Compare two schemas at one place."""
+        ours, theirs = self.old.shapes.of(old), self.new.shapes.of(new)
+        if (ANY in ours) != (ANY in theirs):
+            rule = "FIELD_TYPE_WIDENED" if ANY in theirs else "FIELD_TYPE_NARROWED"
+            self.collected.add(rule, spot, described(ours), described(theirs))
+            return
+        removed, added = self._values(ours, theirs, spot)
+        gone, come = self._kinds(ours, theirs)
+        unlike = self._objects(ours, theirs, spot)
+        removed, added = removed or gone or unlike, added or come or unlike
+        if removed or added:
+            rule = (
+                "FIELD_TYPE_CHANGED"
+                if removed and added
+                else "FIELD_TYPE_NARROWED"
+                if removed
+                else "FIELD_TYPE_WIDENED"
+            )
+            self.collected.add(rule, spot, described(ours), described(theirs))
+        self._bounds(ours, theirs, spot)
+        self._items(ours, theirs, spot)
+
+    def _values(
+        self, ours: Sequence[Atom], theirs: Sequence[Atom], spot: Spot
+    ) -> tuple[bool, bool]:
+        """Compare fixed values; whether one side has some and the other has nothing for them."""
+        old = {atom.text for atom in ours if isinstance(atom, Literal)}
+        new = {atom.text for atom in theirs if isinstance(atom, Literal)}
+        gone = {text for text in old - new if not _is_covered(text, theirs)}
+        come = {text for text in new - old if not _is_covered(text, ours)}
+        if not (old and new):
+            return bool(gone), bool(come)
+        for one, other, score in similarity.pairs(
+            sorted(gone), sorted(come), similarity.of_names, str, least=0.75
+        ):
+            self.collected.add("VALUE_RENAMED", spot, one, other, confidence=score)
+            gone.discard(one)
+            come.discard(other)
+        for text in sorted(gone):
+            self.collected.add("VALUE_REMOVED", spot, old=text)
+        for text in sorted(come):
+            self.collected.add("VALUE_ADDED", spot, new=text)
+        return False, False
+
+    def _kinds(self, ours: Sequence[Atom], theirs: Sequence[Atom]) -> tuple[bool, bool]:
+        """Whether kinds of values are gone, and whether there are new ones."""
+        old, new = _kinds_of(ours), _kinds_of(theirs)
+        return bool(old - new), bool(new - old)
+
+    def _bounds(self, ours: Sequence[Atom], theirs: Sequence[Atom], spot: Spot) -> None:
+        old, new = _loosest(ours), _loosest(theirs)
+        for kind in old.keys() & new.keys():
+            self._compare_bounds(old[kind], new[kind], spot)
+
+    def _compare_bounds(self, old: Mapping[str, Json], new: Mapping[str, Json], spot: Spot) -> None:
+        for keyword in sorted(old.keys() | new.keys()):
+            before, after = old.get(keyword), new.get(keyword)
+            if before == after:
+                continue
+            texts = (_bound(keyword, before), _bound(keyword, after))
+            if before is None or after is None:
+                tightened = before is None
+            elif keyword == "pattern":
+                self.collected.add("FIELD_PATTERN_CHANGED", spot, *texts)
+                continue
+            else:
+                tightened = (after > before) == (keyword in _LOWER_BOUNDS)
+            rule = "FIELD_BOUND_TIGHTENED" if tightened else "FIELD_BOUND_LOOSENED"
+            self.collected.add(rule, spot, *texts)
+
+    def _items(self, ours: Sequence[Atom], theirs: Sequence[Atom], spot: Spot) -> None:
+        old = [atom for atom in ours if isinstance(atom, Array)]
+        new = [atom for atom in theirs if isinstance(atom, Array)]
+        if old and new:
+            items = ({"anyOf": [atom.items for atom in arrays]} for arrays in (old, new))
+            self.compare(*items, spot.below("[]"))
+
+    def _objects(self, ours: Sequence[Atom], theirs: Sequence[Atom], spot: Spot) -> bool:
+        """Compare the objects among alternatives; whether single ones have nothing in common."""
+        old = [atom for atom in ours if isinstance(atom, Object)]
+        new = [atom for atom in theirs if isinstance(atom, Object)]
+        if not (old and new):
+            return False
+        if len(old) == len(new) == 1:
+            one, other = old[0], new[0]
+            if one.name and other.name and one.name != other.name:
+                likeness = self.likeness(one, other)
+                if likeness < _RELATED:
+                    return True
+                self._note_name(one, other, likeness)
+            self.objects(one, other, spot)
+            return False
+        left, right = list(old), list(new)
+        for one, other, likeness in self._matched(old, new):
+            left.remove(one)
+            right.remove(other)
+            self._note_name(one, other, likeness)
+            self.objects(one, other, spot)
+        for one in left:
+            self.collected.add("VARIANT_REMOVED", spot, old=str(one))
+        for other in right:
+            self.collected.add("VARIANT_ADDED", spot, new=str(other))
+        return False
+
+    def _matched(
+        self, old: Sequence[Object], new: Sequence[Object]
+    ) -> list[tuple[Object, Object, float]]:
+        """Alternatives that are the same: by name, then by tag and likeness."""
+        keys = {one.key for one in old} & {other.key for other in new}
+        same = [(one, other, 1.0) for one in old for other in new if one.key == other.key]
+
+        def alike(one: Object, other: Object) -> float:
+            tags, others = self._tags(self.old, one), self._tags(self.new, other)
+            differ = any(tags[wire] != others[wire] for wire in tags.keys() & others.keys())
+            return 0.0 if differ else self.likeness(one, other)
+
+        return same + similarity.pairs(
+            [one for one in old if one.key not in keys],
+            [other for other in new if other.key not in keys],
+            alike,
+            lambda each: each.key,
+            least=_RELATED,
+        )
+
+    def _tags(self, side: Protocol, each: Object) -> Mapping[str, str]:
+        found = {wire: side.shapes.of(each.fields[wire]) for wire in each.required}
+        return {
+            wire: atoms[0].text
+            for wire, atoms in found.items()
+            if len(atoms) == 1 and isinstance(atoms[0], Literal)
+        }
+
+    def likeness(self, one: Object, other: Object) -> float:
+        """How alike two objects are."""
+        return similarity.of_objects(one, other, self.old.shapes, self.new.shapes)
+
+    def _note_name(self, one: Object, other: Object, likeness: float) -> None:
+        if one.name and other.name and one.name != other.name:
+            self.renamed.setdefault((one.name, other.name), likeness)
+
+    def objects(self, old: Object, new: Object, spot: Spot) -> None:
+        """Compare two objects, once, with all that they hold."""
+        either = old.name or new.name
+        if either is not None and (old.name is None or new.name is None):
+            self.extracted.add(either)
+        place = "" if either else f"{spot.old} {sorted(spot.messages)}"
+        pair = (old.key, new.key, place)
+        if pair in self._seen:
+            return
+        self._seen.add(pair)
+        is_meta = spot.new.endswith(f".{META}")
+        if either is not None:
+            owner, before = new.name or either, old.name or either
+            users = self.old.users_of(old) | self.new.users_of(new)
+            spot = Spot(owner, before, owner, users or spot.messages)
+        common = [wire for wire in old.fields if wire in new.fields]
+        gone = [wire for wire in old.fields if wire not in new.fields]
+        come = [wire for wire in new.fields if wire not in old.fields]
+        for one, other, score in self._renamed_fields(old, new, gone, come):
+            self.collected.add(
+                "FIELD_RENAMED", spot.member(one, other), one, other, confidence=score
+            )
+            self._field(old, new, (one, other), spot)
+            gone.remove(one)
+            come.remove(other)
+        for wire in common:
+            self._field(old, new, (wire, wire), spot)
+        for wire in gone:
+            rule = "FIELD_REMOVED_REQUIRED" if wire in old.required else "FIELD_REMOVED_OPTIONAL"
+            text = described(self.old.shapes.of(old.fields[wire]))
+            self.collected.add(rule, spot.member(wire, wire), old=text)
+        for wire in come:
+            rule = "FIELD_ADDED_REQUIRED" if wire in new.required else "FIELD_ADDED_OPTIONAL"
+            text = described(self.new.shapes.of(new.fields[wire]))
+            self.collected.add(rule, spot.member(wire, wire), new=text)
+        self._rest(old, new, spot, is_meta=is_meta)
+
+    def _field(self, old: Object, new: Object, wires: tuple[str, str], spot: Spot) -> None:
+        one, other = wires
+        here = spot.member(one, other)
+        if (one in old.required) != (other in new.required):
+            rule = "FIELD_MADE_REQUIRED" if other in new.required else "FIELD_MADE_OPTIONAL"
+            self.collected.add(rule, here, *_presence(one in old.required))
+        self.compare(old.fields[one], new.fields[other], here)
+
+    def _renamed_fields(
+        self, old: Object, new: Object, gone: Sequence[str], come: Sequence[str]
+    ) -> list[tuple[str, str, float]]:
+        def alike(one: str, other: str) -> float:
+            before, after = old.fields[one], new.fields[other]
+            ours, theirs = self.old.shapes.of(before), self.new.shapes.of(after)
+            same = described(ours) == described(theirs)
+            return similarity.of_names(one, other) if same else 0.0
+
+        return similarity.pairs(gone, come, alike, str, least=0.7)
+
+    def _rest(self, old: Object, new: Object, spot: Spot, *, is_meta: bool) -> None:
+        """Compare what the objects say about members that they do not name.
+
+        An object that names fewer members and says that any other is allowed was opened; `_meta`
+        is always open, whatever its schema says.
+        """
+        gone, come = old.fields.keys() - new.fields.keys(), new.fields.keys() - old.fields.keys()
+        comparable = bool(old.fields and new.fields) and not is_meta
+        if (old.rest is None) != (new.rest is None):
+            rule = "OBJECT_CLOSED" if new.rest is None else "OBJECT_OPENED"
+            self.collected.add(rule, spot)
+        elif comparable and gone and new.open and not old.open:
+            self.collected.add("OBJECT_OPENED", spot)
+        elif comparable and come and old.open and not new.open:
+            self.collected.add("OBJECT_CLOSED", spot)
+        if old.rest is not None and new.rest is not None and (old.rest or new.rest):
+            self.compare(old.rest, new.rest, spot.below("{}"))
+
+
+def _presence(was_required: bool) -> tuple[str, str]:
+    return ("required", "optional") if was_required else ("optional", "required")
+
+
+def _kinds_of(atoms: Iterable[Atom]) -> set[str]:
+    """The JSON types of alternatives that are no fixed values."""
+    return {
+        "object" if isinstance(atom, Object) else str(atom)
+        for atom in atoms
+        if not isinstance(atom, Literal)
+    }
+
+
+def _is_covered(text: str, atoms: Iterable[Atom]) -> bool:
+    """Whether a fixed value is one of those that a type allows."""
+    kind = _JSON_TYPES.get(type(json.loads(text)), "object")
+    return any(isinstance(atom, Scalar) and atom.type == kind for atom in atoms)
+
+
+def _loosest(atoms: Iterable[Atom]) -> dict[str, dict[str, Json]]:
+    """The bounds that hold for all alternatives of a type, by type."""
+    found: dict[str, dict[str, Json]] = {}
+    for atom in atoms:
+        if isinstance(atom, Scalar | Array):
+            before = found.get(str(atom), dict(atom.bounds))
+            found[str(atom)] = {
+                keyword: _looser(keyword, before[keyword], value)
+                for keyword, value in atom.bounds.items()
+                if keyword in before
+            }
+    return found
+
+
+def _looser(keyword: str, one: Json, other: Json) -> Json:
+    if keyword == "pattern":
+        return one if one == other else " or ".join(sorted({*one.split(" or "), other}))
+    return min(one, other) if keyword in _LOWER_BOUNDS else max(one, other)
+
+
+def _bound(keyword: str, value: Json) -> str:
+    return f"no {keyword}" if value is None else f"{keyword} {shown(value)}"

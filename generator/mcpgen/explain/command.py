@@ -1,0 +1,326 @@
+"""`mcpgen explain` and `mcpgen validate`: what the commands do, their texts and exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import click
+
+from mcpgen import schema
+from mcpgen.console import Console
+from mcpgen.diff.changes import OTHER
+from mcpgen.errors import UsageError, safe_text, shown
+from mcpgen.explain import conversation, recordings, repair
+from mcpgen.explain.conversation import Conversation, Turn
+from mcpgen.explain.recordings import place
+from mcpgen.explain.revision import Revision, Verdict, revision
+from mcpgen.json_types import Json, is_array, is_object
+
+PROBLEMS = 1
+"""The exit code of `validate` if a message breaks the revision."""
+
+_WIDTH = 100
+_LONG = 2000
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What is known of one message.
+
+    Attributes:
+        turn: The message in its conversation.
+        what: What it is, in words.
+        summary: What its type is for.
+        verdicts: What each revision says, oldest first.
+        repairs: The nearest valid form for revisions that refuse it and have one.
+    """
+
+    turn: Turn
+    what: str
+    summary: str
+    verdicts: tuple[Verdict, ...]
+    repairs: Mapping[str, repair.Repair]
+
+
+def explain(console: Console, source: str, names: Sequence[str], *, as_json: bool) -> None:
+    """Say what the messages of a file are, and which revisions accept them.
+
+    Args:
+        console: Where texts go.
+        source: The file; `-` for standard input.
+        names: Revisions to ask; all if empty.
+        as_json: Whether to print JSON.
+
+    Raises:
+        UsageError: The file cannot be read, or a revision does not exist.
+    """
+    chosen = [name for name in names if name != "all"] or [row.name for row in schema.revisions()]
+    revisions = [revision(name) for name in chosen]
+    recorded = recordings.read(source)
+    found = [
+        _explained(turn, revisions)
+        for turn in conversation.follow(recorded, revisions[::-1]).turns
+    ]
+    if as_json:
+        click.echo(json.dumps([_explanation_record(each) for each in found], indent=2))
+        return
+    texts = [_explanation_text(each, alone=len(found) == 1) for each in found]
+    click.echo("\n\n".join(texts))
+
+
+def _explained(turn: Turn, revisions: Sequence[Revision]) -> Explanation:
+    verdicts = [each.judge(turn.message, turn.sender, turn.request) for each in revisions]
+    repairs: dict[str, repair.Repair] = {}
+    for each, verdict in zip(revisions, verdicts, strict=True):
+        if not verdict.is_accepted:
+            mended = repair.nearest(
+                each,
+                turn.message,
+                lambda message, each=each: each.judge(message, turn.sender, turn.request),
+            )
+            if mended is not None:
+                repairs[each.name] = mended
+    summary = _summary(revisions, verdicts)
+    return Explanation(turn, _what(turn, revisions, verdicts), summary, tuple(verdicts), repairs)
+
+
+def _best(verdicts: Sequence[Verdict]) -> Verdict | None:
+    """The newest verdict that says the most: of a revision that accepts, or has the type."""
+    accepted = [verdict for verdict in verdicts if verdict.is_accepted and verdict.type]
+    typed = [verdict for verdict in verdicts if verdict.type]
+    return next(reversed(accepted or typed), None)
+
+
+def _summary(revisions: Sequence[Revision], verdicts: Sequence[Verdict]) -> str:
+    best = _best(verdicts)
+    if best is None:
+        return ""
+    return next(each.summary(best.type) for each in revisions if each.name == best.revision)
+
+
+def _what(turn: Turn, revisions: Sequence[Revision], verdicts: Sequence[Verdict]) -> str:
+    message = turn.message
+    best = _best(verdicts)
+    senders = (turn.sender,) if turn.sender else best.senders if best else ()
+    way = " or ".join(f"{sender} to {OTHER[sender]}" for sender in senders)
+    text = f"batch of {len(message)} messages" if is_array(message) else turn.kind
+    if is_object(message) and "method" in message:
+        text += f" {safe_text(str(message['method']))}"
+    elif turn.request is not None:
+        text += f" to {safe_text(str(turn.request.get('method')))}"
+    elif turn.kind == "success response" and best is not None and best.type:
+        text += f", by its members a {best.type}"
+    if turn.kind == "error response" and is_object(message) and is_object(message.get("error")):
+        text += f" {_code(message['error'].get('code'), revisions)}"
+    return f"{text}, {way}" if way else text
+
+
+def _code(code: Json, revisions: Sequence[Revision]) -> str:
+    meanings = dict.fromkeys(filter(None, (each.code_meaning(code) for each in revisions)))
+    return f"{shown(code)} ({'; '.join(meanings) or 'a code of its sender'})"
+
+
+def _explanation_text(each: Explanation, *, alone: bool) -> str:
+    """One message for a terminal."""
+    where = "" if alone else f"{each.turn.recorded.line}: "
+    lines = [f"{where}{each.what}"]
+    if each.turn.recorded.error:
+        return f"{where}no message: {safe_text(each.turn.recorded.error)}"
+    if each.summary:
+        lines += textwrap.wrap(each.summary, _WIDTH, initial_indent="  ", subsequent_indent="  ")
+    if each.turn.problem and not alone:
+        lines.append(f"  {each.turn.problem}")
+    for names, verdict in _alike(each):
+        lines += _verdict_text(names, verdict, each.repairs.get(verdict.revision), alone=alone)
+    return "\n".join(lines)
+
+
+def _alike(each: Explanation) -> Iterator[tuple[str, Verdict]]:
+    """The verdicts, those of neighbouring revisions that say the same as one."""
+
+    def said(verdict: Verdict) -> tuple[object, ...]:
+        wrong = verdict.violation
+        reason = None if wrong is None else (wrong.path, wrong.expected, wrong.came)
+        mended = each.repairs.get(verdict.revision)
+        return reason, verdict.ignored, None if mended is None else mended.edits
+
+    for _, held in groupby(each.verdicts, key=said):
+        verdicts = list(held)
+        first, last = verdicts[0].revision, verdicts[-1].revision
+        yield first if first == last else f"{first} to {last}", verdicts[-1]
+
+
+def _verdict_text(
+    names: str, verdict: Verdict, mended: repair.Repair | None, *, alone: bool
+) -> Iterator[str]:
+    wrong = verdict.violation
+    if wrong is None:
+        ignored = ", ".join(safe_text(path) for path in verdict.ignored)
+        yield f"  {names}: accepted" + (f", ignores {ignored}" if ignored else "")
+    else:
+        text = f"refused at {safe_text(place(wrong.path))}: {_difference(wrong)}"
+        yield f"  {names}: {text}"
+        if mended is not None:
+            yield from (f"    {safe_text(edit, _LONG)}" for edit in mended.edits)
+            if alone:
+                yield f"    nearest valid form: {safe_text(json.dumps(mended.message), _LONG)}"
+    if verdict.page and alone:
+        yield f"    {verdict.page}"
+
+
+def _difference(wrong: Any) -> str:
+    return f"expected {safe_text(wrong.expected)}, got {safe_text(wrong.came)}"
+
+
+def _explanation_record(each: Explanation) -> dict[str, Any]:
+    return {
+        "line": each.turn.recorded.line,
+        "kind": each.turn.kind,
+        "sender": each.turn.sender,
+        "what": each.what,
+        "summary": each.summary,
+        "problem": each.turn.problem or None,
+        "error": each.turn.recorded.error or None,
+        "revisions": [
+            _verdict_record(verdict, each.repairs.get(verdict.revision))
+            for verdict in each.verdicts
+        ],
+    }
+
+
+def _verdict_record(verdict: Verdict, mended: repair.Repair | None) -> dict[str, Any]:
+    wrong = verdict.violation
+    return {
+        "revision": verdict.revision,
+        "accepted": verdict.is_accepted,
+        "type": verdict.type or None,
+        "senders": list(verdict.senders),
+        "pointer": None if wrong is None else recordings.json_pointer(wrong.path),
+        "expected": None if wrong is None else wrong.expected,
+        "came": None if wrong is None else wrong.came,
+        "ignored": list(verdict.ignored),
+        "nearest": None if mended is None else mended.message,
+        "edits": None if mended is None else list(mended.edits),
+        "page": verdict.page or None,
+    }
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What breaks a rule in a recording.
+
+    Attributes:
+        line: Where the message stands.
+        what: The message, in words.
+        pointer: The place in the message; empty for the whole.
+        text: What is wrong.
+    """
+
+    line: int
+    what: str
+    pointer: str
+    text: str
+
+
+def validate(console: Console, source: str, name: str | None, *, as_json: bool) -> None:
+    """Check a recorded conversation against one revision; exit with 1 if it breaks it.
+
+    Args:
+        console: Where texts go.
+        source: The file; `-` for standard input.
+        name: The revision; the one that the recording names unless given.
+        as_json: Whether to print JSON.
+
+    Raises:
+        UsageError: The file cannot be read, or the revision does not exist or is not named.
+    """
+    recorded = recordings.without_ends(recordings.read(source))
+    chosen = revision(name or _recorded_revision(recorded))
+    if chosen.protocol.methods.batching:
+        recorded = tuple(conversation.unbatched(recorded))
+    held = conversation.follow(recorded, [chosen])
+    problems = [problem for turn in held.turns for problem in _problems(turn, chosen)]
+    if as_json:
+        click.echo(json.dumps(_validation_record(chosen, held, problems), indent=2))
+    else:
+        for problem in problems:
+            at = f" at {safe_text(problem.pointer)}" if problem.pointer else ""
+            click.echo(f"{problem.line}: {problem.what}{at}: {problem.text}")
+        console.summary(_validation_text(source, chosen, held, len(problems)))
+    if problems:
+        sys.exit(PROBLEMS)
+
+
+def _recorded_revision(recorded: Sequence[recordings.Recorded]) -> str:
+    """The revision that a recording agrees on."""
+    known = {row.name for row in schema.revisions()}
+    found = [text for each in recorded for text in _versions(each.value) if text in known]
+    if not found:
+        raise UsageError("expected --revision R, as no message names the revision; got none")
+    return found[-1]
+
+
+def _versions(message: Json) -> Iterator[str]:
+    """The revisions that a message names as its own, or as agreed on."""
+    if not is_object(message):
+        return
+    for part in (message.get("params"), message.get("result")):
+        if is_object(part):
+            meta = part.get("_meta")
+            named = [part.get("protocolVersion")]
+            if is_object(meta):
+                named += [v for key, v in meta.items() if key.endswith("/protocolVersion")]
+            yield from (text for text in named if isinstance(text, str))
+
+
+def _problems(turn: Turn, chosen: Revision) -> Iterator[Problem]:
+    if turn.recorded.error:
+        yield Problem(turn.recorded.line, "no message", "", safe_text(turn.recorded.error))
+        return
+    verdict = chosen.judge(turn.message, turn.sender, turn.request)
+    what = _what(turn, [chosen], [verdict])
+    if turn.problem:
+        yield Problem(turn.recorded.line, what, "", turn.problem)
+    wrong = verdict.violation
+    if wrong is not None:
+        pointer = recordings.json_pointer(wrong.path)
+        yield Problem(turn.recorded.line, what, pointer, _difference(wrong))
+
+
+def _validation_text(source: str, chosen: Revision, held: Conversation, problems: int) -> str:
+    name = "standard input" if source == recordings.STDIN else safe_text(source)
+    parts = [_count(len(held.turns), "message"), _count(held.answered, "answered request")]
+    if held.unanswered:
+        parts.append(_count(len(held.unanswered), "unanswered request"))
+    parts.append(_count(problems, "problem") if problems else "no problem")
+    return f"{name}: {chosen.name}: {', '.join(parts)}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _validation_record(
+    chosen: Revision, held: Conversation, problems: Sequence[Problem]
+) -> dict[str, Any]:
+    return {
+        "revision": chosen.name,
+        "messages": len(held.turns),
+        "answered": held.answered,
+        "unanswered": [turn.recorded.line for turn in held.unanswered],
+        "problems": [
+            {
+                "line": problem.line,
+                "what": problem.what,
+                "pointer": problem.pointer or None,
+                "text": problem.text,
+            }
+            for problem in problems
+        ],
+    }

@@ -1,0 +1,144 @@
+"""Messages from a file or standard input: one message, several, or a trace of `MCP_TRACE`.
+
+A trace has one JSON object per line, with `message`, `direction` and `channel`. Plain JSON is one
+message, an array of them, or one message per line.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from mcpgen.errors import InputError, UsageError, shown
+from mcpgen.input_files import MAX_BYTES, check_json, json_pointer, read_text
+from mcpgen.json_types import Json, Node, is_array, is_object
+
+Direction = Literal["sent", "received"]
+
+STDIN = "-"
+_SHOWN_NAME = "standard input"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One message.
+
+    Attributes:
+        line: Where it stands, from 1; the position in an array.
+        value: The message, or what stands in its place.
+        direction: Whether the side that wrote the trace sent or received it; `None` if unknown.
+        channel: The connection that it belongs to.
+        error: Why there is no message; empty if there is one.
+    """
+
+    line: int
+    value: Json
+    direction: Direction | None = None
+    channel: str = ""
+    error: str = ""
+
+
+def read(source: str) -> tuple[Recorded, ...]:
+    """The messages of a file, or of standard input for `-`.
+
+    Raises:
+        UsageError: There is no such file, it is too large or not UTF-8, or it holds no JSON.
+    """
+    name = _SHOWN_NAME if source == STDIN else source
+    try:
+        text = _stdin() if source == STDIN else read_text(Path(source), InputError, "JSON text")
+        found = tuple(_messages(text, name))
+    except InputError as error:
+        raise UsageError(str(error)) from error
+    if not found:
+        raise UsageError(f"{name}: expected a message, got nothing")
+    return found
+
+
+def _stdin() -> str:
+    data = sys.stdin.buffer.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise UsageError(f"{_SHOWN_NAME}: expected {MAX_BYTES} bytes at most, got more")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{_SHOWN_NAME}: expected JSON text in UTF-8, got {error}") from error
+
+
+def without_ends(recorded: tuple[Recorded, ...]) -> tuple[Recorded, ...]:
+    """A recording without the errors that end a connection: the last line of a channel each."""
+    last = {each.channel: each for each in recorded}
+    return tuple(each for each in recorded if not each.error or last[each.channel] is not each)
+
+
+def _messages(text: str, name: str) -> Iterator[Recorded]:
+    try:
+        whole = _parsed(text, name)
+    except ValueError as error:
+        yield from _lines(text, name, str(error))
+        return
+    yield from _of_value(whole, 1)
+
+
+def _of_value(value: Json, line: int) -> Iterator[Recorded]:
+    if is_array(value) and not _is_batch(value):
+        for number, item in enumerate(value, 1):
+            yield from _of_value(item, number)
+    elif is_object(value) and "message" in value and "direction" in value:
+        yield _traced(value, line)
+    elif is_object(value) and "error" in value and "direction" in value:
+        yield Recorded(line, None, _direction(value), _channel(value), str(value["error"]))
+    else:
+        yield Recorded(line, value)
+
+
+def _is_batch(value: list[Json]) -> bool:
+    return bool(value) and all(is_object(item) and "jsonrpc" in item for item in value)
+
+
+def _lines(text: str, name: str, why: str) -> Iterator[Recorded]:
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    if len(lines) < 2:
+        raise UsageError(f"{name}: expected JSON text, got {why}")
+    for number, line in lines:
+        try:
+            value = _parsed(line, name)
+        except ValueError as error:
+            raise UsageError(f"{name}:{number}: expected JSON text, got {error}") from error
+        yield from _of_value(value, number)
+
+
+def _parsed(text: str, name: str) -> Json:
+    try:
+        value: Json = json.loads(text)
+    except RecursionError:
+        raise UsageError(f"{name}: expected JSON that is nested less deeply") from None
+    check_json(value, name, InputError)
+    return value
+
+
+def _traced(row: Node, line: int) -> Recorded:
+    return Recorded(line, row["message"], _direction(row), _channel(row))
+
+
+def _direction(row: Node) -> Direction | None:
+    match row.get("direction"):
+        case "sent":
+            return "sent"
+        case "received":
+            return "received"
+        case _:
+            return None
+
+
+def _channel(row: Node) -> str:
+    return shown([row.get("channel"), row.get("pid")])
+
+
+def place(path: tuple[object, ...]) -> str:
+    """The place in a message, as a JSON pointer; `the message` for the whole."""
+    return json_pointer(path) or "the message"

@@ -1,0 +1,159 @@
+"""The nearest valid form of a message: the smallest changes that a schema asks for, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from mcpgen.errors import shown
+from mcpgen.explain.recordings import place
+from mcpgen.explain.revision import Revision, Verdict
+from mcpgen.explain.violations import Violation, resolved
+from mcpgen.json_types import Json, Node, is_array, is_object
+
+_MOST = 40
+"""Changes after which a message counts as another one."""
+_DEPTH = 12
+_VERSION = "protocolVersion"
+
+
+@dataclass(frozen=True)
+class Repair:
+    """A valid form of a message.
+
+    Attributes:
+        message: The message.
+        edits: What was changed, in words.
+    """
+
+    message: Json
+    edits: tuple[str, ...]
+
+
+def nearest(revision: Revision, message: Json, judge: Callable[[Json], Verdict]) -> Repair | None:
+    """The nearest valid form; `None` if there is none, as for a method that does not exist.
+
+    Args:
+        revision: The revision.
+        message: The message.
+        judge: What the revision says of a form of the message.
+    """
+    changed, edits = deepcopy(message), list[str]()
+    for _ in range(_MOST):
+        wrong = judge(changed).violation
+        if wrong is None:
+            return Repair(changed, tuple(edits)) if edits else None
+        edit = _repaired(revision, changed, wrong)
+        if edit is None:
+            return None
+        edits.append(edit)
+    return None
+
+
+def _repaired(revision: Revision, message: Json, wrong: Violation) -> str | None:
+    """Change a message in place; the change in words, or `None` if nothing helps."""
+    if not wrong.path:
+        return None
+    *way, last = wrong.path
+    held: Any = message
+    for step in way:
+        held = held[step]
+    before: Json = held.get(last) if is_object(held) else held[last]
+    if wrong.keyword == "additionalProperties":
+        del held[last]
+        return f"remove {place(wrong.path)}"
+    if wrong.keyword == "method":
+        value: Json = revision.closest_method(str(before))
+    elif wrong.keyword == "required":
+        node: Json = wrong.schema.get("properties", {}) if is_object(wrong.schema) else {}
+        value = _least(revision, node.get(last, {}), str(last))
+        held[last] = value
+        return f"add {place(wrong.path)}: {shown(value, 100)}"
+    else:
+        value = _converted(revision, before, wrong, str(last))
+    if value is None or value == before:
+        return None
+    held[last] = value
+    return f"change {place(wrong.path)} from {shown(before)} to {shown(value, 100)}"
+
+
+def _converted(revision: Revision, before: Json, wrong: Violation, name: str) -> Json:
+    """The value of a schema that is nearest to another value."""
+    schema = wrong.schema if is_object(wrong.schema) else {}
+    match wrong.keyword:
+        case "const":
+            return schema["const"]
+        case "enum":
+            close = get_close_matches(str(before), map(str, schema["enum"]), 1, 0)
+            return close[0] if close else schema["enum"][0]
+        case "minimum" | "maximum":
+            return schema[wrong.keyword]
+        case "maxLength" | "maxItems":
+            return before[: schema[wrong.keyword]]
+        case "anyOf" | "oneOf":
+            options = [resolved(each, revision.definitions) for each in schema[wrong.keyword]]
+            fits = [_as_type(before, each) for each in options if is_object(each)]
+            nearby = next((value for value in fits if value is not None), None)
+            return _least(revision, options[0], name) if nearby is None else nearby
+        case "type":
+            nearby = _as_type(before, schema)
+            return _least(revision, schema, name) if nearby is None else nearby
+        case _:
+            return None
+
+
+def _as_type(value: Json, schema: Node) -> Json:
+    """A value as one of the type of a schema, if it can be read as such."""
+    kinds: Json = schema.get("type", ())
+    for kind in (kinds,) if isinstance(kinds, str) else kinds:
+        match kind:
+            case "string" if isinstance(value, int | float) and not isinstance(value, bool):
+                return str(value)
+            case "integer" if isinstance(value, str) and value.lstrip("-").isdecimal():
+                return int(value)
+            case "integer" if isinstance(value, float) and value.is_integer():
+                return int(value)
+            case "boolean" if value in ("true", "false"):
+                return value == "true"
+            case "array" if not is_array(value):
+                return [value]
+            case _:
+                pass
+    return None
+
+
+def _least(revision: Revision, node: Json, name: str, depth: int = 0) -> Json:
+    """The smallest value that a schema allows."""
+    node = resolved(node, revision.definitions)
+    if not is_object(node) or depth > _DEPTH:
+        return {}
+    if "const" in node or "enum" in node:
+        return node["const"] if "const" in node else node["enum"][0]
+    for keyword in ("anyOf", "oneOf"):
+        if keyword in node:
+            return _least(revision, node[keyword][0], name, depth + 1)
+    default = revision.protocol.facts.default("*", name)
+    if default is not None:
+        return default
+    kinds: Json = node.get("type", "object")
+    match kinds if isinstance(kinds, str) else kinds[0]:
+        case "string":
+            is_version = name == _VERSION or name == revision.protocol.facts.meta.protocol_version
+            return revision.name if is_version else ""
+        case "integer" | "number":
+            return node.get("minimum", 0)
+        case "boolean":
+            return False
+        case "null":
+            return None
+        case "array":
+            return []
+        case _:
+            members = node.get("properties", {})
+            return {
+                wire: _least(revision, members.get(wire, {}), wire, depth + 1)
+                for wire in node.get("required", ())
+            }

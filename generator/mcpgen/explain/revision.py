@@ -1,0 +1,404 @@
+"""What one revision says of a message: what it is, and whether the revision accepts it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache, cached_property
+from typing import Literal
+
+from jsonschema import Draft202012Validator
+
+from mcpgen import docs, schema
+from mcpgen.diff.changes import OTHER
+from mcpgen.diff.protocol import Protocol, load
+from mcpgen.diff.shapes import ANY, Array, Object
+from mcpgen.diff.shapes import Literal as Fixed
+from mcpgen.errors import shown
+from mcpgen.explain import violations
+from mcpgen.explain.violations import Violation
+from mcpgen.input_files import json_pointer
+from mcpgen.json_types import Json, Node, is_array, is_object
+from mcpgen.methods import Method, Role
+from mcpgen.schema.nearest import features, known_document
+from mcpgen.schema_queries import META, canonical
+
+Kind = Literal["request", "notification", "success response", "error response", "invalid message"]
+
+SITE = "https://modelcontextprotocol.io/specification"
+_ENVELOPES: Mapping[Kind, tuple[str, ...]] = {
+    "request": ("JSONRPCRequest",),
+    "notification": ("JSONRPCNotification",),
+    "success response": ("JSONRPCResultResponse", "JSONRPCResponse"),
+    "error response": ("JSONRPCErrorResponse", "JSONRPCError"),
+}
+_RESERVED = range(-32099, -32019)
+"""Codes that the specification keeps for itself, where a revision says so."""
+_RESULT_TYPE = "resultType"
+_CODES: Mapping[int, str] = {
+    -32700: "parse error",
+    -32600: "invalid request",
+    -32601: "method not found",
+    -32602: "invalid params",
+    -32603: "internal error",
+}
+"""The codes of JSON-RPC itself."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a revision says of a message.
+
+    Attributes:
+        revision: The revision.
+        type: The type that the message was held against; empty if there is none.
+        part: The member of the message that has the type; empty for the whole.
+        senders: Who may send it.
+        violation: What is wrong, or `None` if it is accepted.
+        ignored: Places that the revision does not know and ignores.
+        page: Address of the page that describes it; empty if none is known.
+    """
+
+    revision: str
+    type: str
+    part: str
+    senders: tuple[Role, ...]
+    violation: Violation | None
+    ignored: tuple[str, ...] = ()
+    page: str = ""
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the revision accepts the message."""
+        return self.violation is None
+
+
+def kind_of(message: Json) -> Kind:
+    """What kind of message a JSON value is."""
+    if not is_object(message):
+        return "invalid message"
+    if isinstance(message.get("method"), str):
+        return "request" if "id" in message else "notification"
+    if "result" in message:
+        return "success response"
+    return "error response" if "error" in message else "invalid message"
+
+
+@dataclass(frozen=True)
+class Revision:
+    """One revision, ready to judge messages."""
+
+    protocol: Protocol
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.protocol.name
+
+    @cached_property
+    def definitions(self) -> Node:
+        """Its published types."""
+        return dict(self.protocol.normal.schema.definitions)
+
+    @cached_property
+    def _methods(self) -> Mapping[str, tuple[Method, ...]]:
+        found: dict[str, list[Method]] = {}
+        for method in (*self.protocol.methods.all, *self.protocol.methods.inputs):
+            found.setdefault(method.name, []).append(method)
+        return {name: tuple(methods) for name, methods in found.items()}
+
+    def methods(self, name: str, sender: Role | None = None) -> tuple[Method, ...]:
+        """The methods of a name that one side sends, or any side."""
+        held = self._methods.get(name, ())
+        return tuple(method for method in held if sender in (None, method.sender))
+
+    def closest_method(self, name: str) -> str | None:
+        """The method that a misspelt name means; `None` for a method of another revision."""
+        if name in _every_method():
+            return None
+        return next(iter(get_close_matches(name, self._methods, 1, 0.7)), None)
+
+    def schema_of(self, name: str) -> Node:
+        """The schema of a type, with all types that it refers to."""
+        return {"$ref": f"#/$defs/{name}", "$defs": self.definitions}
+
+    def violation(self, name: str, value: Json) -> Violation | None:
+        """What is wrong with a value of a type."""
+        validator = Draft202012Validator(self.schema_of(name))
+        return violations.first(validator.iter_errors(value))
+
+    def envelope(self, kind: Kind) -> str:
+        """The type of every message of a kind; empty if the schema has none."""
+        names = (name for name in _ENVELOPES.get(kind, ()) if name in self.definitions)
+        return next((name for name in names if "properties" in self.definitions[name]), "")
+
+    def judge(
+        self, message: Json, sender: Role | None = None, request: Json = None
+    ) -> Verdict:
+        """What the revision says of a message.
+
+        Args:
+            message: The message.
+            sender: Who sent it, if that is known.
+            request: The request that a response answers, if that is known.
+        """
+        kind = kind_of(message)
+        if is_array(message):
+            return self._batch(message, sender)
+        if kind == "invalid message" or not is_object(message):
+            expected = "a request, a notification or a response"
+            return Verdict(self.name, "", "", (), Violation((), expected, shown(message)))
+        envelope = self.envelope(kind)
+        wrong = self.violation(envelope, message) if envelope else None
+        if wrong is not None:
+            verdict = self._content(kind, message, sender, request)
+            return Verdict(
+                self.name, verdict.type or envelope, "", verdict.senders, wrong, (), verdict.page
+            )
+        return self._content(kind, message, sender, request)
+
+    def _batch(self, messages: Sequence[Json], sender: Role | None) -> Verdict:
+        if not self.protocol.methods.batching:
+            return Verdict(
+                *(self.name, "", "", ()),
+                Violation((), "one message: the revision has no batches", "an array"),
+            )
+        for index, message in enumerate(messages):
+            verdict = self.judge(message, sender)
+            if verdict.violation is not None:
+                wrong = verdict.violation
+                at = Violation((index, *wrong.path), wrong.expected, wrong.came)
+                return Verdict(self.name, verdict.type, "", verdict.senders, at, (), verdict.page)
+        return Verdict(self.name, "JSONRPCBatchRequest", "", (), None)
+
+    def _content(
+        self, kind: Kind, message: Node, sender: Role | None, request: Json
+    ) -> Verdict:
+        match kind:
+            case "request" | "notification":
+                return self._call(message, sender)
+            case "success response":
+                return self._result(message, sender, request)
+            case _:
+                name = self._error_type(message)
+                wrong = self.violation(name, message) or self._wrong_code(message)
+                return self._verdict(name, "", (sender,) if sender else (), wrong, message)
+
+    def _call(self, message: Node, sender: Role | None) -> Verdict:
+        name: str = message["method"]
+        known = self.methods(name)
+        held = tuple(method for method in self.methods(name, sender) if method.kind == _word(message))
+        if not held:
+            return self._unknown_method(message, known, sender)
+        method = held[0]
+        senders = tuple(dict.fromkeys(each.sender for each in held))
+        if all(each in self.protocol.methods.inputs for each in held):
+            expected = f"{method.name} inside a result that requires input"
+            wrong = Violation((), expected, "a message of its own")
+            return self._verdict(method.type, "", senders, wrong, message)
+        wrong = self.violation(method.type, message)
+        return self._verdict(method.type, "", senders, wrong, message)
+
+    def _unknown_method(
+        self, message: Node, known: tuple[Method, ...], sender: Role | None
+    ) -> Verdict:
+        name = message["method"]
+        if known and sender is not None and sender not in {method.sender for method in known}:
+            expected = f"a method that the {sender} sends"
+        elif known:
+            expected = f"a {known[0].kind}"
+        else:
+            close = self.closest_method(name)
+            expected = "a method of the revision" + (f", such as {close}" if close else "")
+        wrong = Violation(("method",), expected, shown(name), keyword="method")
+        return Verdict(self.name, "", "", (), wrong)
+
+    def _result(self, message: Node, sender: Role | None, request: Json) -> Verdict:
+        method = request.get("method") if is_object(request) else None
+        held = self.methods(method, OTHER[sender] if sender else None) if method else ()
+        held = tuple(each for each in held if each.result is not None)
+        if method is not None and not held:
+            wrong = Violation((), "a response to a method of the revision", shown(method))
+            return Verdict(self.name, "", "", (), wrong)
+        if not held:
+            return self._any_result(message, sender)
+        verdicts = [self._as_result(each, message) for each in held]
+        return next((each for each in verdicts if each.is_accepted), verdicts[0])
+
+    def _as_result(self, method: Method, message: Node) -> Verdict:
+        found = [
+            (self.violation(name, message["result"]), name)
+            for name in self._meant(method.results, message["result"])
+        ]
+        senders: tuple[Role, ...] = (OTHER[method.sender],)
+        if not found:
+            return Verdict(self.name, "", "", senders, None)
+        wrong, name = min(found, key=lambda row: (row[0] is not None, -self._known(row[1], message)))
+        if wrong is not None:
+            wrong = Violation(
+                *(("result", *wrong.path), wrong.expected, wrong.came, wrong.keyword, wrong.schema)
+            )
+        return self._verdict(name, "result", senders, wrong, message)
+
+    def _meant(self, names: Sequence[str], result: Json) -> list[str]:
+        """The types of a result that its `resultType` allows."""
+        known = [name for name in names if name in self.definitions]
+        stated = self.protocol.facts.defaults
+        own = {name: stated.get(name, {}).get(_RESULT_TYPE) for name in known}
+        value: Json = result.get(_RESULT_TYPE) if is_object(result) else None
+        if value in own.values() and value is not None:
+            return [name for name in known if own[name] == value]
+        return [name for name in known if own[name] is None] or known
+
+    def _any_result(self, message: Node, sender: Role | None) -> Verdict:
+        """The result that a response without its request is most likely."""
+        verdicts = [
+            (self._as_result(method, message), method)
+            for method in (*self.protocol.methods.all, *self.protocol.methods.inputs)
+            if method.result is not None and sender in (None, OTHER[method.sender])
+        ]
+        if not verdicts:
+            return Verdict(self.name, "", "", (), None)
+        best, _ = min(
+            verdicts,
+            key=lambda row: (
+                -self._known(row[0].type, message),
+                not row[0].is_accepted,
+                len(row[0].ignored),
+            ),
+        )
+        return best
+
+    def _known(self, name: str, message: Node) -> int:
+        """How many members of a result a type knows."""
+        held = self.protocol.shapes.object(name) if name else None
+        result: Json = message.get("result")
+        if held is None or not is_object(result):
+            return 0
+        return len(result.keys() & held.fields.keys())
+
+    def _error_type(self, message: Node) -> str:
+        error: Json = message.get("error")
+        code = error.get("code") if is_object(error) else None
+        for each in self.protocol.errors:
+            held = self.protocol.shapes.of(each.fields["error"])
+            for atom in held:
+                if isinstance(atom, Object) and "code" in atom.fields and each.name:
+                    codes = self.protocol.shapes.of(atom.fields["code"])
+                    if [str(one) for one in codes if isinstance(one, Fixed)] == [str(code)]:
+                        return each.name
+        return self.envelope("error response")
+
+    def _wrong_code(self, message: Node) -> Violation | None:
+        """What is wrong with a code that the revision retired, or reserves and does not define."""
+        code: Json = message["error"]["code"]
+        errors = self.protocol.facts.errors
+        came = shown(code)
+        if code in errors.retired:
+            return Violation(("error", "code"), "a code that the revision has not retired", came)
+        if errors.defined is not None and code in _RESERVED and code not in errors.defined:
+            expected = f"one of {shown(sorted(errors.defined))}, or one that is not reserved"
+            return Violation(("error", "code"), expected, came)
+        return None
+
+    def code_meaning(self, code: Json) -> str:
+        """What a code of an error means; empty for an unknown one."""
+        errors = self.protocol.facts.errors
+        own = ("resource_not_found", "missing_capability", "header_mismatch")
+        own += ("unsupported_revision", "url_elicitation_required")
+        named = [name for name in own if getattr(errors, name) == code]
+        meanings = [_CODES[code]] if isinstance(code, int) and code in _CODES else []
+        return ", ".join([*meanings, *(name.replace("_", " ") for name in named)])
+
+    def _verdict(
+        self,
+        name: str,
+        part: str,
+        senders: tuple[Role, ...],
+        wrong: Violation | None,
+        message: Node,
+    ) -> Verdict:
+        value: Json = message.get(part) if part else message
+        ignored = tuple(self._unknown(name, value, (part,) if part else ())) if wrong is None else ()
+        return Verdict(self.name, name, part, senders, wrong, ignored, self.page(name))
+
+    def page(self, name: str) -> str:
+        """Address of the page about a type; empty if none is known."""
+        page = _docs().page(self.name, name)
+        return f"{SITE}/{self.name}/{page.removesuffix('/index')}" if page else ""
+
+    def summary(self, name: str) -> str:
+        """What a type is, in a sentence; empty if that is not known."""
+        return _docs().type_doc(self.name, name)
+
+    def _unknown(self, name: str, value: Json, path: tuple[object, ...]) -> Iterator[str]:
+        held = self.protocol.shapes.object(name)
+        if held is not None:
+            envelope = {"/jsonrpc", "/id", "/method"}
+            yield from (at for at in self._unknown_in(held, value, path) if at not in envelope)
+
+    def _unknown_in(self, held: Object, value: Json, path: tuple[object, ...]) -> Iterator[str]:
+        if not is_object(value):
+            return
+        for wire, child in value.items():
+            if wire == META:
+                continue
+            if wire in held.fields:
+                yield from self._unknown_at(held.fields[wire], child, (*path, wire))
+            elif held.rest == {} and held.fields and not held.open:
+                yield json_pointer((*path, wire))
+
+    def _unknown_at(self, node: Node, value: Json, path: tuple[object, ...]) -> Iterator[str]:
+        atoms = self.protocol.shapes.of(node)
+        if ANY in atoms:
+            return
+        if is_array(value):
+            for atom in atoms:
+                if isinstance(atom, Array):
+                    for index, item in enumerate(value):
+                        yield from self._unknown_at(atom.items, item, (*path, index))
+                    return
+        if is_object(value):
+            objects = [atom for atom in atoms if isinstance(atom, Object)]
+            fitting = [each for each in objects if self._fits(each, value)]
+            if fitting:
+                best = max(fitting, key=lambda each: len(each.fields.keys() & value.keys()))
+                yield from self._unknown_in(best, value, path)
+
+    def _fits(self, held: Object, value: Node) -> bool:
+        """Whether the fixed members of an object are those of a value."""
+        for wire in held.required:
+            if wire not in value:
+                return False
+            fixed = [a for a in self.protocol.shapes.of(held.fields[wire]) if isinstance(a, Fixed)]
+            if fixed and canonical(value[wire]) not in {atom.text for atom in fixed}:
+                return False
+        return True
+
+
+def _word(message: Node) -> str:
+    return "request" if "id" in message else "notification"
+
+
+@cache
+def _every_method() -> frozenset[str]:
+    """The methods of all revisions that mcpgen has."""
+    documents = (known_document(row) for row in schema.revisions())
+    return frozenset().union(*(features(document).methods for document in documents))
+
+
+@cache
+def _docs() -> docs.Docs:
+    return docs.load()
+
+
+@cache
+def revision(name: str) -> Revision:
+    """A revision that mcpgen has, or a schema file.
+
+    Raises:
+        UsageError: There is no such revision.
+        SchemaError: The file is no schema of the protocol.
+    """
+    return Revision(load(name, name)[0])

@@ -1,0 +1,126 @@
+"""The one place that breaks a schema, from the reasons that the `jsonschema` library gives.
+
+A value of a union fails every alternative; the reason that helps is that of the alternative which
+the value was meant to be: the one whose fixed members it has, then the one with the fewest reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jsonschema.exceptions import ValidationError
+
+from mcpgen.errors import safe_text, shown
+from mcpgen.json_types import Json, Node, is_object
+
+_UNIONS = ("anyOf", "oneOf")
+_TAGS = ("const", "enum")
+
+
+@dataclass(frozen=True)
+class Violation:
+    """What is wrong with a message.
+
+    Attributes:
+        path: Names and indices on the way to the place.
+        expected: What should be there.
+        came: What is there.
+        keyword: The keyword of JSON Schema that is broken; empty for a rule of the protocol.
+        schema: The schema that holds the keyword.
+    """
+
+    path: tuple[object, ...]
+    expected: str
+    came: str
+    keyword: str = ""
+    schema: Json = None
+
+
+def first(errors: Iterable[ValidationError]) -> Violation | None:
+    """The most telling of the reasons against a value; `None` for no reason."""
+    every = list(errors)
+    return _violation(_best(every)) if every else None
+
+
+def _best(errors: Sequence[ValidationError]) -> ValidationError:
+    """The reason with the fewest others beside it, in the order of the schema."""
+    return _descended(min(errors, key=lambda error: (_is_tag(error), len(error.absolute_path))))
+
+
+def _descended(error: ValidationError) -> ValidationError:
+    if error.validator not in _UNIONS or not error.context:
+        return error
+    branches: dict[object, list[ValidationError]] = {}
+    for reason in error.context:
+        branches.setdefault(reason.schema_path[0], []).append(reason)
+    meant = min(branches.values(), key=_distance)
+    if all(reason.validator == "type" and not reason.path for reason in meant):
+        return error  # no alternative is even of the type
+    return _best(meant)
+
+
+def _distance(reasons: Sequence[ValidationError]) -> tuple[int, int, int]:
+    wrong_type = any(reason.validator == "type" and not reason.path for reason in reasons)
+    return wrong_type, sum(_is_tag(reason) for reason in reasons), len(reasons)
+
+
+def _is_tag(error: ValidationError) -> bool:
+    return error.validator in _TAGS and len(error.path) == 1
+
+
+def _violation(error: ValidationError) -> Violation:
+    path = tuple(error.absolute_path)
+    value: Json = error.instance
+    limit: Any = error.validator_value
+    keyword = str(error.validator)
+    schema: Json = error.schema
+    match keyword:
+        case "required":
+            missing = next(name for name in limit if name not in value)
+            node: Json = schema.get("properties", {}).get(missing) if is_object(schema) else None
+            return Violation((*path, missing), _wanted(node), "nothing", keyword, schema)
+        case "type":
+            kinds = [limit] if isinstance(limit, str) else limit
+            return Violation(path, " or ".join(kinds), shown(value), keyword, schema)
+        case "const":
+            return Violation(path, shown(limit), shown(value), keyword, schema)
+        case "enum":
+            expected = f"one of {shown(limit, 200)}"
+            return Violation(path, expected, shown(value), keyword, schema)
+        case "anyOf" | "oneOf":
+            return Violation(path, _wanted(schema), shown(value), keyword, schema)
+        case "additionalProperties":
+            known = schema.get("properties", {}) if is_object(schema) else {}
+            extra = next((name for name in value if name not in known), "")
+            return Violation((*path, extra), "nothing", shown(value.get(extra)), keyword, schema)
+        case _:
+            expected = f"a value with {safe_text(keyword)} {shown(limit)}"
+            return Violation(path, expected, shown(value), keyword, schema)
+
+
+def _wanted(node: Json) -> str:
+    """What a schema asks for, in a few words."""
+    if not is_object(node):
+        return "a value"
+    if "$ref" in node:
+        return safe_text(str(node["$ref"]).rpartition("/")[2])
+    if "const" in node:
+        return shown(node["const"])
+    for keyword in _UNIONS:
+        if keyword in node:
+            return " or ".join(dict.fromkeys(_wanted(each) for each in node[keyword]))
+    if "enum" in node:
+        return f"one of {shown(node['enum'], 200)}"
+    kinds: Json = node.get("type", "a value")
+    return kinds if isinstance(kinds, str) else " or ".join(map(str, kinds))
+
+
+def resolved(node: Json, definitions: Node) -> Json:
+    """A schema without the references that it is made of."""
+    for _ in range(len(definitions)):
+        if not is_object(node) or "$ref" not in node:
+            return node
+        node = definitions.get(str(node["$ref"]).rpartition("/")[2])
+    return node

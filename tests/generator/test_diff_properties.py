@@ -1,0 +1,156 @@
+"""`mcpgen diff` on protocols that hypothesis makes up."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generator.diff_schemas import changes, message, protocol
+from generator.schemas import TEXT, any_of, const, obj, ref
+from mcpgen import diff
+from mcpgen.diff import Protocol, report
+
+FIELDS = ("color", "colour", "size", "sizes", "depth", "name", "title")
+TYPES = ("Brush", "Roller", "Layer")
+SCALARS: tuple[dict[str, Any], ...] = (
+    TEXT,
+    {"type": "integer"},
+    {"type": "number"},
+    {"type": "boolean"},
+    {"type": "null"},
+    {"type": ["string", "null"]},
+    {"type": "string", "minLength": 2},
+    {"type": "string", "minLength": 5, "maxLength": 9},
+    {"type": "string", "pattern": "^a"},
+    {"enum": ["small", "medium", "large"]},
+    {"enum": ["small", "smaller"]},
+    const("fixed"),
+    {},
+    {"type": "object"},
+    {"type": "object", "additionalProperties": TEXT},
+    {"type": "object", "additionalProperties": {}, "properties": {"kept": TEXT}},
+    {"type": "object", "additionalProperties": False, "properties": {"kept": TEXT}},
+    *(ref(name) for name in TYPES),
+    any_of("Brush", "Roller"),
+    any_of("Brush", "Layer"),
+)
+nodes = st.recursive(
+    st.sampled_from(SCALARS),
+    lambda inner: (
+        st.builds(lambda items: {"type": "array", "items": items}, inner)
+        | st.builds(lambda a: obj("a", a=a), inner)
+        | st.builds(lambda a, b: {"anyOf": [a, b]}, st.sampled_from(SCALARS[:4]), inner)
+    ),
+    max_leaves=3,
+)
+
+
+@st.composite
+def objects(draw: st.DrawFn) -> dict[str, Any]:
+    """An object of some fields."""
+    fields = draw(st.dictionaries(st.sampled_from(FIELDS), nodes, max_size=4))
+    required = [name for name in sorted(fields) if draw(st.booleans())]
+    return obj(" ".join(required), **fields)
+
+
+@st.composite
+def definitions(draw: st.DrawFn) -> dict[str, Any]:
+    """What of a protocol differs: types, params, a result, and which methods there are."""
+    changed: dict[str, Any] = {name: draw(objects()) for name in TYPES}
+    changed |= {name: draw(objects()) for name in ("PaintRequestParams", "PaintResult")}
+    methods = draw(st.sets(st.sampled_from(("Scrub", "Scrape", "Sand")), max_size=2))
+    for name in sorted(methods):
+        changed[f"{name}Request"] = message(f"wall/{name.lower()}", ref(f"{name}RequestParams"))
+        changed[f"{name}RequestParams"] = draw(objects())
+        changed[f"{name}Result"] = draw(objects())
+    requests = ["PaintRequest", *(f"{name}Request" for name in sorted(methods))]
+    return {**changed, "ClientRequest": any_of(*requests)}
+
+
+def side(name: str, own: dict[str, Any], other: dict[str, Any]) -> Protocol:
+    """One side; the other names its inline objects, as for the command."""
+    return protocol(name, other=(other,), **own)
+
+
+def shuffled(node: Any) -> Any:
+    """The same schema with all members in another order, and single types as unions of one."""
+    match node:
+        case dict():
+            turned = {key: shuffled(value) for key, value in reversed(node.items())}
+            return {"anyOf": [turned]} if node.get("type") == "string" else turned
+        case list() if all(isinstance(item, dict) for item in node):
+            return [shuffled(item) for item in reversed(node)]
+        case _:
+            return node
+
+
+def renamed(definitions: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    """Definitions with other names for some types."""
+    text = json.dumps(definitions)
+    for old, new in names.items():
+        text = text.replace(f'"#/$defs/{old}"', f'"#/$defs/{new}"').replace(f'"{old}":', f'"{new}":')
+    result: dict[str, Any] = json.loads(text)
+    return result
+
+
+@given(definitions())
+@settings(deadline=None, max_examples=60)
+def test_equal_protocols_do_not_differ(own: dict[str, Any]) -> None:
+    assert changes(side("A", own, own), side("B", json.loads(json.dumps(own)), own)) == ()
+
+
+@given(definitions())
+@settings(deadline=None, max_examples=60)
+def test_a_protocol_written_in_another_way_does_not_differ(own: dict[str, Any]) -> None:
+    other = {name: shuffled(node) for name, node in own.items()}
+    other["ClientRequest"] = own["ClientRequest"]
+    for name in own:
+        if name.endswith("Request"):
+            other[name] = own[name]
+    assert changes(side("A", own, other), side("B", other, own)) == ()
+
+
+@given(definitions(), definitions())
+@settings(deadline=None, max_examples=150)
+def test_the_way_back_mirrors_the_way_there(one: dict[str, Any], other: dict[str, Any]) -> None:
+    old, new = side("A", one, other), side("B", other, one)
+    there = {
+        (c.rule.mirror, c.new_place, c.old_place, c.new, c.old, c.senders, c.messages)
+        for c in changes(old, new)
+    }
+    back = {
+        (c.rule.id, c.old_place, c.new_place, c.old, c.new, c.senders, c.messages)
+        for c in changes(new, old)
+    }
+    assert there == back
+
+
+@given(definitions(), st.permutations(("Pail", "Ladder", "Tape")))
+@settings(deadline=None, max_examples=60)
+def test_renaming_back_what_was_renamed_leaves_no_change(
+    own: dict[str, Any], words: list[str]
+) -> None:
+    other = renamed(own, dict(zip(TYPES, words, strict=True)))
+    there = changes(side("A", own, other), side("B", other, own))
+    names = {c.new: c.old for c in there if c.rule.id == "TYPE_RENAMED"}
+    back = renamed(other, names)
+    left = changes(side("A", own, back), side("B", back, own))
+    held = {change.rule.id for change in left}
+    assert held <= {"TYPE_ADDED", "TYPE_REMOVED"}, "only what is too small to be recognized"
+    used = [name for name in TYPES if f'"#/$defs/{name}"' in json.dumps(own)]
+    if all(len(own[name]["properties"]) >= 1 for name in used):
+        assert {change.rule.id for change in there} <= {"TYPE_RENAMED"}
+
+
+@given(definitions(), definitions())
+@settings(deadline=None, max_examples=30)
+def test_every_form_of_a_report_holds_every_change(
+    one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    found = diff.compare(side("A", one, other), side("B", other, one))
+    assert len(json.loads(report.json_text(found))["changes"]) == len(found.changes)
+    flat = " ".join(report.text(found).split())
+    assert [c.place for c in found.changes if c.place not in flat] == []

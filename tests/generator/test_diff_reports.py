@@ -1,0 +1,224 @@
+"""The reports of `mcpgen diff`, its options and its exit codes."""
+
+from __future__ import annotations
+
+import html as escapes
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from generator.command_line import run
+from generator.diff_schemas import definitions, protocol
+from generator.schemas import TEXT, any_of, const, facts_of, obj, ref
+from generator.typescript_text import saved as saved_typescript
+from generator.typescript_text import typescript_of
+from mcpgen import diff, schema
+from mcpgen.diff import page, report
+
+EVIL = "\x1b[31m<b>|`*\u202e</script>"
+FORMS = {
+    "text": report.text,
+    "markdown": report.markdown,
+    "json": report.json_text,
+    "html": page.html,
+}
+BRUSH = obj("kind", kind=const("brush"), width={"type": "integer"})
+NEW = {
+    "PaintRequestParams": obj("color size", color={"enum": ["red", "blue"]}, size=ref("Size")),
+    "Size": obj("", width={"type": "integer", "minimum": 1}),
+    "PaintResult": obj("", area={"type": "number"}),
+    "DryNotification": None,
+    "ClientNotification": None,
+    "ServerRequest": any_of("AskRequest"),
+    "AskRequest": obj("method", method=const("user/ask")),
+    "AskResult": obj("", text=TEXT),
+}
+
+
+def small() -> diff.Diff:
+    """A comparison with changes of every severity, both directions and a fact."""
+    stated = facts_of()
+    return diff.compare(protocol("A", stated), protocol("B", stated, **NEW))
+
+
+def hostile() -> diff.Diff:
+    """A comparison in which every text of the schema is hostile."""
+    changed = obj("", color=TEXT, **{EVIL: {"enum": [EVIL, "b"]}})
+    other = obj("", color=TEXT, **{EVIL: {"enum": ["a", "b"]}})
+    one = protocol(f"A{EVIL}", PaintRequestParams=changed)
+    return diff.compare(one, protocol(f"B{EVIL}", PaintRequestParams=other))
+
+
+def saved(folder: Path, name: str, **changed: Any) -> str:
+    """A schema file of a tiny protocol."""
+    path = folder / name
+    base = {**definitions(**changed), "ServerResult": any_of("PaintResult")}
+    path.write_text(json.dumps({"$defs": base}), "utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_report_shows_every_change(form: str, snapshot: SnapshotAssertion) -> None:
+    assert FORMS[form](small()) == snapshot
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_comparison_without_changes_has_a_report_too(form: str) -> None:
+    text = FORMS[form](diff.compare(protocol("A"), protocol("B")))
+    assert "breaking" in text
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_hostile_text_of_a_schema_stays_text(form: str) -> None:
+    found = hostile()
+    assert [change for change in found.changes if EVIL in change.place or EVIL in change.old]
+    text = FORMS[form](found)
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
+    if form in ("html", "markdown"):
+        assert "<b>" not in text.replace('<b class="', "")
+    if form == "html":
+        assert text.count("</script>") == 1
+
+
+class Page(HTMLParser):
+    """What a page refers to, and the changes that it shows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.changes = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in ("src", "href"):
+                self.links.append(value or "")
+            self.changes += (name, value) == ("class", "change")
+
+
+def test_the_page_shows_every_change_and_needs_no_other_file() -> None:
+    found = small()
+    parser = Page()
+    parser.feed(page.html(found))
+    assert (parser.changes, parser.links) == (len(found.changes), [])
+    assert "url(" not in page.html(found)
+    assert "@import" not in page.html(found)
+
+
+def test_every_change_of_the_page_can_be_filtered_by_who_is_affected() -> None:
+    found = small()
+    held = re.findall(r'data-severity="(\w+)" data-parties="([^"]*)"', page.html(found))
+    expected = sorted((c.severity, ";".join(c.affected)) for c in found.changes)
+    assert sorted((severity, escapes.unescape(parties)) for severity, parties in held) == expected
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "code"), [("never", 0), ("breaking", 1), ("warning", 1), ("any", 1)]
+)
+def test_the_exit_code_says_what_was_found(fail_on: str, code: int, tmp_path: Path) -> None:
+    old, new = saved(tmp_path, "a.json"), saved(tmp_path, "b.json", **NEW)
+    assert run("diff", old, new, "--fail-on", fail_on).code == code
+    assert run("diff", old, old, "--fail-on", fail_on).code == 0
+
+
+def test_severities_that_are_set_decide_the_exit_code(tmp_path: Path) -> None:
+    old, new = saved(tmp_path, "a.json"), saved(tmp_path, "b.json", **NEW)
+    words = ("diff", old, new, "--fail-on", "breaking", "--severity")
+    assert run(*words, "ALL=warning").code == 0
+    assert run(*words, "ALL=compatible", "--severity", "VALUE=breaking").code == 0
+    assert run(*words, "ALL=compatible", "--severity", "FIELD=breaking").code == 1
+
+
+def test_json_is_what_the_json_option_and_the_format_print(tmp_path: Path) -> None:
+    old, new = saved(tmp_path, "a.json"), saved(tmp_path, "b.json", **NEW)
+    done = run("diff", old, new, "--json")
+    assert done.out == run("diff", old, new, "--format", "json").out
+    found = json.loads(done.out)
+    assert found["counts"]["breaking"] == sum(
+        change["severity"] == "breaking" for change in found["changes"]
+    )
+
+
+def test_only_what_affects_a_side_is_shown_if_asked_for(tmp_path: Path) -> None:
+    old, new = saved(tmp_path, "a.json"), saved(tmp_path, "b.json", **NEW)
+    done = run("diff", old, new, "--json", "--affects", "client-receives")
+    changes = json.loads(done.out)["changes"]
+    assert changes
+    assert [c for c in changes if "client that receives" not in c["affected"]] == []
+
+
+def test_a_report_is_written_to_a_file(tmp_path: Path) -> None:
+    old, new = saved(tmp_path, "a.json"), saved(tmp_path, "b.json", **NEW)
+    target = tmp_path / "diff.html"
+    done = run("diff", old, new, "--format", "html", "-o", str(target))
+    assert done.out.startswith(f"{target}: ")
+    assert target.read_text("utf-8").startswith("<!DOCTYPE html>")
+    assert run("diff", old, new, "-o", str(tmp_path / "no" / "file")).code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ((), "expected two revisions or schema files"),
+        (("2025-06-18",), "expected two revisions or schema files"),
+        (("2020-01-01", "2025-06-18"), "2020-01-01"),
+        (("none.json", "2025-06-18"), "expected a readable file"),
+        (("2024-11-05", "2025-06-18", "--severity", "X=y"), "expected --severity RULE=SEVERITY"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_error(words: tuple[str, ...], reason: str) -> None:
+    done = run("diff", *words)
+    assert (done.code, done.out) == (2, "")
+    assert reason in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_a_file_that_is_no_schema_is_one_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"a": 1}', "utf-8")
+    done = run("diff", str(path), "2025-06-18")
+    assert done.code == 2
+    assert "expected definitions under $defs or definitions" in done.err
+
+
+@pytest.mark.parametrize("row", schema.revisions(), ids=lambda row: row.name)
+def test_a_revision_in_a_file_does_not_differ_from_itself(row: schema.RevisionEntry) -> None:
+    path = str(row.folder / "schema.json")
+    assert json.loads(run("diff", row.name, path, "--json").out)["changes"] == []
+
+
+def test_typescript_and_json_of_one_schema_do_not_differ(tmp_path: Path) -> None:
+    published = schema.load("2025-11-25", errata=False).definitions
+    as_json = tmp_path / "schema.json"
+    as_json.write_text(json.dumps({"$defs": published}), "utf-8")
+    as_typescript = saved_typescript(tmp_path, typescript_of(published))
+    done = run("diff", str(as_json), str(as_typescript), "--json")
+    changes = json.loads(done.out)["changes"]
+    assert [change for change in changes if change["element"] != "fact"] == []
+
+
+def test_the_rules_are_listed_with_their_reasons() -> None:
+    text = " ".join(run("diff", "--rules").out.split())
+    for rule in diff.RULES.values():
+        assert f"{rule.id} {rule.severity}, {rule.kind}, affects {rule.affects}" in text
+        assert rule.reason in text
+
+
+@pytest.mark.parametrize("words", [["--version"], ["list"], ["diff", "--help"]])
+def test_other_commands_import_nothing_of_these(words: list[str]) -> None:
+    code = (
+        "import sys\nfrom mcpgen import cli\n"
+        "try:\n    cli.main(sys.argv[1:])\n"
+        "finally:\n"
+        "    held = [n for n in sys.modules if n.startswith(('mcpgen.diff', 'mcpgen.explain'))]\n"
+        "    print(held, 'jsonschema' in sys.modules, file=sys.stderr)\n"
+    )
+    command = [sys.executable, "-c", code, *words]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stderr == "[] False\n"

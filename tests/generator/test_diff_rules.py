@@ -1,0 +1,301 @@
+"""Every rule of `mcpgen diff`, by a pair of tiny protocols that differ in that alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import pytest
+
+from generator.diff_schemas import changes, facts_with, found, message, protocol
+from generator.schemas import TEXT, any_of, const, facts_of, obj, ref
+from mcpgen import diff
+from mcpgen.diff import Protocol
+from mcpgen.diff.rules import severities
+from mcpgen.errors import UsageError
+from mcpgen.revision_facts import MethodFacts
+
+COUNT = {"type": "integer"}
+SCRUB = {
+    "ClientRequest": any_of("PaintRequest", "ScrubRequest"),
+    "ScrubRequest": message("wall/scrub", ref("ScrubRequestParams")),
+    "ScrubRequestParams": obj("", speed=TEXT),
+    "ScrubResult": obj("", clean={"type": "boolean"}),
+}
+SCRAPE = {
+    "ClientRequest": any_of("PaintRequest", "ScrapeRequest"),
+    "ScrapeRequest": message("wall/scrape", ref("ScrapeRequestParams")),
+    "ScrapeRequestParams": obj("", speed=TEXT),
+    "ScrapeResult": obj("", clean={"type": "boolean"}),
+}
+WET = {
+    "ClientNotification": any_of("DryNotification", "WetNotification"),
+    "WetNotification": message("notifications/wet"),
+}
+SWAPPED = {
+    "ClientNotification": any_of("DriedNotification"),
+    "DryNotification": None,
+    "DriedNotification": message("notifications/dried", ref("DryNotificationParams")),
+}
+ASKED = {
+    "AskRequest": message("user/ask", ref("AskRequestParams")),
+    "AskRequestParams": obj("", text=TEXT),
+    "AskResult": obj("", text=TEXT),
+}
+OUTSIDE = {**ASKED, "ServerRequest": any_of("AskRequest")}
+INSIDE = {**ASKED, "InputRequest": any_of("AskRequest")}
+BRUSH = obj("kind width", kind=const("brush"), width=COUNT)
+ROLLER = obj("kind length", kind=const("roller"), length=COUNT)
+
+
+class Pair(NamedTuple):
+    """A rule, where it applies, and what the protocols have; facts under the name `facts`."""
+
+    rule: str
+    place: str
+    old: dict[str, Any]
+    new: dict[str, Any]
+
+
+def params(required: str = "color", **fields: Any) -> dict[str, Any]:
+    """Params of the request with some fields beside the color."""
+    return {"PaintRequestParams": obj(required, **{"color": TEXT, **fields})}
+
+
+def field(node: Any) -> dict[str, Any]:
+    """Params of the request with another field."""
+    return params(size=node)
+
+
+def facts(table: str, **values: Any) -> dict[str, Any]:
+    return {"facts": facts_with(table, **values)}
+
+
+SIZE = "PaintRequestParams.size"
+TINY = "PaintRequestParams"
+PAIRS = (
+    Pair("METHOD_ADDED", "wall/scrub", {}, SCRUB),
+    Pair("METHOD_RENAMED", "wall/scrape", SCRUB, SCRAPE),
+    Pair("METHOD_MOVED_INTO_RESULT", "user/ask", OUTSIDE, INSIDE),
+    Pair("NOTIFICATION_ADDED", "notifications/wet", {}, WET),
+    Pair("NOTIFICATION_RENAMED", "notifications/dried", {}, SWAPPED),
+    Pair(
+        *("PARAMS_ADDED", "notifications/wet", WET),
+        {**WET, "WetNotification": message("notifications/wet", obj("", a=TEXT), required=False)},
+    ),
+    Pair(
+        *("PARAMS_MADE_REQUIRED", "wall/paint"),
+        {"PaintRequest": message("wall/paint", ref(TINY), required=False)},
+        {},
+    ),
+    Pair(
+        *("CAPABILITY_CHANGED", "wall/paint", {}),
+        {"facts": replace(facts_of(), capabilities={"wall/paint": "walls"})},
+    ),
+    Pair("FIELD_ADDED_REQUIRED", SIZE, {}, params("color size", size=COUNT)),
+    Pair("FIELD_ADDED_OPTIONAL", SIZE, {}, params(size=COUNT)),
+    Pair("FIELD_RENAMED", "PaintRequestParams.sizes", field(COUNT), params(sizes=COUNT)),
+    Pair("FIELD_MADE_REQUIRED", SIZE, field(COUNT), params("color size", size=COUNT)),
+    Pair("FIELD_TYPE_NARROWED", SIZE, field({"type": ["integer", "string"]}), field(COUNT)),
+    Pair("FIELD_TYPE_NARROWED", SIZE, field({}), field(TEXT)),
+    Pair("FIELD_TYPE_NARROWED", SIZE, field(TEXT), field({"enum": ["s", "m"]})),
+    Pair("FIELD_TYPE_WIDENED", SIZE, field(COUNT), field({"type": "number"})),
+    Pair("FIELD_TYPE_CHANGED", SIZE, field(COUNT), field(TEXT)),
+    Pair("FIELD_BOUND_TIGHTENED", SIZE, field(COUNT), field({**COUNT, "minimum": 1})),
+    Pair(
+        *("FIELD_BOUND_TIGHTENED", SIZE, field({**COUNT, "maximum": 9})),
+        field({**COUNT, "maximum": 5}),
+    ),
+    Pair(
+        *("FIELD_BOUND_LOOSENED", SIZE, field({**TEXT, "minLength": 5})),
+        field({**TEXT, "minLength": 2}),
+    ),
+    Pair(
+        *("FIELD_PATTERN_CHANGED", SIZE, field({**TEXT, "pattern": "a"})),
+        field({**TEXT, "pattern": "b"}),
+    ),
+    Pair(
+        *("VARIANT_ADDED", SIZE, {**field(any_of("Brush", "Cup")), "Brush": BRUSH, "Cup": ROLLER}),
+        {
+            **field(any_of("Brush", "Cup", "Pad")),
+            **{"Brush": BRUSH, "Cup": ROLLER, "Pad": obj("kind", kind=const("pad"))},
+        },
+    ),
+    Pair(
+        *("OBJECT_OPENED", SIZE, field({**obj("", a=TEXT), "additionalProperties": False})),
+        field(obj("", a=TEXT)),
+    ),
+    Pair("VALUE_ADDED", SIZE, field({"enum": ["s", "m"]}), field({"enum": ["s", "m", "l"]})),
+    Pair(
+        *("VALUE_RENAMED", SIZE, field({"enum": ["small", "m"]})),
+        field({"enum": ["smaller", "m"]}),
+    ),
+    Pair("TYPE_ADDED", "Brush", {}, {**field(ref("Brush")), "Brush": BRUSH}),
+    Pair(
+        *("TYPE_RENAMED", "Painter", {**field(ref("Brush")), "Brush": BRUSH}),
+        {**field(ref("Painter")), "Painter": BRUSH},
+    ),
+    Pair("ERROR_CODE_ADDED", "errors.header_mismatch", {}, facts("errors", header_mismatch=-32020)),
+    Pair(
+        *("ERROR_CODE_CHANGED", "errors.resource_not_found", {}),
+        facts("errors", resource_not_found=-32602),
+    ),
+    Pair(
+        *("LIFECYCLE_CHANGED", "lifecycle"),
+        {
+            "ClientRequest": any_of("PaintRequest", "InitializeRequest"),
+            "InitializeRequest": message("initialize"),
+            "InitializeResult": obj(""),
+        },
+        {},
+    ),
+    Pair("BATCHING_ADDED", "batching", {}, {"JSONRPCBatchRequest": {"type": "array", "items": {}}}),
+    Pair(
+        *("TRANSPORT_ADDED", "transports.streamable_http", {}),
+        facts("transports", streamable_http="session"),
+    ),
+    Pair(
+        *("TRANSPORT_CHANGED", "transports.streamable_http"),
+        facts("transports", streamable_http="session"),
+        facts("transports", streamable_http="stateless"),
+    ),
+    Pair("HEADER_ADDED", "headers.session", {}, facts("headers", session="Mcp-Session-Id")),
+    Pair(
+        *("HEADER_RENAMED", "headers.session", facts("headers", session="Mcp-Session-Id")),
+        facts("headers", session="MCP-Session-Id"),
+    ),
+    Pair("STATUS_CHANGED", "http.unknown_method", {}, facts("http", unknown_method=404)),
+    Pair("META_KEY_ADDED", "meta.client_info", {}, facts("meta", client_info="a/b")),
+    Pair(
+        *("META_KEY_RENAMED", "meta.client_info", facts("meta", client_info="a/b")),
+        facts("meta", client_info="a/c"),
+    ),
+    Pair("FACT_ADDED", "http.resumable", {}, facts("http", resumable=True)),
+    Pair("FACT_ADDED", "meta.trace_keys", {}, facts("meta", trace_keys=("baggage",))),
+    Pair(
+        *("FACT_ADDED", "wall/paint (idempotent)", {}),
+        {"facts": replace(facts_of(), methods={"wall/paint": MethodFacts(idempotent=True)})},
+    ),
+    Pair("FACT_CHANGED", "behaviour.log_level", {}, facts("behaviour", log_level="request")),
+)
+
+
+def sides(pair: Pair) -> tuple[Protocol, Protocol]:
+    return protocol("A", **pair.old), protocol("B", **pair.new)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair.rule}-{pair.place}")
+def test_a_rule_names_its_change_and_its_mirror_the_way_back(pair: Pair) -> None:
+    old, new = sides(pair)
+    assert (pair.rule, pair.place) in found(old, new)
+    mirror = diff.RULES[pair.rule].mirror
+    there = next(change for change in changes(old, new) if change.rule.id == pair.rule)
+    back = [change for change in changes(new, old) if change.rule.id == mirror]
+    assert (there.new_place, there.old_place) in [(c.old_place, c.new_place) for c in back]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair.rule}-{pair.place}")
+def test_a_small_change_has_no_other_rule_than_those_of_types_around_it(pair: Pair) -> None:
+    types = {"TYPE_ADDED", "TYPE_REMOVED", "TYPE_RENAMED", "METHOD_REMOVED"}
+    rules = {rule for rule, place in found(*sides(pair)) if place != SIZE or pair.place == SIZE}
+    assert rules - types - {pair.rule} == set()
+
+
+def test_every_rule_has_a_pair_or_is_the_mirror_of_one_that_has() -> None:
+    tested = {pair.rule for pair in PAIRS} | {diff.RULES[pair.rule].mirror for pair in PAIRS}
+    assert diff.RULES.keys() - tested == set()
+
+
+def test_the_mirror_of_a_mirror_is_the_rule_itself() -> None:
+    rules = diff.RULES
+    assert [rule.id for rule in rules.values() if rules[rule.mirror].mirror != rule.id] == []
+
+
+OPPOSITE = {"added": "removed", "tightened": "loosened", "removed": "added", "loosened": "tightened"}
+
+
+def test_a_mirror_has_the_opposite_kind() -> None:
+    wrong = [
+        rule.id
+        for rule in diff.RULES.values()
+        if diff.RULES[rule.mirror].kind != OPPOSITE.get(rule.kind, rule.kind)
+    ]
+    assert wrong == []
+
+
+def test_a_tightened_field_of_a_request_affects_the_client_that_sends() -> None:
+    (change,) = changes(protocol(), protocol(**params("color size", size=COUNT)))
+    assert change.affected == ("client that sends",)
+    assert change.directions == ("client to server",)
+    assert [message.text for message in change.messages] == ["wall/paint"]
+    assert change.is_breaking
+
+
+def test_a_loosened_field_of_a_result_affects_the_client_that_receives() -> None:
+    (change,) = changes(protocol(), protocol(PaintResult=obj("", area=COUNT)))
+    assert change.rule.id == "FIELD_MADE_OPTIONAL"
+    assert change.affected == ("client that receives",)
+    assert [message.text for message in change.messages] == ["wall/paint result"]
+
+
+def test_a_type_that_both_sides_send_affects_both() -> None:
+    both = {"PaintResult": obj("area", area=COUNT, tool=ref("Tool"))}
+    old = protocol(**both, **field(ref("Tool")), Tool=obj("", name=TEXT))
+    new = protocol(**both, **field(ref("Tool")), Tool=obj("name", name=TEXT))
+    (change,) = changes(old, new)
+    assert change.place == "Tool.name"
+    assert change.affected == ("client that sends", "server that sends")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param(field(obj("", a=TEXT)), {**field(ref("Own")), "Own": obj("", a=TEXT)}, id="ref"),
+        pytest.param(
+            field({"anyOf": [TEXT, COUNT]}), field({"type": ["integer", "string"]}), id="types"
+        ),
+        pytest.param(field({"anyOf": [TEXT]}), field(TEXT), id="single"),
+        pytest.param(field({"oneOf": [TEXT, COUNT]}), field({"anyOf": [COUNT, TEXT]}), id="order"),
+        pytest.param(
+            field({"anyOf": [TEXT, {"anyOf": [COUNT, {"type": "null"}]}]}),
+            field({"anyOf": [COUNT, TEXT, {"type": "null"}]}),
+            id="nested",
+        ),
+        pytest.param(
+            field({"enum": ["s"]}), {**field(ref("Size")), "Size": {"const": "s"}}, id="const"
+        ),
+        pytest.param(
+            field({"type": "object"}), field({"type": "object", "additionalProperties": {}}), id="map"
+        ),
+        pytest.param(
+            {"PaintRequest": message("wall/paint", obj("color", color=TEXT))}, {}, id="params"
+        ),
+    ],
+)
+def test_the_same_said_in_another_way_is_no_change(old: dict[str, Any], new: dict[str, Any]) -> None:
+    assert found(protocol(**old), protocol(**new)) == []
+    assert found(protocol(**new), protocol(**old)) == []
+
+
+def test_a_message_that_is_renamed_says_how_sure_that_is() -> None:
+    change = next(c for c in changes(protocol(**SCRUB), protocol(**SCRAPE)) if c.confidence)
+    assert change.sentence.startswith("renamed from wall/scrub (")
+    assert 0.75 <= (change.confidence or 0) <= 1
+
+
+def test_severities_are_set_by_rule_category_and_for_all() -> None:
+    chosen = severities(["ALL=compatible", "field=warning", "FIELD_RENAMED=ignore"])
+    assert chosen["METHOD_REMOVED"] == "compatible"
+    assert chosen["FIELD_ADDED_REQUIRED"] == "warning"
+    assert chosen["FIELD_RENAMED"] == "ignore"
+
+
+def test_an_ignored_rule_finds_nothing() -> None:
+    old, new = protocol(), protocol(**params("color size", size=COUNT))
+    assert diff.compare(old, new, severities(["FIELD=ignore"])).changes == ()
+
+
+@pytest.mark.parametrize("setting", ["", "FIELD", "FIELD=bad", "NOTHING=ignore", "=ignore"])
+def test_a_setting_without_rule_or_severity_is_an_error(setting: str) -> None:
+    with pytest.raises(UsageError, match="expected --severity RULE=SEVERITY"):
+        severities([setting])

@@ -1,0 +1,183 @@
+"""`mcpgen explain`: what a message is, who accepts it, and the nearest form that is accepted."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from generator.command_line import run
+from mcpgen import schema
+
+REVISIONS = [row.name for row in schema.revisions()]
+CALL: dict[str, Any] = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "tools/call",
+    "params": {"name": "forecast", "arguments": {"city": "Oslo"}},
+}
+META = {
+    "io.modelcontextprotocol/protocolVersion": REVISIONS[-1],
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+TEXT = {"type": "text", "text": "sun"}
+MESSAGES: dict[str, Any] = {
+    "call": CALL,
+    "call-with-a-task": {**CALL, "params": {**CALL["params"], "task": {"ttl": 5}}},
+    "wrong-name": {**CALL, "params": {"name": 5, "arguments": {}}},
+    "unknown-method": {**CALL, "method": "tool/call"},
+    "no-method-at-all": {**CALL, "method": "wall/paint"},
+    "notification": {"jsonrpc": "2.0", "method": "notifications/initialized"},
+    "result": {"jsonrpc": "2.0", "id": 1, "result": {"content": [TEXT], "isError": False}},
+    "wrong-content": {
+        **{"jsonrpc": "2.0", "id": 1},
+        "result": {"content": [{"type": "image", "data": "AA=="}]},
+    },
+    "retired-code": {
+        **{"jsonrpc": "2.0", "id": 1},
+        "error": {"code": -32002, "message": "Resource not found"},
+    },
+    "batch": [CALL, {**CALL, "id": 2}],
+    "elicitation": {
+        **{"jsonrpc": "2.0", "id": 1, "method": "elicitation/create"},
+        "params": {
+            "message": "Which city?",
+            "requestedSchema": {"type": "object", "properties": {"city": {"type": "string"}}},
+        },
+    },
+    "no-version": {key: value for key, value in CALL.items() if key != "jsonrpc"},
+    "no-message": {"hello": "world"},
+    "no-object": 42,
+}
+
+
+def saved(folder: Path, message: Any) -> str:
+    path = folder / "message.json"
+    path.write_text(json.dumps(message), "utf-8")
+    return str(path)
+
+
+def explained(folder: Path, message: Any, *options: str) -> list[dict[str, Any]]:
+    """The explanations of what a file holds, as JSON."""
+    done = run("explain", saved(folder, message), "--json", *options)
+    found: list[dict[str, Any]] = json.loads(done.out)
+    return found
+
+
+def verdicts(folder: Path, message: Any) -> dict[str, dict[str, Any]]:
+    """What each revision says of one message."""
+    (found,) = explained(folder, message)
+    return {row["revision"]: row for row in found["revisions"]}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_a_message_is_explained(name: str, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    done = run("explain", saved(tmp_path, MESSAGES[name]))
+    assert (done.code, done.err) == (0, "")
+    assert done.out == snapshot
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_the_nearest_form_is_accepted_by_the_revision_it_is_for(name: str, tmp_path: Path) -> None:
+    for revision, row in verdicts(tmp_path, MESSAGES[name]).items():
+        if row["nearest"] is not None:
+            assert row["edits"]
+            assert verdicts(tmp_path, row["nearest"])[revision]["accepted"]
+
+
+def test_the_field_that_breaks_a_message_is_named(tmp_path: Path) -> None:
+    found = verdicts(tmp_path, CALL)
+    assert [found[name]["accepted"] for name in REVISIONS] == [True, True, True, True, False]
+    assert found[REVISIONS[-1]]["pointer"] == "/params/_meta"
+    assert found[REVISIONS[-1]]["nearest"]["params"]["_meta"] == META
+
+
+def test_a_member_that_a_revision_does_not_know_is_named_and_does_no_harm(tmp_path: Path) -> None:
+    found = verdicts(tmp_path, MESSAGES["call-with-a-task"])
+    assert found["2025-06-18"]["accepted"]
+    assert found["2025-06-18"]["ignored"] == ["/params/task"]
+    assert found["2025-11-25"]["ignored"] == []
+
+
+def test_the_reason_of_the_alternative_that_was_meant_is_given(tmp_path: Path) -> None:
+    found = verdicts(tmp_path, MESSAGES["wrong-content"])
+    assert {found[name]["pointer"] for name in REVISIONS[:-1]} == {"/result/content/0/mimeType"}
+
+
+def test_a_response_is_held_against_the_result_of_its_request(tmp_path: Path) -> None:
+    found = explained(tmp_path, [CALL, {"jsonrpc": "2.0", "id": 1, "result": {"tools": []}}, 7])
+    assert found[1]["what"] == "success response to tools/call, server to client"
+    by_name = {row["revision"]: row for row in found[1]["revisions"]}
+    assert by_name["2025-06-18"]["pointer"] == "/result/content"
+
+
+def test_a_message_comes_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = io.BytesIO(json.dumps(CALL).encode())
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(data))
+    done = run("explain", "-r", "2025-06-18")
+    assert done.out.splitlines()[0] == "request tools/call, client to server"
+    assert "2025-06-18: accepted" in done.out
+
+
+def test_a_trace_is_explained_line_by_line(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    rows = [
+        {"direction": "sent", "channel": "client", "pid": 1, "message": CALL},
+        {"direction": "received", "channel": "client", "pid": 1, "message": MESSAGES["result"]},
+        {"direction": "received", "channel": "client", "pid": 1, "error": "the process ended"},
+    ]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    lines = run("explain", str(path), "-r", "2025-06-18").out.splitlines()
+    assert lines[0] == "1: request tools/call, client to server"
+    assert "2: success response to tools/call, server to client" in lines
+    assert lines[-1] == "3: no message: the process ended"
+
+
+EVIL = "\x1b]0;owned\x07\u202e\u2028\x9b31m"
+
+
+@pytest.mark.parametrize("place", ["method", "name", "value", "error", "code"])
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_text_of_others_never_reaches_the_terminal_raw(
+    place: str, options: tuple[str, ...], tmp_path: Path
+) -> None:
+    message: Any = {
+        "method": {**CALL, "method": f"tools/call{EVIL}"},
+        "name": {**CALL, "params": {EVIL: EVIL, "name": "a"}},
+        "value": {**CALL, "params": {"name": [EVIL]}},
+        "error": {"direction": "sent", "error": EVIL},
+        "code": {"jsonrpc": "2.0", "id": 1, "error": {"code": EVIL, "message": EVIL}},
+    }[place]
+    out = run("explain", saved(tmp_path, message), *options).out
+    assert out
+    assert [char for char in out if not (char.isascii() and char.isprintable()) and char != "\n"] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "expected JSON text"),
+        ("{", "expected JSON text"),
+        ("[]", "expected a message, got nothing"),
+        ('{"a": 1}\n{', ":2: expected JSON text"),
+        ("[" * 100 + "]" * 100, "at most 64 levels of nesting"),
+        ('"\\ud800"', "text in Unicode"),
+    ],
+)
+def test_what_is_no_message_is_one_error(text: str, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "message.json"
+    path.write_text(text, "utf-8")
+    done = run("explain", str(path))
+    assert done.code == 2
+    assert reason in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_a_file_that_is_not_there_is_one_error(tmp_path: Path) -> None:
+    done = run("explain", str(tmp_path / "none.json"))
+    assert (done.code, done.out) == (2, "")
+    assert "expected a readable file" in done.err

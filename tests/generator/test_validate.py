@@ -1,0 +1,161 @@
+"""`mcpgen validate`: recorded conversations against one revision."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.command_line import run
+from mcp_protocol import REVISIONS, Context, Server, ToolError
+from mcp_protocol.testing import connected
+
+HELLO = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+EMPTY = {"jsonrpc": "2.0", "id": 1, "result": {}}
+
+
+def rows(*messages: tuple[str, Any]) -> list[dict[str, Any]]:
+    """Lines of a trace: what a client sent and received."""
+    return [
+        {"direction": way, "channel": "client", "pid": 1, "message": message}
+        for way, message in messages
+    ]
+
+
+def saved(folder: Path, lines: list[dict[str, Any]]) -> str:
+    path = folder / "trace.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+    return str(path)
+
+
+def problems(folder: Path, *messages: tuple[str, Any]) -> list[dict[str, Any]]:
+    """What is wrong with a trace, in the revision of the test."""
+    done = run("validate", "-r", "2025-06-18", "--json", saved(folder, rows(*messages)))
+    found: list[dict[str, Any]] = json.loads(done.out)["problems"]
+    assert done.code == (1 if found else 0)
+    return found
+
+
+def busy_server() -> Server:
+    """A server that uses most of what a revision has."""
+    server = Server("weather", version="1.0")
+
+    @server.tool()
+    async def forecast(city: str, ctx: Context) -> dict[str, int]:
+        """Weather of a city."""
+        await ctx.progress(1, total=2)
+        if city == "Atlantis":
+            raise ToolError("no such city")
+        return {"degrees": 21}
+
+    @server.resource("city://{name}")
+    async def city(name: str) -> str:
+        return f"{name} is a city"
+
+    @server.prompt()
+    async def plan(city: str) -> str:
+        return f"What shall I wear in {city}?"
+
+    return server
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_what_a_generated_package_says_is_valid_in_every_revision(
+    revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = tmp_path / "trace.jsonl"
+    monkeypatch.setenv("MCP_TRACE", str(trace))
+    async with connected(busy_server(), revision=revision) as pair:
+        await pair.client.list_tools()
+        await pair.client.call_tool("forecast", {"city": "Oslo"})
+        await pair.client.call_tool("forecast", {"city": "Atlantis"})
+        await pair.client.list_prompts()
+        await pair.client.get_prompt("plan", {"city": "Oslo"})
+        await pair.client.read_resource("city://Oslo")
+    done = run("validate", str(trace))
+    assert (done.code, done.err) == (0, "")
+    assert f": {revision}: " in done.out
+    assert done.out.rstrip().endswith("no problem")
+
+
+def test_a_response_is_held_against_its_request(tmp_path: Path) -> None:
+    asked = {"jsonrpc": "2.0", "id": "a", "method": "tools/list"}
+    answered = {"jsonrpc": "2.0", "id": "a", "result": {"tools": [{"name": "t"}]}}
+    (problem,) = problems(tmp_path, ("sent", asked), ("received", answered))
+    assert problem["line"] == 2
+    assert problem["what"] == "success response to tools/list, server to client"
+    assert problem["pointer"] == "/result/tools/0/inputSchema"
+
+
+def test_ids_of_both_sides_are_kept_apart(tmp_path: Path) -> None:
+    roots = {"jsonrpc": "2.0", "id": 1, "method": "roots/list"}
+    tools = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    listed = {"jsonrpc": "2.0", "id": 1, "result": {"roots": []}}
+    held = {"jsonrpc": "2.0", "id": 1, "result": {"tools": []}}
+    turns = (("sent", tools), ("received", roots), ("sent", listed), ("received", held))
+    assert problems(tmp_path, *turns) == []
+
+
+def test_a_response_without_a_request_is_a_problem(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, ("received", EMPTY))
+    assert problem["text"] == "no open request has its id"
+
+
+def test_an_id_that_is_used_twice_at_once_is_a_problem(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, ("sent", HELLO), ("sent", HELLO))
+    assert problem["text"] == "its id is that of an open request"
+
+
+def test_a_method_from_the_wrong_side_is_a_problem(tmp_path: Path) -> None:
+    listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+    again = {"jsonrpc": "2.0", "id": 3, "method": "prompts/list"}
+    wrong = {"jsonrpc": "2.0", "id": 4, "method": "tools/list"}
+    found = problems(tmp_path, ("sent", listing), ("sent", again), ("received", wrong))
+    assert [(row["line"], row["pointer"]) for row in found] == [(3, "/method")]
+    assert "a method that the server sends" in found[0]["text"]
+
+
+def test_requests_without_a_response_are_counted(tmp_path: Path) -> None:
+    done = run("validate", "-r", "2025-06-18", saved(tmp_path, rows(("sent", HELLO))))
+    assert done.code == 0
+    assert "1 message, 0 answered requests, 1 unanswered request, no problem" in done.out
+
+
+def test_the_messages_of_a_batch_are_checked_one_by_one(tmp_path: Path) -> None:
+    batch = [HELLO, {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {}}]
+    path = saved(tmp_path, rows(("sent", batch)))
+    done = run("validate", "-r", "2025-03-26", path)
+    assert done.code == 1
+    assert done.out.startswith("1: request tools/call, client to server at /params/name: ")
+    assert "a batch" not in done.out
+    assert run("validate", "-r", "2025-06-18", path).out.startswith("1: batch of 2 messages")
+
+
+def test_a_line_that_is_no_message_is_a_problem(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, ("received", "not JSON"))
+    assert problem["what"] == "invalid message"
+
+
+def test_the_end_of_a_connection_is_no_problem_but_a_lost_message_is(tmp_path: Path) -> None:
+    failed = {"direction": "received", "channel": "client", "pid": 1, "error": "a line too long"}
+    ended = {**failed, "error": "the other end closed the channel"}
+    lines = [*rows(("sent", HELLO)), failed, *rows(("received", EMPTY)), ended]
+    done = run("validate", "-r", "2025-06-18", saved(tmp_path, lines))
+    assert done.code == 1
+    assert done.out.splitlines()[0] == "2: no message: a line too long"
+    assert "3 messages, 1 answered request, 1 problem" in done.out
+
+
+def test_a_recording_that_names_no_revision_needs_one(tmp_path: Path) -> None:
+    done = run("validate", saved(tmp_path, rows(("sent", HELLO))))
+    assert done.code == 2
+    assert "expected --revision R" in done.err
+
+
+def test_a_revision_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
+    done = run("validate", "-r", "2020-01-01", saved(tmp_path, rows(("sent", HELLO))))
+    assert done.code == 2
+    assert "2020-01-01" in done.err
