@@ -187,6 +187,32 @@ def parse_batch(data: bytes) -> list[Message]:
     return messages
 
 
+def results_in(data: bytes, batching: bool) -> dict[RequestId, bytes | None]:
+    """The requests that a message answers, or a batch where the revision has batches.
+
+    Returns:
+        The result by id, in JSON; `None` for an error response and for a malformed response.
+    """
+    results: dict[RequestId, bytes | None] = {}
+    for message in parse_batch(data) if batching and is_batch(data) else [parse(data)]:
+        match message:
+            case Result(id=identifier, result=result):
+                results[identifier] = bytes(result)
+            case Failure(id=str() | int() as identifier):
+                results[identifier] = None
+            case InvalidMessage(id=str() | int() as identifier, response=True):
+                results[identifier] = None
+            case _:
+                pass
+    return results
+
+
+def error_response_in(data: bytes) -> Failure | None:
+    """The error response that a body is, with or without id; `None` for any other body."""
+    message = parse(data) if data else None
+    return message if isinstance(message, Failure) else None
+
+
 def _no_object(data: bytes | Raw) -> InvalidMessage:
     """What is no object may be no JSON either: the decoder stops at the first sign of it."""
     try:

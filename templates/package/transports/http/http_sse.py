@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from ...channel import RequestId
+from ...channel import OutgoingMessage, RequestId
 from ...errors import (
     ConnectionClosedError,
     HttpStatusError,
@@ -24,8 +24,8 @@ from ...facts import Revisions, has_streamable_http
 from ...foreign_text import safe_repr, safe_text
 from ...framing.line_framing import TooLong
 from ...framing.sse import ENDPOINT, MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
+from ...protocol.jsonrpc import results_in
 from ...protocol.lifecycle import INITIALIZE
-from .envelope import Envelope, results_in
 from .event_stream import StartSoon
 from .http_client import (
     ACCEPT_SECONDS,
@@ -78,7 +78,7 @@ class HttpSse:
         self._endpoint: str | None = None
         self._named = anyio.Event()
         self._refusal: McpError | None = None
-        self._initialize: Envelope | None = None
+        self._initialize: OutgoingMessage | None = None
         self._fields: HeaderFields = POSTED
         self._secrets = Secrets()
         self._reading = anyio.CancelScope()
@@ -108,7 +108,7 @@ class HttpSse:
                 f"{ENDPOINT_SECONDS:g} s{self._only}, came nothing"
             )
 
-    async def send(self, message: Envelope) -> None:
+    async def send(self, message: OutgoingMessage) -> None:
         """Post a message, once it is known where to; returns when the server has accepted it.
 
         Raises:
@@ -121,7 +121,7 @@ class HttpSse:
         if message.method == INITIALIZE:
             self._initialize = message
         with self._posts.within(ACCEPT_SECONDS, message.method, self._endpoint):
-            response = await self._requests.open("POST", self._endpoint, self._fields, message.body)
+            response = await self._requests.open("POST", self._endpoint, self._fields, message.data)
             await self._requests.discard(response)
 
     def close_request_stream(self, identifier: RequestId) -> None:
