@@ -107,11 +107,11 @@ class Waiter(msgspec.Struct, eq=False):
             if self.settled:
                 return
             self.event = self.new_event()
-            await self.event.wait()
+            await self.event
 
     def _wake(self) -> None:
-        if self.event is not None:
-            self.event.set()
+        if self.event is not None and not self.event.done():
+            self.event.set_result(None)
 
     async def _handle_notifications(self) -> None:
         while self.notifications and self.on_notification is not None:

@@ -26,10 +26,10 @@ from ...errors import (
 from ...facts import Lifecycle, Revisions, has_streamable_http
 from ...protocol.jsonrpc import error_response_in
 from ...protocol.lifecycle import INITIALIZE
+from ..message_queue import MessageQueue
 from .event_stream import OnStream
 from .http_client import HttpRequests
 from .http_errors import checked_url
-from .message_queue import Inbox
 from .older_revisions import HAS_SSE, open_http_sse
 from .session import Endpoint, ParamHeaders, facts_over_http
 from .streamable import StreamableHttp
@@ -82,7 +82,7 @@ class HttpChannel(Channel):
         self._requests = requests
         self._url = checked_url(url)
         self._revisions = revisions
-        self._inbox = Inbox()
+        self._received = MessageQueue()
         self._tasks: anyio.abc.TaskGroup | None = None
         self._running = anyio.Event()
         self._closing = anyio.Event()
@@ -95,7 +95,7 @@ class HttpChannel(Channel):
         else:
             endpoint = Endpoint(self._requests, self._url, param_headers)
             self._transport = StreamableHttp(
-                endpoint, revisions, self._inbox, self._start_soon, on_renewed, on_stream
+                endpoint, revisions, self._received, self._start_soon, on_renewed, on_stream
             )
 
     async def run(self) -> None:
@@ -123,7 +123,7 @@ class HttpChannel(Channel):
             RequestLost: A request of ours will not be answered.
             FrameError: A message was too long and was dropped.
         """
-        return await self._inbox.take()
+        return await self._received.get()
 
     async def send(self, message: OutgoingMessage) -> None:
         """Post one message.
@@ -158,8 +158,8 @@ class HttpChannel(Channel):
         """Close all streams and end the session. Idempotent, from any task."""
         if not self._closing.is_set():
             self._closing.set()
-            self._inbox.close("this side closed it")
-            self._inbox.clear()
+            self._received.close("this side closed it")
+            self._received.clear()
         await self._parted.wait()
 
     def _start_soon(self, work: Any, *args: Any) -> bool:
@@ -170,7 +170,7 @@ class HttpChannel(Channel):
 
     def _with_sse(self) -> _Transport:
         return open_http_sse(
-            self._requests, self._url, self._revisions, self._inbox, self._start_soon
+            self._requests, self._url, self._revisions, self._received, self._start_soon
         )
 
     def _may_be_older(self, message: OutgoingMessage, refusal: HttpStatusError) -> bool:
@@ -220,7 +220,7 @@ class HttpChannel(Channel):
         if failure is None or message.kind != "request":
             raise refusal
         if failure.id == message.id:
-            await self._inbox.put(refusal.body)
+            await self._received.put(refusal.body)
         elif failure.id is None and not refusal.may_pass:
             raise RemoteError(
                 failure.code, failure.message, failure.data, message.method

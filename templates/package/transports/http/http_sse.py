@@ -26,6 +26,7 @@ from ...framing.line_framing import TooLong
 from ...framing.sse import ENDPOINT, MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
 from ...protocol.jsonrpc import results_in
 from ...protocol.lifecycle import INITIALIZE
+from ..message_queue import MessageQueue
 from .event_stream import StartSoon
 from .http_client import (
     ACCEPT_SECONDS,
@@ -39,7 +40,6 @@ from .http_client import (
 from .http_errors import joined, same_origin, shown
 from .http_libraries import Response
 from .log_redaction import Secrets
-from .message_queue import Inbox
 from .session import session_of
 
 logger = logging.getLogger(__name__.partition(".")[0])
@@ -57,7 +57,7 @@ class HttpSse:
         requests: Makes HTTP requests.
         url: Address of the stream.
         revisions: The revisions that the client speaks.
-        inbox: Where what comes is put; closed when the stream ends.
+        received: Queue for the received messages; closed when the stream ends.
         start_soon: Starts a task.
     """
 
@@ -66,13 +66,13 @@ class HttpSse:
         requests: HttpRequests,
         url: str,
         revisions: Revisions,
-        inbox: Inbox,
+        received: MessageQueue,
         start_soon: StartSoon,
     ) -> None:
         self._requests = requests
         self._url = url
         self._revisions = revisions
-        self._inbox = inbox
+        self._received = received
         self._start_soon = start_soon
         self._only = "" if has_streamable_http(revisions) else _only_way(revisions)
         self._endpoint: str | None = None
@@ -169,19 +169,19 @@ class HttpSse:
                     f"{shown(self._url)}: expected an event {ENDPOINT!r} first, but {ended}"
                 )
             else:
-                self._inbox.close(ended)
+                self._received.close(ended)
         self._named.set()
 
     async def _take(self, event: ServerSentEvent | TooLong, response: Response) -> None:
         if isinstance(event, TooLong):
-            self._inbox.tell(event.error())
+            self._received.put_error(event.error())
         elif self._endpoint is None:
             self._endpoint = self._named_by(event, response)
             self._secrets.add(urlsplit(self._endpoint).query)
             self._named.set()
         elif event.type == MESSAGE and event.data:
             self._note(event.data)
-            await self._inbox.put(event.data)
+            await self._received.put(event.data)
         else:
             logger.debug("ignored: an event of type %s", safe_repr(event.type))
 

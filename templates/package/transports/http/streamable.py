@@ -29,10 +29,10 @@ from ...framing.http_headers import JSON
 from ...framing.sse import MEDIA_TYPE
 from ...protocol.jsonrpc import error_response_in, results_in
 from ...protocol.lifecycle import INITIALIZE, INITIALIZED
+from ..message_queue import MessageQueue
 from .event_stream import EventStream, OnStream, Resume, StartSoon
 from .http_client import ACCEPT_SECONDS, Posts, content_type
 from .http_libraries import Response
-from .message_queue import Inbox
 from .older_revisions import Sessions
 from .session import Endpoint, ServerSessionState
 
@@ -45,7 +45,7 @@ class StreamableHttp:
     Args:
         endpoint: The server's address.
         revisions: The revisions that the client speaks.
-        inbox: Where what comes is put.
+        received: Queue for the received messages.
         start_soon: Starts a task.
         on_renewed: Called when another session was opened in place of a lost one.
         on_stream: Told of the stream that belongs to no request.
@@ -55,13 +55,13 @@ class StreamableHttp:
         self,
         endpoint: Endpoint,
         revisions: Revisions,
-        inbox: Inbox,
+        received: MessageQueue,
         start_soon: StartSoon,
         on_renewed: Callable[[], None] | None = None,
         on_stream: OnStream | None = None,
     ) -> None:
         self._endpoint = endpoint
-        self._inbox = inbox
+        self._received = received
         self._start_soon = start_soon
         self._sessions = Sessions(
             endpoint, revisions, self._hear, start_soon, on_renewed, on_stream
@@ -137,7 +137,7 @@ class StreamableHttp:
         if message.id not in results:
             raise self._no_answer(message, body)
         self._note(message, results[message.id], response)
-        await self._inbox.put(body)
+        await self._received.put(body)
 
     async def _post_again(self, message: OutgoingMessage, session: ServerSessionState) -> Response:
         """Post what the server refused because it had forgotten the session before this one."""
@@ -191,7 +191,7 @@ class StreamableHttp:
         await self._pass_on(data, _results_in(data, self._sessions.current))
 
     async def _pass_on(self, data: bytes, answers: Mapping[RequestId, object]) -> None:
-        await self._inbox.put(data)
+        await self._received.put(data)
         for identifier in answers:
             if (stream := self._streams.get(identifier)) is not None:
                 stream.answer_came()
@@ -207,11 +207,11 @@ class StreamableHttp:
                 await stream.follow(response)
             except McpError as error:
                 await self._sessions.renew_if_lost(session, error.__cause__)
-                self._inbox.tell(RequestLost(identifier, error))
+                self._received.put_error(RequestLost(identifier, error))
             except Exception as error:
                 logger.exception("a stream of events failed")
                 lost = ResponseLostError(f"{self._endpoint}: {safe_text(str(error))}")
-                self._inbox.tell(RequestLost(identifier, lost))
+                self._received.put_error(RequestLost(identifier, lost))
         if self._streams.get(identifier) is stream:
             del self._streams[identifier]
 
