@@ -261,10 +261,11 @@ async def test_how_a_descriptor_is_served_depends_on_what_it_can(
 ) -> None:
     ours, theirs = socket.socketpair()
     read_end, write_end = os.pipe()
-    by_loop = {
+    kinds: dict[str, list[type]] = {
         "asyncio": [AsyncioSource, AsyncioSource, AsyncioSink],
         "trio": [PolledSource, PolledSource, PolledSink],
-    }[anyio_backend]
+    }
+    by_loop = kinds[anyio_backend]
     with ours, theirs, (tmp_path / "file").open("w+") as file:
         opened = [
             open_source(os.dup(ours.fileno())),

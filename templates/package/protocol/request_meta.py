@@ -151,7 +151,12 @@ def _is_baggage(member: str) -> bool:
 
 
 class RequestMetaReader:
-    """Reads `_meta` of requests to a server that speaks `revisions`."""
+    """Reads `_meta` of requests to a server that speaks `revisions`.
+
+    Attributes:
+        last_meta: `_meta` of the last request.
+        last: What it states; `None` if that request belonged to a session.
+    """
 
     def __init__(self, revisions: Revisions) -> None:
         self._modern = revisions.of(Lifecycle.PER_REQUEST)
@@ -164,11 +169,9 @@ class RequestMetaReader:
             required = (keys.protocol_version, keys.client_info, keys.client_capabilities)
             self._required_keys = frozenset(key for key in required if key is not None)
         # Most clients send the same `_meta` each time; the last one is decoded once.
-        self._last: tuple[bytes | None, Mapping[str, Any], RequestMetadata | None] = (
-            None,
-            NO_META,
-            None,
-        )
+        self._last_json: bytes | None = None
+        self.last_meta: Mapping[str, Any] = NO_META
+        self.last: RequestMetadata | None = None
 
     @property
     def supported(self) -> tuple[str, ...]:
@@ -184,12 +187,12 @@ class RequestMetaReader:
             UnsupportedRevisionError: The revision is not one of these.
         """
         raw = _raw_meta(params)
-        last, meta, stated = self._last
-        if raw != last or (raw is None and self.per_request_only):
-            meta = _read(raw)
-            stated = self._stated(meta)
-            if raw is None or len(raw) <= _CACHED_BYTES:
-                self._last = (raw, meta, stated)
+        if raw == self._last_json and not (raw is None and self.per_request_only):
+            return dict(self.last_meta), self.last
+        meta = _read(raw)
+        stated = self._stated(meta)
+        if raw is None or len(raw) <= _CACHED_BYTES:
+            self._last_json, self.last_meta, self.last = raw, meta, stated
         return dict(meta), stated
 
     def _stated(self, meta: Mapping[str, Any]) -> RequestMetadata | None:

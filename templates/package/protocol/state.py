@@ -162,7 +162,7 @@ class ConnectionState:
     streams: SubscriptionStreams = field(default_factory=SubscriptionStreams)
     log_level: str | None = None
 
-    @property
+    @cached_property
     def peer_role(self) -> Role:
         """The role of the peer."""
         return other(self.role)
@@ -188,11 +188,15 @@ class ConnectionState:
 
     def outbound_method(self, revision: Revision, name: str) -> Method | None:
         """A request that this side may send."""
-        return revision.requests_from(self.role).get(name) or self.extensions.get(name)
+        is_client = self.role == "client"
+        methods = revision.client_requests if is_client else revision.server_requests
+        return methods.get(name) or self.extensions.get(name)
 
     def inbound_method(self, revision: Revision, name: str) -> Method | None:
         """A request that this side may receive."""
-        return revision.requests_from(self.peer_role).get(name) or self.extensions.get(name)
+        is_client = self.role == "client"
+        methods = revision.server_requests if is_client else revision.client_requests
+        return methods.get(name) or self.extensions.get(name)
 
     def own_capabilities(self, revision: Revision) -> Mapping[str, Any]:
         """What this side declared: fixed within a session, otherwise the current state."""

@@ -218,7 +218,8 @@ class PendingRequests:
         related_request_id: RequestId | None = None,
     ) -> ResponseReceived:
         """Send a request and wait for its response; see `request`."""
-        self.check_open()
+        if self.gone is not None:
+            raise self.gone()
         timed = timeout is not None or limit is not None
         now = anyio.current_time() if timed else 0.0
         identifier, message = self.connection.request(

@@ -29,6 +29,8 @@ from ..errors import ConnectionClosedError
 from .line_channel import CHUNK, FLUSH_SECONDS
 from .thread_io import ThreadedSink, ThreadedSource
 
+_BATCH = 16 * 1024  # most bytes that are held back until the end of a turn
+
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future, Task
 
@@ -305,7 +307,7 @@ class AsyncioSink(PolledSink):
             self._in_turn = True
             self._loop.call_soon(self._end_turn)
         blocked = self._fd < 0 or self._rest or self._lock.locked()
-        if joined and not blocked and len(self._batch) + len(data) <= CHUNK:
+        if joined and not blocked and len(self._batch) + len(data) <= _BATCH:
             self._batch += data
             return
         self._flush()
