@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -79,8 +78,7 @@ def trigger_of(method: str, *, request: bool) -> Trigger:
     return _TRIGGERS.get(method) or (Trigger.REQUEST if request else Trigger.NOTIFICATION)
 
 
-@dataclass
-class Session:
+class Session(msgspec.Struct, dict=True):
     """What was agreed with the peer, until the connection ends.
 
     Attributes:
@@ -108,8 +106,8 @@ class Session:
     state: State = State.READY
     confirmed: bool = False
     log_level: str | None = None
-    subscriptions: set[str] = field(default_factory=set[str])
-    admitted: dict[str, Method] = field(default_factory=dict[str, Method])
+    subscriptions: set[str] = msgspec.field(default_factory=set)
+    admitted: dict[str, Method] = msgspec.field(default_factory=dict)
 
     @cached_property
     def metadata(self) -> RequestMetadata:
@@ -130,8 +128,7 @@ class RequestMetadata(msgspec.Struct, frozen=True):
     log_level: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
+class Description(msgspec.Struct, frozen=True):
     """One side's account of itself in one revision, as wire objects.
 
     Attributes:

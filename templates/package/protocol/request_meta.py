@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -19,28 +19,29 @@ from .._wire import UNREADABLE, convert, decoder, encode, error_text, is_object,
 from ..errors import InvalidParamsError, LocalProtocolError, UnsupportedRevisionError
 from ..facts import Lifecycle, Revision, Revisions, Role
 from ..foreign_text import safe_repr
-from ..revision_facts import Facts
 from .lenient import readable
 from .lifecycle import Description, RequestMetadata
+
+if TYPE_CHECKING:
+    from ..revision_facts import Facts
 
 NO_META: Mapping[str, Any] = {}
 _CACHED_BYTES = 64 * 1024  # longest `_meta` that is kept for comparison with the next request's
 
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
-_KEY = re.compile(rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/(?:{_NAME})?|{_NAME})")
+_KEY = rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/(?:{_NAME})?|{_NAME})"
 _OWN_LABELS = frozenset({"mcp", "modelcontextprotocol"})
 
+# Compiled when they are first used.
 # The forms of W3C Trace Context and W3C Baggage; lists have commas between their members.
-_TRACEPARENT = re.compile(
-    r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
-)
-_STATE_MEMBER = re.compile(
+_TRACEPARENT = r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
+_STATE_MEMBER = (
     r"[a-z0-9][a-z0-9_*/-]{0,255}(@[a-z][a-z0-9_*/-]{0,13})?=[ -+\--<>-~]{0,255}[!-+\--<>-~]"
 )
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_PAIR = re.compile(rf"{_TOKEN}[ \t]*=[ \t]*[!#-+\--:<-\[\]-~]*")
-_PROPERTY = re.compile(rf"{_TOKEN}|{_PAIR.pattern}")
+_PAIR = rf"{_TOKEN}[ \t]*=[ \t]*[!#-+\--:<-\[\]-~]*"
+_PROPERTY = rf"{_TOKEN}|{_PAIR}"
 _BLANKS = " \t"
 
 
@@ -87,7 +88,7 @@ def _read(raw: bytes | None) -> Mapping[str, Any]:
 
 def is_valid_key(key: object) -> bool:
     """Whether a key has the prescribed form: an optional prefix and a name."""
-    return isinstance(key, str) and _KEY.fullmatch(key) is not None
+    return isinstance(key, str) and re.fullmatch(_KEY, key) is not None
 
 
 def is_reserved_key(key: str, facts: Facts) -> bool:
@@ -138,16 +139,18 @@ def _is_trace(key: str, value: Any) -> bool:
     members = [member.strip(_BLANKS) for member in value.split(",")]
     match key:
         case "traceparent":
-            return _TRACEPARENT.fullmatch(value) is not None
+            return re.fullmatch(_TRACEPARENT, value) is not None
         case "tracestate":
-            return all(_STATE_MEMBER.fullmatch(member) for member in members)
+            return all(re.fullmatch(_STATE_MEMBER, member) for member in members)
         case _:
             return all(map(_is_baggage, members))
 
 
 def _is_baggage(member: str) -> bool:
     pair, *properties = (part.strip(_BLANKS) for part in member.split(";"))
-    return _PAIR.fullmatch(pair) is not None and all(map(_PROPERTY.fullmatch, properties))
+    return re.fullmatch(_PAIR, pair) is not None and all(
+        re.fullmatch(_PROPERTY, each) for each in properties
+    )
 
 
 class RequestMetaReader:

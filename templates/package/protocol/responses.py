@@ -6,7 +6,7 @@ Source: basic/index (responses, error codes, meta), basic/patterns/mrtr (2026-07
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -23,13 +23,15 @@ from ..errors import (
 )
 from ..facts import Method, Revision
 from ..foreign_text import safe_repr
-from ..revision_facts import Facts
 from . import jsonrpc
 from .capabilities import missing
 from .lenient import recast
 from .notifications import SUBSCRIBE, UNSUBSCRIBE
 from .request_meta import NO_META
 from .state import ConnectionState, InboundRequest
+
+if TYPE_CHECKING:
+    from ..revision_facts import Facts
 
 _OBJECTS: tuple[type, ...] = (msgspec.Struct, Mapping, Raw)
 """Types of values that encode as objects."""

@@ -7,7 +7,6 @@ token of a request is its id, so that it is unique for as long as the request is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -130,8 +129,7 @@ class OutboundRequests:
         ]
 
 
-@dataclass
-class ConnectionState:
+class ConnectionState(msgspec.Struct, dict=True):
     """The state that both directions of a connection share.
 
     Attributes:
@@ -155,11 +153,9 @@ class ConnectionState:
     meta: MetaCache
     extra: bool = False
     session: Session | None = None
-    outbound: OutboundRequests = field(default_factory=OutboundRequests)
-    inbound: dict[RequestId, InboundRequest] = field(
-        default_factory=dict[RequestId, InboundRequest]
-    )
-    streams: SubscriptionStreams = field(default_factory=SubscriptionStreams)
+    outbound: OutboundRequests = msgspec.field(default_factory=OutboundRequests)
+    inbound: dict[RequestId, InboundRequest] = msgspec.field(default_factory=dict)
+    streams: SubscriptionStreams = msgspec.field(default_factory=SubscriptionStreams)
     log_level: str | None = None
 
     @cached_property
