@@ -9,12 +9,14 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._wire import Method as Method
 from ._wire import Role as Role
 from .errors import RevisionError
-from .revision_facts import Facts
+
+if TYPE_CHECKING:  # loaded with the first revision
+    from .revision_facts import Facts
 
 
 def other(role: Role) -> Role:

@@ -9,18 +9,19 @@ from collections.abc import Mapping
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
 from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.errors import InvalidParamsError
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.transports.http.envelope import EnvelopeReader, request_fields
 from mcp_protocol.transports.http.http_channel import HttpChannel
 from mcp_protocol.transports.http.http_client import HttpRequests
+from mcp_protocol.transports.http.session import request_fields
 from package.http_script import Script, error, result, scripted, tool
 from package.http_server import Asked, HttpServer, Reply
 from package.rules import holding
-from package.wire import encoded, facts, request
+from package.wire import encoded, facts, meta_of, outgoing, request
 
 pytestmark = pytest.mark.anyio
 
@@ -267,7 +268,7 @@ async def test_requests_about_a_task_name_it(revision: str, method: str) -> None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(channel.run)
             await channel.send(
-                OutgoingMessage(encoded(request(revision, method, {"taskId": "t \u00e4"})))
+                outgoing(revision, request(revision, method, {"taskId": "t \u00e4"}))
             )
             await channel.close()
     (asked,) = server.of(method)
@@ -280,6 +281,30 @@ def test_parameter_headers_repeat_arguments_of_tools_alone(
     revision: str, method: str, repeated: bool
 ) -> None:
     params = {"name": "both", "arguments": {"region": "us"}}
-    envelope = EnvelopeReader(REVISIONS).read(encoded(request(revision, method, params)))
-    fields = request_fields(envelope, facts(revision), lambda name, arguments: {"X-Region": "us"})
+    message = outgoing(revision, request(revision, method, params))
+    fields = request_fields(message, facts(revision), lambda name, arguments: {"X-Region": "us"})
     assert ("X-Region" in fields) is repeated
+
+
+def forms_of_params(revision: str) -> list[Any]:
+    """The params of one call in each form that a channel is given."""
+    wire = {"name": "both", "arguments": {"region": "us"}, "_meta": meta_of(revision)}
+    params = REVISIONS[revision].client_requests["tools/call"].params
+    return [wire, msgspec.Raw(encoded(wire)), msgspec.convert(wire, params)]
+
+
+@pytest.mark.parametrize("form", range(3), ids=["object", "json", "struct"])
+def test_headers_are_taken_from_the_params_without_reading_the_message(
+    revision: str, form: int
+) -> None:
+    message = OutgoingMessage(
+        b"no JSON",
+        "request",
+        1,
+        "tools/call",
+        REVISIONS[revision],
+        None,
+        forms_of_params(revision)[form],
+    )
+    fields = request_fields(message, facts(revision), lambda name, arguments: dict(arguments))
+    assert {"both", "us"} <= set(fields.values())

@@ -7,7 +7,6 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.client.async_client import ClientHandlers
 from mcp_protocol.errors import RemoteError, RequestTimeoutError, ResponseLostError
 from mcp_protocol.revisions import REVISIONS
@@ -15,7 +14,7 @@ from mcp_protocol.transports.http.http_channel import HttpChannel
 from mcp_protocol.transports.http.http_client import HttpRequests
 from package.http_script import Script, error, result, scripted
 from package.http_server import Asked, Handler, HttpServer, Reply
-from package.wire import PER_REQUEST, encoded, facts, request
+from package.wire import PER_REQUEST, facts, outgoing, request
 
 pytestmark = pytest.mark.anyio
 
@@ -88,8 +87,8 @@ async def test_a_notification_of_an_extension_names_the_revision_too(revision: s
         channel = HttpChannel(server.url, REVISIONS, HttpRequests())
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(channel.run)
-            await channel.send(OutgoingMessage(encoded(request(revision, "tools/list"))))
-            await channel.send(OutgoingMessage(encoded(note)))
+            await channel.send(outgoing(revision, request(revision, "tools/list")))
+            await channel.send(outgoing(revision, note))
             await channel.close()
     (asked,) = server.of("notifications/own")
     assert asked.fields["mcp-protocol-version"] == revision

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,9 @@ from anyio.abc import ByteStream, Listener, SocketAttribute
 
 from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.errors import ConnectionClosedError, EndOfChannel, LocalProtocolError
+from mcp_protocol.server.toolkit.server import Server
 from mcp_protocol.transports.fd_io import (
+    AsyncioSink,
     AsyncioSource,
     PolledSink,
     PolledSource,
@@ -24,6 +28,7 @@ from mcp_protocol.transports.fd_io import (
 )
 from mcp_protocol.transports.line_channel import LineChannel, Sink, Source, stream_channel
 from mcp_protocol.transports.thread_io import ThreadedSink, ThreadedSource
+from package.wire import ALL, encoded, request
 
 pytestmark = pytest.mark.anyio
 
@@ -256,7 +261,11 @@ async def test_how_a_descriptor_is_served_depends_on_what_it_can(
 ) -> None:
     ours, theirs = socket.socketpair()
     read_end, write_end = os.pipe()
-    by_loop = {"asyncio": AsyncioSource, "trio": PolledSource}[anyio_backend]
+    kinds: dict[str, list[type]] = {
+        "asyncio": [AsyncioSource, AsyncioSource, AsyncioSink],
+        "trio": [PolledSource, PolledSource, PolledSink],
+    }
+    by_loop = kinds[anyio_backend]
     with ours, theirs, (tmp_path / "file").open("w+") as file:
         opened = [
             open_source(os.dup(ours.fileno())),
@@ -266,14 +275,97 @@ async def test_how_a_descriptor_is_served_depends_on_what_it_can(
             open_sink(os.dup(file.fileno())),
         ]
         assert [type(end) for end in opened] == [
-            by_loop,
-            by_loop,
-            PolledSink,
+            *by_loop,
             ThreadedSource,
             ThreadedSink,
         ]
         for end in opened:
             await end.close()
+
+
+@contextmanager
+def recorded() -> Iterator[tuple[int, socket.socket]]:
+    """A descriptor to write to, and a socket that receives each write as one record."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        theirs.setblocking(False)
+        yield os.dup(ours.fileno()), theirs
+
+
+def records(recorder: socket.socket) -> list[list[bytes]]:
+    """The lines of each write so far."""
+    writes = []
+    with suppress(BlockingIOError):
+        while record := recorder.recv(1_000_000):
+            writes.append(record.splitlines())
+    return writes
+
+
+AT_ONCE = 32
+
+
+@pytest.mark.skipif(not hasattr(socket, "SOCK_SEQPACKET"), reason="needs sockets with records")
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # on trio each answer is written at once
+async def test_requests_that_came_together_are_answered_by_one_write() -> None:
+    revision = ALL[-1]
+    server = Server("together")
+
+    @server.tool()
+    async def echo(text: str) -> str:
+        return text
+
+    requests = [
+        request(revision, "tools/call", {"name": "echo", "arguments": {"text": "x"}}, id=id)
+        for id in range(AT_ONCE)
+    ]
+    read_end, write_end = os.pipe()
+    with recorded() as (fd, recorder):
+        channel = LineChannel(open_source(read_end), open_sink(fd))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.serve, channel)
+            os.write(write_end, b"".join(encoded(each) + b"\n" for each in requests))
+            await anyio.wait_readable(recorder)
+            (answers,) = records(recorder)
+            os.write(write_end, encoded(requests[0]) + b"\n")
+            await anyio.wait_readable(recorder)
+            (answer,) = records(recorder)
+            os.close(write_end)
+    assert [json.loads(each)["id"] for each in [*answers, *answer]] == [*range(AT_ONCE), 0]
+
+
+@pytest.mark.skipif(not hasattr(socket, "SOCK_SEQPACKET"), reason="needs sockets with records")
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_messages_of_one_turn_leave_by_two_writes_in_order() -> None:
+    messages = [b"%d" % number for number in range(AT_ONCE)]
+    read_end, write_end = os.pipe()
+    with recorded() as (fd, recorder):
+        channel = LineChannel(open_source(read_end), open_sink(fd))
+        async with anyio.create_task_group() as tasks:
+            for message in messages:
+                tasks.start_soon(channel.send, OutgoingMessage(message))
+        await wait_all_tasks_blocked()
+        assert records(recorder) == [messages[:1], messages[1:]]
+        await channel.send(OutgoingMessage(b"a"))
+        await channel.send(OutgoingMessage(b"b"))
+        await channel.close()
+        assert records(recorder) == [[b"a"], [b"b"]]
+    os.close(write_end)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_batch_that_the_pipe_does_not_take_at_once_goes_out_without_another_write() -> None:
+    messages = [b"%d" % number * 10_000 for number in range(1, 9)]
+    for_reading, for_writing = os.pipe()
+    filler = b"x" * 60_000
+    a, b = LineChannel(open_source(os.dup(0)), open_sink(for_writing)), open_source(for_reading)
+    async with anyio.create_task_group() as tasks:
+        for message in (filler, *messages):
+            tasks.start_soon(a.send, OutgoingMessage(message))
+        await wait_all_tasks_blocked()
+        reader = LineChannel(b, open_sink(os.dup(1)))
+        assert [await reader.receive() for _ in range(9)] == [filler, *messages]
+    await a.close()
+    await reader.close()
 
 
 async def test_ends_that_were_never_used_close_too(ends: Ends) -> None:

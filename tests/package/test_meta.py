@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -16,7 +19,16 @@ from package.ends import answering, ask, asking, both, end_of
 from package.pair import Pair
 from package.rules import holding
 from package.samples import PARAMS, RESULTS
-from package.wire import ClientEnd, ServerEnd, facts, request
+from package.wire import (
+    ALL,
+    EVERY_SERVER_CAPABILITY,
+    PER_REQUEST,
+    ClientEnd,
+    ServerEnd,
+    encoded,
+    facts,
+    request,
+)
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
@@ -277,3 +289,43 @@ def test_a_progress_token_of_another_type_counts_as_none(revision: str, token: A
     server = ServerEnd(revision)
     server.say(request(revision, "tools/list", id=1, meta={"progressToken": token}))
     assert server.connection.progress(1, 1) is None
+
+
+def decodings(receive: Callable[[], object]) -> int:
+    """How often JSON is decoded while a message is received."""
+    count = 0
+
+    def watch(_frame: FrameType, event: str, function: object) -> None:
+        nonlocal count
+        count += event == "c_call" and getattr(function, "__name__", "") == "decode"
+
+    sys.setprofile(watch)
+    try:
+        receive()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("revision", ALL)
+def test_the_params_of_a_request_like_the_last_one_are_decoded_once(revision: str) -> None:
+    server = ServerEnd(revision, EVERY_SERVER_CAPABILITY)
+    params = {"name": "x", "arguments": {"text": "y"}}
+    first, second = (
+        encoded(request(revision, "tools/call", params, id=f"{number}")) for number in (1, 2)
+    )
+    server.connection.receive(first)
+    assert decodings(lambda: server.connection.receive(second)) == 2  # the message, its params
+
+
+@pytest.mark.parametrize("revision", PER_REQUEST)
+def test_other_metadata_than_that_of_the_last_request_counts(revision: str) -> None:
+    server = ServerEnd(revision, EVERY_SERVER_CAPABILITY)
+    declared: list[dict[str, Any]] = [{"sampling": {}}, {"roots": {}}, {"roots": {}}]
+    for number, capabilities in enumerate(declared):
+        message = request(
+            revision, "tools/call", {"name": "x"}, id=f"{number}", capabilities=capabilities
+        )
+        (event,) = server.connection.receive(encoded(message))
+        assert isinstance(event, RequestReceived)
+        assert event.peer_capabilities == capabilities

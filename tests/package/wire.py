@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 
-from mcp_protocol.channel import Channel, OutgoingMessage
+from mcp_protocol.channel import Channel, MessageKind, OutgoingMessage
 from mcp_protocol.facts import Lifecycle, Method, Revision
 from mcp_protocol.protocol.connection import Connection
 from mcp_protocol.protocol.events import Event, RequestReceived, Send
@@ -110,6 +110,15 @@ def cancelled(id: Any, **more: Any) -> dict[str, Any]:
 def encoded(message: Any) -> bytes:
     """A message as bytes; bytes as they are."""
     return message if isinstance(message, bytes) else json.dumps(message).encode()
+
+
+def outgoing(revision: str, message: Mapping[str, Any]) -> OutgoingMessage:
+    """A request or notification as a channel is given it."""
+    kind: MessageKind = "request" if "id" in message else "notification"
+    data, params = encoded(message), message.get("params")
+    return OutgoingMessage(
+        data, kind, message.get("id"), message["method"], REVISIONS[revision], None, params
+    )
 
 
 def sent(events: list[Event]) -> list[dict[str, Any]]:

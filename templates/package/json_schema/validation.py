@@ -15,7 +15,6 @@ import importlib
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import islice
 from threading import local
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
+import msgspec
 
 from .._wire import is_many, is_object
 from ..errors import MissingExtraError
@@ -186,8 +186,7 @@ def validator(schema: JsonSchema, feature: str) -> Complaint:
         raise _SchemaError(_named(error)) from error
 
 
-@dataclass(frozen=True)
-class Deadline:
+class Deadline(msgspec.Struct, frozen=True):
     """The deadline of a validation.
 
     Attributes:

@@ -188,13 +188,16 @@ class Connection:
         request = OutboundRequest(method, revision, progress, timeout)
         if limit is not None:
             request.deadline = request.limit = now + limit
-        request.extend(now)
+        if timeout is not None:
+            request.extend(now)
         added = self._request_meta(revision, meta)
         identifier = state.outbound.add(request)
         try:
             if progress:
                 added = {**added, _TOKEN: identifier}
-            shaped = with_meta(params, added, state.meta.encoded(revision, added))
+            shaped = UNSET if params is None else params
+            if added:
+                shaped = with_meta(params, added, state.meta.encoded(revision, added))
             data = jsonrpc.encode_request(identifier, name, shaped)
         except UNWRITABLE as error:
             state.outbound.pop(identifier)

@@ -8,6 +8,8 @@ Source: basic/index (messages).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Annotated, Any, TypeAlias, TypeGuard
 
 import msgspec
@@ -111,17 +113,19 @@ class _Error(msgspec.Struct, gc=False):
     data: Any = None
 
 
-# A list would be made in full before its length is checked; fields are refused at the first one
-# too many.
-_Parts = msgspec.defstruct(
-    "_Parts",
-    [(f"part_{at}", Raw | UnsetType, UNSET) for at in range(BATCH_MESSAGES)],
-    array_like=True,
-    forbid_unknown_fields=True,
-)
+@cache
+def _batch_decoder() -> Callable[[bytes], msgspec.Struct]:
+    """A decoder that stops at the first message too many, which a decoder of lists does not."""
+    parts = msgspec.defstruct(
+        "_Parts",
+        [(f"part_{at}", Raw | UnsetType, UNSET) for at in range(BATCH_MESSAGES)],
+        array_like=True,
+        forbid_unknown_fields=True,
+    )
+    return msgspec.json.Decoder(parts).decode
+
 
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
-_decode_parts = msgspec.json.Decoder(_Parts).decode
 _decode_error = msgspec.json.Decoder(_Error).decode
 _check_syntax = msgspec.json.Decoder(Raw).decode
 
@@ -173,7 +177,7 @@ def parse_batch(data: bytes) -> list[Message]:
     Source: basic/index#batching (2025-03-26).
     """
     try:
-        parts = msgspec.structs.astuple(_decode_parts(data))
+        parts = msgspec.structs.astuple(_batch_decoder()(data))
     except msgspec.ValidationError:
         text = f"expected at most {BATCH_MESSAGES} messages in an array, got more"
         return [InvalidMessage(None, InvalidRequestError(text), True)]
@@ -185,6 +189,32 @@ def parse_batch(data: bytes) -> list[Message]:
             InvalidMessage(None, InvalidRequestError("expected messages, got an empty array"), True)
         ]
     return messages
+
+
+def results_in(data: bytes, batching: bool) -> dict[RequestId, bytes | None]:
+    """The requests that a message answers, or a batch where the revision has batches.
+
+    Returns:
+        The result by id, in JSON; `None` for an error response and for a malformed response.
+    """
+    results: dict[RequestId, bytes | None] = {}
+    for message in parse_batch(data) if batching and is_batch(data) else [parse(data)]:
+        match message:
+            case Result(id=identifier, result=result):
+                results[identifier] = bytes(result)
+            case Failure(id=str() | int() as identifier):
+                results[identifier] = None
+            case InvalidMessage(id=str() | int() as identifier, response=True):
+                results[identifier] = None
+            case _:
+                pass
+    return results
+
+
+def error_response_in(data: bytes) -> Failure | None:
+    """The error response that a body is, with or without id; `None` for any other body."""
+    message = parse(data) if data else None
+    return message if isinstance(message, Failure) else None
 
 
 def _no_object(data: bytes | Raw) -> InvalidMessage:

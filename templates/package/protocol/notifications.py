@@ -10,7 +10,7 @@ basic/patterns/subscriptions (2026-07-28).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET
@@ -19,9 +19,11 @@ from .._wire import convert, error_text
 from ..channel import OutgoingMessage, RequestId
 from ..errors import InvalidParamsError, LocalProtocolError
 from ..facts import Method, Revision, Role
-from ..revision_facts import Facts
 from . import jsonrpc
 from .lifecycle import Session, declared
+
+if TYPE_CHECKING:
+    from ..revision_facts import Facts
 
 CANCELLED = "notifications/cancelled"
 PROGRESS = "notifications/progress"

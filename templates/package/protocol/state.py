@@ -7,7 +7,6 @@ token of a request is its id, so that it is unique for as long as the request is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -130,8 +129,7 @@ class OutboundRequests:
         ]
 
 
-@dataclass
-class ConnectionState:
+class ConnectionState(msgspec.Struct, dict=True):
     """The state that both directions of a connection share.
 
     Attributes:
@@ -155,14 +153,12 @@ class ConnectionState:
     meta: MetaCache
     extra: bool = False
     session: Session | None = None
-    outbound: OutboundRequests = field(default_factory=OutboundRequests)
-    inbound: dict[RequestId, InboundRequest] = field(
-        default_factory=dict[RequestId, InboundRequest]
-    )
-    streams: SubscriptionStreams = field(default_factory=SubscriptionStreams)
+    outbound: OutboundRequests = msgspec.field(default_factory=OutboundRequests)
+    inbound: dict[RequestId, InboundRequest] = msgspec.field(default_factory=dict)
+    streams: SubscriptionStreams = msgspec.field(default_factory=SubscriptionStreams)
     log_level: str | None = None
 
-    @property
+    @cached_property
     def peer_role(self) -> Role:
         """The role of the peer."""
         return other(self.role)
@@ -188,11 +184,15 @@ class ConnectionState:
 
     def outbound_method(self, revision: Revision, name: str) -> Method | None:
         """A request that this side may send."""
-        return revision.requests_from(self.role).get(name) or self.extensions.get(name)
+        is_client = self.role == "client"
+        methods = revision.client_requests if is_client else revision.server_requests
+        return methods.get(name) or self.extensions.get(name)
 
     def inbound_method(self, revision: Revision, name: str) -> Method | None:
         """A request that this side may receive."""
-        return revision.requests_from(self.peer_role).get(name) or self.extensions.get(name)
+        is_client = self.role == "client"
+        methods = revision.server_requests if is_client else revision.client_requests
+        return methods.get(name) or self.extensions.get(name)
 
     def own_capabilities(self, revision: Revision) -> Mapping[str, Any]:
         """What this side declared: fixed within a session, otherwise the current state."""

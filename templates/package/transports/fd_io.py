@@ -29,8 +29,10 @@ from ..errors import ConnectionClosedError
 from .line_channel import CHUNK, FLUSH_SECONDS
 from .thread_io import ThreadedSink, ThreadedSource
 
+_BATCH = 16 * 1024  # most bytes that are held back until the end of a turn
+
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, Future
+    from asyncio import AbstractEventLoop, Future, Task
 
 
 def open_source(fd: int) -> AsyncioSource | PolledSource | ThreadedSource:
@@ -43,7 +45,10 @@ def open_source(fd: int) -> AsyncioSource | PolledSource | ThreadedSource:
 
 def open_sink(fd: int) -> PolledSink | ThreadedSink:
     """The descriptor as a sink that owns it. Sets it non-blocking where it can be waited for."""
-    return PolledSink(fd) if _can_be_polled(fd) else ThreadedSink(fd)
+    if not _can_be_polled(fd):
+        return ThreadedSink(fd)
+    loop = current_token().native_token
+    return AsyncioSink(fd, loop) if _is_asyncio(loop) else PolledSink(fd)
 
 
 def _is_asyncio(loop: object) -> TypeGuard[AbstractEventLoop]:
@@ -214,8 +219,12 @@ class PolledSink:
         self._rest = memoryview(b"")
         self._lock = Lock(fast_acquire=True)
 
-    async def write(self, data: bytes) -> None:
+    async def write(self, data: bytes, *, more: bool = False) -> None:
         """Write all of it; waits while the other end is slow.
+
+        Args:
+            data: The bytes.
+            more: Not used: each call writes at once.
 
         Raises:
             ConnectionClosedError: Nobody reads the other end, or this one was closed.
@@ -266,3 +275,63 @@ class PolledSink:
         except OSError as gone:
             self._rest = memoryview(b"")
             raise ConnectionClosedError("the other end no longer reads") from gone
+
+
+class AsyncioSink(PolledSink):
+    """A descriptor for which the messages of one turn of an asyncio loop are written together.
+
+    The first message of a turn is written at once, unless more are about to follow; the others are
+    written by one call when the turn ends. A write that is joined in this way and fails is reported
+    by the next call.
+    """
+
+    def __init__(self, fd: int, loop: AbstractEventLoop) -> None:
+        super().__init__(fd)
+        self._loop = loop
+        self._in_turn = False
+        self._batch = bytearray()
+        self._finishing: Task[None] | None = None
+
+    async def write(self, data: bytes, *, more: bool = False) -> None:
+        """Write all of it, now or at the end of this turn; waits while the other end is slow.
+
+        Args:
+            data: The bytes.
+            more: Whether other messages are about to be written.
+
+        Raises:
+            ConnectionClosedError: Nobody reads the other end, or this one was closed.
+        """
+        joined = self._in_turn or more
+        if not self._in_turn:
+            self._in_turn = True
+            self._loop.call_soon(self._end_turn)
+        blocked = self._fd < 0 or self._rest or self._lock.locked()
+        if joined and not blocked and len(self._batch) + len(data) <= _BATCH:
+            self._batch += data
+            return
+        self._flush()
+        await super().write(data)
+
+    async def close(self) -> None:
+        """Finish the messages that were begun, as far as the other end takes them, and close."""
+        self._flush()
+        await super().close()
+
+    def _end_turn(self) -> None:
+        self._in_turn = False
+        self._flush()
+
+    def _flush(self) -> None:
+        """Write the batch. While a writer waits there is none, so the order is kept."""
+        if self._batch:
+            batch, self._batch = bytes(self._batch), bytearray()
+            with suppress(ConnectionClosedError):
+                self._rest = memoryview(batch)[self._write_some(batch) :]
+            if self._rest:
+                self._finishing = self._loop.create_task(self._finish())
+
+    async def _finish(self) -> None:
+        with suppress(ConnectionClosedError):
+            async with self._lock:
+                await self._write_rest()

@@ -49,8 +49,12 @@ class Source(Protocol):
 class Sink(Protocol):
     """Where bytes go. Several tasks write; what each writes stays together."""
 
-    async def write(self, data: bytes) -> None:
+    async def write(self, data: bytes, *, more: bool = False) -> None:
         """Write all of it, or, if cancelled, all of it or nothing.
+
+        Args:
+            data: The bytes.
+            more: Whether other messages are about to be written, which may then leave together.
 
         Raises:
             ConnectionClosedError: Nobody reads the other end any more.
@@ -105,7 +109,8 @@ class LineChannel(Channel):
             ConnectionClosedError: The other end no longer reads.
             LocalProtocolError: The message holds a raw newline.
         """
-        await self._sink.write(frame_line(message.data))
+        # Requests that came together are answered together.
+        await self._sink.write(frame_line(message.data), more=bool(self._ready))
 
     async def end_sending(self) -> None:
         """Close the sink only: the peer sees the end of the stream and may still answer."""
@@ -151,7 +156,7 @@ class _StreamEnds:
     def interrupt(self) -> None:
         self._reading.cancel()
 
-    async def write(self, data: bytes) -> None:
+    async def write(self, data: bytes, *, more: bool = False) -> None:
         async with self._write_lock:
             with CancelScope() as self._writing:
                 try:

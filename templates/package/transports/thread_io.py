@@ -100,8 +100,12 @@ class ThreadedSink:
         self._closed = False
         self._thread: Thread | None = None
 
-    async def write(self, data: bytes) -> None:
+    async def write(self, data: bytes, *, more: bool = False) -> None:
         """Write all of it. If cancelled, it is written all the same.
+
+        Args:
+            data: The bytes.
+            more: Not used: the thread writes each message at once.
 
         Raises:
             ConnectionClosedError: Nobody reads the other end, or this one was closed.

@@ -24,14 +24,14 @@ from ...errors import (
     RemoteError,
 )
 from ...facts import Lifecycle, Revisions, has_streamable_http
+from ...protocol.jsonrpc import error_response_in
 from ...protocol.lifecycle import INITIALIZE
-from .envelope import Envelope, EnvelopeReader, ParamHeaders, error_response_in
+from ..message_queue import MessageQueue
 from .event_stream import OnStream
 from .http_client import HttpRequests
 from .http_errors import checked_url
-from .message_queue import Inbox
 from .older_revisions import HAS_SSE, open_http_sse
-from .session import Endpoint, facts_over_http
+from .session import Endpoint, ParamHeaders, facts_over_http
 from .streamable import StreamableHttp
 
 HttpTransport: TypeAlias = Literal["streamable-http", "sse"]
@@ -43,7 +43,7 @@ class _Transport(Protocol):
 
     async def open(self) -> None: ...
 
-    async def send(self, message: Envelope) -> None: ...
+    async def send(self, message: OutgoingMessage) -> None: ...
 
     def close_request_stream(self, identifier: RequestId) -> None: ...
 
@@ -82,8 +82,7 @@ class HttpChannel(Channel):
         self._requests = requests
         self._url = checked_url(url)
         self._revisions = revisions
-        self._reader = EnvelopeReader(revisions)
-        self._inbox = Inbox()
+        self._received = MessageQueue()
         self._tasks: anyio.abc.TaskGroup | None = None
         self._running = anyio.Event()
         self._closing = anyio.Event()
@@ -96,7 +95,7 @@ class HttpChannel(Channel):
         else:
             endpoint = Endpoint(self._requests, self._url, param_headers)
             self._transport = StreamableHttp(
-                endpoint, revisions, self._inbox, self._start_soon, on_renewed, on_stream
+                endpoint, revisions, self._received, self._start_soon, on_renewed, on_stream
             )
 
     async def run(self) -> None:
@@ -124,7 +123,7 @@ class HttpChannel(Channel):
             RequestLost: A request of ours will not be answered.
             FrameError: A message was too long and was dropped.
         """
-        return await self._inbox.take()
+        return await self._received.get()
 
     async def send(self, message: OutgoingMessage) -> None:
         """Post one message.
@@ -141,15 +140,14 @@ class HttpChannel(Channel):
         await self._running.wait()
         if self._closing.is_set():
             raise ConnectionClosedError("the connection is closed")
-        outgoing = self._reader.read(message.data)
         await self._transport.open()
         try:
-            await self._transport.send(outgoing)
+            await self._transport.send(message)
         except HttpStatusError as refusal:
-            if self._may_be_older(outgoing, refusal):
-                await self._fall_back(outgoing, refusal)
+            if self._may_be_older(message, refusal):
+                await self._fall_back(message, refusal)
             else:
-                await self._take_refusal(outgoing, refusal)
+                await self._take_refusal(message, refusal)
 
     def close_request_stream(self, identifier: RequestId) -> bool:
         """Close the stream of a request whose response is no longer awaited; see `Channel`."""
@@ -160,8 +158,8 @@ class HttpChannel(Channel):
         """Close all streams and end the session. Idempotent, from any task."""
         if not self._closing.is_set():
             self._closing.set()
-            self._inbox.close("this side closed it")
-            self._inbox.clear()
+            self._received.close("this side closed it")
+            self._received.clear()
         await self._parted.wait()
 
     def _start_soon(self, work: Any, *args: Any) -> bool:
@@ -172,16 +170,16 @@ class HttpChannel(Channel):
 
     def _with_sse(self) -> _Transport:
         return open_http_sse(
-            self._requests, self._url, self._revisions, self._inbox, self._start_soon
+            self._requests, self._url, self._revisions, self._received, self._start_soon
         )
 
-    def _may_be_older(self, outgoing: Envelope, refusal: HttpStatusError) -> bool:
+    def _may_be_older(self, message: OutgoingMessage, refusal: HttpStatusError) -> bool:
         """Whether a refusal is one of `initialize` that hints at a server of HTTP+SSE."""
-        if outgoing.method != INITIALIZE or not self._may_fall_back:
+        if message.method != INITIALIZE or not self._may_fall_back:
             return False
         return not refusal.wants_credentials and self._hints_at_sse(refusal)
 
-    async def _fall_back(self, outgoing: Envelope, refusal: HttpStatusError) -> None:
+    async def _fall_back(self, message: OutgoingMessage, refusal: HttpStatusError) -> None:
         """Go on with HTTP+SSE; if the server does not speak that, the refusal stands."""
         older = self._with_sse()
         try:
@@ -189,11 +187,11 @@ class HttpChannel(Channel):
         except McpError as error:
             await older.end()
             more = f"nor is it a server of HTTP+SSE: {error}"
-            await self._take_refusal(outgoing, refusal.with_more(more))
+            await self._take_refusal(message, refusal.with_more(more))
         else:
             self._may_fall_back = False
             self._transport = older
-            await older.send(outgoing)
+            await older.send(message)
 
     def _hints_at_sse(self, refusal: HttpStatusError) -> bool:
         """Whether a refusal is one of those that servers of HTTP+SSE give, and of no modern one."""
@@ -213,19 +211,20 @@ class HttpChannel(Channel):
                 return False
         return True
 
-    async def _take_refusal(self, outgoing: Envelope, refusal: HttpStatusError) -> None:
+    async def _take_refusal(self, message: OutgoingMessage, refusal: HttpStatusError) -> None:
         """Take a refusal as the answer, if its body is one; raise it otherwise.
 
         An error of the server's own that names no request speaks of its state, which may pass.
         """
         failure = None if refusal.wants_credentials else error_response_in(refusal.body)
-        if failure is None or not outgoing.is_request:
+        if failure is None or message.kind != "request":
             raise refusal
-        if failure.id == outgoing.id:
-            await self._inbox.put(refusal.body)
+        if failure.id == message.id:
+            await self._received.put(refusal.body)
         elif failure.id is None and not refusal.may_pass:
-            method = outgoing.method or ""
-            raise RemoteError(failure.code, failure.message, failure.data, method) from refusal
+            raise RemoteError(
+                failure.code, failure.message, failure.data, message.method
+            ) from refusal
         else:
             raise refusal
 

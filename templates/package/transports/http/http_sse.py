@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from ...channel import RequestId
+from ...channel import OutgoingMessage, RequestId
 from ...errors import (
     ConnectionClosedError,
     HttpStatusError,
@@ -24,8 +24,9 @@ from ...facts import Revisions, has_streamable_http
 from ...foreign_text import safe_repr, safe_text
 from ...framing.line_framing import TooLong
 from ...framing.sse import ENDPOINT, MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
+from ...protocol.jsonrpc import results_in
 from ...protocol.lifecycle import INITIALIZE
-from .envelope import Envelope, results_in
+from ..message_queue import MessageQueue
 from .event_stream import StartSoon
 from .http_client import (
     ACCEPT_SECONDS,
@@ -39,7 +40,6 @@ from .http_client import (
 from .http_errors import joined, same_origin, shown
 from .http_libraries import Response
 from .log_redaction import Secrets
-from .message_queue import Inbox
 from .session import session_of
 
 logger = logging.getLogger(__name__.partition(".")[0])
@@ -57,7 +57,7 @@ class HttpSse:
         requests: Makes HTTP requests.
         url: Address of the stream.
         revisions: The revisions that the client speaks.
-        inbox: Where what comes is put; closed when the stream ends.
+        received: Queue for the received messages; closed when the stream ends.
         start_soon: Starts a task.
     """
 
@@ -66,19 +66,19 @@ class HttpSse:
         requests: HttpRequests,
         url: str,
         revisions: Revisions,
-        inbox: Inbox,
+        received: MessageQueue,
         start_soon: StartSoon,
     ) -> None:
         self._requests = requests
         self._url = url
         self._revisions = revisions
-        self._inbox = inbox
+        self._received = received
         self._start_soon = start_soon
         self._only = "" if has_streamable_http(revisions) else _only_way(revisions)
         self._endpoint: str | None = None
         self._named = anyio.Event()
         self._refusal: McpError | None = None
-        self._initialize: Envelope | None = None
+        self._initialize: OutgoingMessage | None = None
         self._fields: HeaderFields = POSTED
         self._secrets = Secrets()
         self._reading = anyio.CancelScope()
@@ -108,7 +108,7 @@ class HttpSse:
                 f"{ENDPOINT_SECONDS:g} s{self._only}, came nothing"
             )
 
-    async def send(self, message: Envelope) -> None:
+    async def send(self, message: OutgoingMessage) -> None:
         """Post a message, once it is known where to; returns when the server has accepted it.
 
         Raises:
@@ -121,7 +121,7 @@ class HttpSse:
         if message.method == INITIALIZE:
             self._initialize = message
         with self._posts.within(ACCEPT_SECONDS, message.method, self._endpoint):
-            response = await self._requests.open("POST", self._endpoint, self._fields, message.body)
+            response = await self._requests.open("POST", self._endpoint, self._fields, message.data)
             await self._requests.discard(response)
 
     def close_request_stream(self, identifier: RequestId) -> None:
@@ -169,19 +169,19 @@ class HttpSse:
                     f"{shown(self._url)}: expected an event {ENDPOINT!r} first, but {ended}"
                 )
             else:
-                self._inbox.close(ended)
+                self._received.close(ended)
         self._named.set()
 
     async def _take(self, event: ServerSentEvent | TooLong, response: Response) -> None:
         if isinstance(event, TooLong):
-            self._inbox.tell(event.error())
+            self._received.put_error(event.error())
         elif self._endpoint is None:
             self._endpoint = self._named_by(event, response)
             self._secrets.add(urlsplit(self._endpoint).query)
             self._named.set()
         elif event.type == MESSAGE and event.data:
             self._note(event.data)
-            await self._inbox.put(event.data)
+            await self._received.put(event.data)
         else:
             logger.debug("ignored: an event of type %s", safe_repr(event.type))
 

@@ -13,11 +13,12 @@ from collections.abc import Callable
 
 import anyio
 
+from ...channel import OutgoingMessage
 from ...errors import HttpStatusError, McpError, ResponseLostError, SessionLostError
 from ...facts import Revisions
 from ...framing.http_headers import JSON
 from ...framing.sse import MEDIA_TYPE
-from .envelope import Envelope, results_in
+from ...protocol.jsonrpc import results_in
 from .event_stream import EventStream, Hear, OnStream, StartSoon
 from .http_client import content_type
 from .http_libraries import Response
@@ -68,7 +69,7 @@ class Sessions:
         self._listening: EventStream | None = None
         self._secrets = Secrets()
 
-    def opened(self, initialize: Envelope, result: bytes, response: Response) -> None:
+    def opened(self, initialize: OutgoingMessage, result: bytes, response: Response) -> None:
         """Take note of the answer to `initialize`.
 
         Raises:
@@ -78,7 +79,7 @@ class Sessions:
         if self.current is not None and self.current.id is not None:
             self._secrets.add(self.current.id)
 
-    def confirmed(self, session: ServerSessionState, message: Envelope) -> None:
+    def confirmed(self, session: ServerSessionState, message: OutgoingMessage) -> None:
         """The server knows that the client is ready: listen to what it says of its own accord."""
         session.initialized = message
         idle = 0
@@ -164,7 +165,7 @@ class Sessions:
         if initialized is not None:
             await self._confirm(session, initialized)
 
-    async def _confirm(self, session: ServerSessionState, initialized: Envelope) -> None:
+    async def _confirm(self, session: ServerSessionState, initialized: OutgoingMessage) -> None:
         """Tell the server, as the first time, that the client is ready."""
         try:
             response = await self._endpoint.post(initialized, session)
@@ -177,7 +178,7 @@ class Sessions:
         if self._on_renewed is not None:
             self._on_renewed()
 
-    async def _open(self, initialize: Envelope) -> None:
+    async def _open(self, initialize: OutgoingMessage) -> None:
         """Ask for a session and wait for it, whichever way the answer comes."""
         response = await self._endpoint.post(initialize, None)
         requests, identifier = self._endpoint.requests, initialize.id

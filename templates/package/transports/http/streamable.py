@@ -13,7 +13,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping
 
-from ...channel import RequestId
+from ...channel import OutgoingMessage, RequestId
 from ...errors import (
     ConnectionClosedError,
     HttpStatusError,
@@ -27,12 +27,12 @@ from ...facts import Revisions
 from ...foreign_text import safe_repr, safe_text
 from ...framing.http_headers import JSON
 from ...framing.sse import MEDIA_TYPE
+from ...protocol.jsonrpc import error_response_in, results_in
 from ...protocol.lifecycle import INITIALIZE, INITIALIZED
-from .envelope import Envelope, error_response_in, results_in
+from ..message_queue import MessageQueue
 from .event_stream import EventStream, OnStream, Resume, StartSoon
 from .http_client import ACCEPT_SECONDS, Posts, content_type
 from .http_libraries import Response
-from .message_queue import Inbox
 from .older_revisions import Sessions
 from .session import Endpoint, ServerSessionState
 
@@ -45,7 +45,7 @@ class StreamableHttp:
     Args:
         endpoint: The server's address.
         revisions: The revisions that the client speaks.
-        inbox: Where what comes is put.
+        received: Queue for the received messages.
         start_soon: Starts a task.
         on_renewed: Called when another session was opened in place of a lost one.
         on_stream: Told of the stream that belongs to no request.
@@ -55,13 +55,13 @@ class StreamableHttp:
         self,
         endpoint: Endpoint,
         revisions: Revisions,
-        inbox: Inbox,
+        received: MessageQueue,
         start_soon: StartSoon,
         on_renewed: Callable[[], None] | None = None,
         on_stream: OnStream | None = None,
     ) -> None:
         self._endpoint = endpoint
-        self._inbox = inbox
+        self._received = received
         self._start_soon = start_soon
         self._sessions = Sessions(
             endpoint, revisions, self._hear, start_soon, on_renewed, on_stream
@@ -72,7 +72,7 @@ class StreamableHttp:
     async def open(self) -> None:
         """Nothing: each message opens what it needs."""
 
-    async def send(self, message: Envelope) -> None:
+    async def send(self, message: OutgoingMessage) -> None:
         """Post a message; returns when the answer came, or the stream began that brings it.
 
         Raises:
@@ -85,11 +85,12 @@ class StreamableHttp:
         """
         endpoint = self._endpoint
         session = None if message.method == INITIALIZE else self._sessions.current
-        seconds = math.inf if message.is_request else ACCEPT_SECONDS
+        is_request = message.kind == "request"
+        seconds = math.inf if is_request else ACCEPT_SECONDS
         with self._posts.within(seconds, message.method, endpoint.url):
             fields = endpoint.fields(message, session)
             try:
-                response = await endpoint.requests.open("POST", endpoint.url, fields, message.body)
+                response = await endpoint.requests.open("POST", endpoint.url, fields, message.data)
             except ResponseLostError:
                 if message.method != INITIALIZED:
                     raise
@@ -99,7 +100,7 @@ class StreamableHttp:
                     raise
                 session = await self._sessions.renewed(session)
                 response = await self._post_again(message, session)
-            if message.is_request:
+            if is_request:
                 await self._receive_response(message, session, response)
                 return
             await endpoint.requests.discard(response)
@@ -120,7 +121,7 @@ class StreamableHttp:
         await self._sessions.end()
 
     async def _receive_response(
-        self, message: Envelope, session: ServerSessionState | None, response: Response
+        self, message: OutgoingMessage, session: ServerSessionState | None, response: Response
     ) -> None:
         """Take the response to a request from a body of JSON, or follow its stream of events."""
         kind = content_type(response)
@@ -136,9 +137,9 @@ class StreamableHttp:
         if message.id not in results:
             raise self._no_answer(message, body)
         self._note(message, results[message.id], response)
-        await self._inbox.put(body)
+        await self._received.put(body)
 
-    async def _post_again(self, message: Envelope, session: ServerSessionState) -> Response:
+    async def _post_again(self, message: OutgoingMessage, session: ServerSessionState) -> Response:
         """Post what the server refused because it had forgotten the session before this one."""
         try:
             return await self._endpoint.post(message, session)
@@ -147,17 +148,17 @@ class StreamableHttp:
                 raise self._sessions.lost_twice() from error
             raise
 
-    def _no_answer(self, message: Envelope, body: bytes) -> McpError:
+    def _no_answer(self, message: OutgoingMessage, body: bytes) -> McpError:
         failure = error_response_in(body)
         if failure is not None and failure.id is None:
-            return RemoteError(failure.code, failure.message, failure.data, message.method or "")
+            return RemoteError(failure.code, failure.message, failure.data, message.method)
         came = body[:200].decode(errors="replace")
         return RemoteProtocolError(
             f"{self._endpoint}: expected the answer to {message.method}, came {safe_repr(came)}"
         )
 
     async def _open_stream(
-        self, message: Envelope, session: ServerSessionState | None, response: Response
+        self, message: OutgoingMessage, session: ServerSessionState | None, response: Response
     ) -> None:
         """Have a task read the stream that brings the answer."""
         identifier = message.id
@@ -181,7 +182,7 @@ class StreamableHttp:
             return None
         return lambda last_event_id: self._endpoint.get(session, last_event_id)
 
-    def _note(self, message: Envelope, result: bytes | None, response: Response) -> None:
+    def _note(self, message: OutgoingMessage, result: bytes | None, response: Response) -> None:
         if message.method == INITIALIZE and result is not None:
             self._sessions.opened(message, result, response)
 
@@ -190,7 +191,7 @@ class StreamableHttp:
         await self._pass_on(data, _results_in(data, self._sessions.current))
 
     async def _pass_on(self, data: bytes, answers: Mapping[RequestId, object]) -> None:
-        await self._inbox.put(data)
+        await self._received.put(data)
         for identifier in answers:
             if (stream := self._streams.get(identifier)) is not None:
                 stream.answer_came()
@@ -206,11 +207,11 @@ class StreamableHttp:
                 await stream.follow(response)
             except McpError as error:
                 await self._sessions.renew_if_lost(session, error.__cause__)
-                self._inbox.tell(RequestLost(identifier, error))
+                self._received.put_error(RequestLost(identifier, error))
             except Exception as error:
                 logger.exception("a stream of events failed")
                 lost = ResponseLostError(f"{self._endpoint}: {safe_text(str(error))}")
-                self._inbox.tell(RequestLost(identifier, lost))
+                self._received.put_error(RequestLost(identifier, lost))
         if self._streams.get(identifier) is stream:
             del self._streams[identifier]
 
