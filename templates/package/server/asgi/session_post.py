@@ -112,34 +112,52 @@ class SessionPost:
         finally:
             self._session.handling -= 1
 
-    async def serve(self, carrier: PostResponse) -> None:
-        """Serve the requests, and count the POST no more."""
+    async def serve(self, carrier: PostResponse, scope: anyio.CancelScope) -> None:
+        """Serve the requests, and count the POST no more.
+
+        Args:
+            carrier: The response.
+            scope: The scope of this task. The cancellation of a single request cancels it.
+        """
         session, requests = self._session, self._requests
         self._carrier = carrier
         for request in requests:
             session.responses[request.id] = carrier
         try:
-            await carrier.start()
+            if carrier.events_only:
+                await carrier.start()
             for send in self._sends:
                 await carrier.send(send.message)
             if len(self._events) > 1:
                 await self._serve_together()
             elif requests:
-                await session.peer.handle(requests[0])
-            await carrier.finish(http_response.session_ended() if session.over else None)
-        except anyio.get_cancelled_exc_class():  # by the host: see `TaskScope.outlive`
-            with anyio.move_on_after(PARTING_SECONDS, shield=True), suppress(Exception):
-                await self.fail(SHUTTING_DOWN)
+                await session.peer.handle(requests[0], scope)
+            if carrier.unfinished:
+                await self._finish(carrier)
+        except anyio.get_cancelled_exc_class():
+            if scope.cancel_called:  # the client cancelled the request
+                await self._finish(carrier)
+            else:  # by the host: see `TaskScope.outlive`
+                with anyio.move_on_after(PARTING_SECONDS, shield=True), suppress(Exception):
+                    await self.fail(SHUTTING_DOWN)
             raise
         finally:
-            carrier.leave()
+            carrier.stop()
             for request in requests:
                 if session.responses.get(request.id) is carrier:
                     del session.responses[request.id]
             self._posts.discard(carrier, self)
             if self.kept is not None:
                 session.count_subscriptions(self.kept)
-        await session.discard_streams()
+            if session.has_old_streams:
+                with anyio.CancelScope(shield=True):
+                    await session.discard_streams()
+
+    async def _finish(self, carrier: PostResponse) -> None:
+        """End the response of requests that were cancelled, or whose session has ended."""
+        with anyio.CancelScope(shield=True):
+            over = self._session.over
+            await carrier.finish(http_response.session_ended() if over else None)
 
     async def fail(self, text: str) -> None:
         """Respond with an error to the requests that are still served, and cancel them."""
@@ -178,19 +196,25 @@ class SessionPost:
         self, limits: Limits, message: jsonrpc.Message | None, body: bytes
     ) -> HttpResponse | None:
         session = self._session
-        if isinstance(message, jsonrpc.InvalidMessage):
+        if isinstance(message, jsonrpc.Request):
+            requests: Sequence[jsonrpc.Request] = (message,)
+        elif isinstance(message, jsonrpc.InvalidMessage):
             return http_response.invalid_message(message)
-        if message is None:
+        elif message is None:
             if not session.revision.batching:
                 status = session.revision.facts.http.rejected
                 return http_response.refusal(status, "expected one JSON-RPC message, got an array")
             self._messages = messages = jsonrpc.parse_batch(body)
             if isinstance(messages[0], jsonrpc.InvalidMessage) and len(messages) == 1:
                 return http_response.invalid_message(messages[0])
-        requests = [each for each in self._messages if isinstance(each, jsonrpc.Request)]
+            requests = [each for each in messages if isinstance(each, jsonrpc.Request)]
+        else:
+            requests = ()
         if requests:
             self.places = len(requests)
-            self.changes_subscriptions = any(each.method in FOLLOWING for each in requests)
+            self.changes_subscriptions = not FOLLOWING.isdisjoint(
+                [each.method for each in requests]
+            )
             if len(session.responses) + len(requests) > limits.per_session:
                 return http_response.over_limit("per_session")
         if session.handling >= limits.per_session and any(map(starts_work, self._messages)):
