@@ -136,13 +136,7 @@ class SessionEndpoint:
             await self._respond_first(session, post, post.response, send)
             return
         carrier = PostResponse(
-            request,
-            receive,
-            send,
-            self._settings,
-            session=session,
-            expected=post.expected,
-            batch=post.batch,
+            request, receive, send, self._settings, session, post.expected, post.batch
         )
         self.posts.add(carrier, post)
         try:
@@ -268,8 +262,8 @@ class SessionEndpoint:
             receive,
             send,
             self._settings,
-            session=session,
-            expected=len(messages),
+            session,
+            len(messages),
             headers={facts.headers.session: session.id},
         )
         for each in messages:

@@ -71,7 +71,6 @@ class SessionPost:
         self._messages: Sequence[jsonrpc.Message] = () if message is None else (message,)
         self._events: Sequence[Event] = ()
         self._requests: Sequence[RequestReceived] = ()
-        self._sends: Sequence[Send] = ()
         self._carrier: PostResponse | None = None
         self._scope: anyio.CancelScope | None = None
         self.response = self._refuse(posts.limits, message, body)
@@ -93,9 +92,12 @@ class SessionPost:
             self._events = peer.connection.receive_batch(self._messages, now)
         else:
             self._events = peer.connection.receive_message(self._messages[0], now)
-        self._requests = [event for event in self._events if isinstance(event, RequestReceived)]
-        self._sends = [event for event in self._events if isinstance(event, Send)]
-        self.expected = len(self._requests) + len(self._sends)
+        for event in self._events:
+            if isinstance(event, RequestReceived):
+                self._requests = (*self._requests, event)
+                self.expected += 1
+            elif isinstance(event, Send):
+                self.expected += 1
         if not self.expected and self.response is None:
             self.response = HttpResponse(self._session.revision.facts.http.accepted)
 
@@ -126,12 +128,13 @@ class SessionPost:
         try:
             if carrier.events_only:
                 await carrier.start()
-            for send in self._sends:
-                await carrier.send(send.message)
-            if len(self._events) > 1:
-                await self._serve_together()
-            elif requests:
+            if len(self._events) == len(requests) == 1:
                 await session.peer.handle(requests[0], scope)
+            else:
+                for event in self._events:
+                    if isinstance(event, Send):
+                        await carrier.send(event.message)
+                await self._serve_together()
             if carrier.unfinished:
                 await self._finish(carrier)
         except anyio.get_cancelled_exc_class():
