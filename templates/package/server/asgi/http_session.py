@@ -15,9 +15,9 @@ from __future__ import annotations
 import logging
 import secrets
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from ipaddress import IPv6Address
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import anyio
 
@@ -225,16 +225,16 @@ class HttpSession(Channel):
         """Raise `EndOfChannel`: each POST hands its own message to the protocol."""
         raise EndOfChannel("messages come by POST")
 
-    async def send(self, message: OutgoingMessage) -> None:
+    def send(self, message: OutgoingMessage) -> Coroutine[Any, Any, None]:
         """Send a message to the POST it belongs to, or on a stream opened by GET."""
         related = message.related_request_id
-        response = None if related is None else self.responses.get(related)
-        if message.is_response and related is not None:
-            self.responses.pop(related, None)
+        is_response = message.is_response
+        response: PostResponse | None = None
+        if related is not None:
+            response = (self.responses.pop if is_response else self.responses.get)(related, None)
         if response is not None:
-            await response.send(message)
-        elif not message.is_response:
-            await self.send_unrelated(message.data)
+            return response.send(message)
+        return anyio.sleep(0) if is_response else self.send_unrelated(message.data)
 
     async def close_sse_stream(self, identifier: RequestId) -> bool:
         """Close the connection of the POST of a request; the client resumes the stream."""

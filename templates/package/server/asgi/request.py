@@ -214,7 +214,7 @@ class RequestBodies:
             self._cancelled.pop(scope, None)
             raise
         finally:
-            if scope in self._incomplete:
+            if self._incomplete and scope in self._incomplete:
                 self._size -= self._incomplete.pop(scope)
         if scope.deadline != math.inf:
             scope.deadline = math.inf

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from functools import partial
 
 import anyio
 
@@ -141,7 +140,7 @@ class SessionEndpoint:
         self.posts.add(carrier, post)
         try:
             # A client that disconnects does not cancel its requests.
-            await self._background.outlive(scope, partial(post.serve, carrier))
+            await self._background.outlive(scope, post.serve)
         finally:
             self._quotas.in_flight += 1  # returned by the caller
 

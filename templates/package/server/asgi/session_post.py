@@ -52,6 +52,7 @@ class SessionPost:
         batch: Whether it is a batch.
         expected: Number of JSON-RPC responses, unless a request is cancelled.
         kept: Bytes counted for a change of subscriptions.
+        carrier: The response to the requests, once there is one.
     """
 
     def __init__(
@@ -71,14 +72,14 @@ class SessionPost:
         self._messages: Sequence[jsonrpc.Message] = () if message is None else (message,)
         self._events: Sequence[Event] = ()
         self._requests: Sequence[RequestReceived] = ()
-        self._carrier: PostResponse | None = None
+        self.carrier: PostResponse | None = None
         self._scope: anyio.CancelScope | None = None
         self.response = self._refuse(posts.limits, message, body)
 
     @property
     def attended(self) -> bool:
         """Whether the client reads the stream of the response, also after it has resumed it."""
-        return self._carrier is not None and self._carrier.connected
+        return self.carrier is not None and self.carrier.connected
 
     def take(self) -> None:
         """Hand the messages to the protocol, unless the POST is refused."""
@@ -114,15 +115,14 @@ class SessionPost:
         finally:
             self._session.handling -= 1
 
-    async def serve(self, carrier: PostResponse, scope: anyio.CancelScope) -> None:
+    async def serve(self, scope: anyio.CancelScope) -> None:
         """Serve the requests, and count the POST no more.
 
         Args:
-            carrier: The response.
             scope: The scope of this task. The cancellation of a single request cancels it.
         """
-        session, requests = self._session, self._requests
-        self._carrier = carrier
+        session, requests, carrier = self._session, self._requests, self.carrier
+        assert carrier is not None
         for request in requests:
             session.responses[request.id] = carrier
         try:
@@ -166,7 +166,7 @@ class SessionPost:
         """Respond with an error to the requests that are still served, and cancel them."""
         session = self._session
         for request in self._requests:
-            if session.responses.get(request.id) is self._carrier:
+            if session.responses.get(request.id) is self.carrier:
                 message = session.peer.connection.fail(request.id, InternalError(text))
                 if message is not None:
                     try:
@@ -265,6 +265,7 @@ class PostsInFlight:
         """Count a POST; its first place is counted already."""
         self._quotas.in_flight += post.places - 1
         self._posts[response] = post
+        post.carrier = response
 
     def discard(self, response: PostResponse, post: SessionPost) -> None:
         """Count a POST no more."""
