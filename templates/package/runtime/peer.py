@@ -82,6 +82,10 @@ class Peer:
             channel. At the limit reading stops at the next request until a handler ends; while
             this side waits for responses itself, further requests are refused (-32603) and
             further notifications are dropped.
+
+    Attributes:
+        connection: As passed.
+        callers: What this side sends, and who waits for responses.
     """
 
     def __init__(
@@ -94,6 +98,7 @@ class Peer:
         max_concurrent_requests: int = CONCURRENT_REQUESTS,
     ) -> None:
         self.connection = connection
+        self.callers = PendingRequests(connection, channel)
         self._channel = channel
         self._application = application
         self._drain = drain
@@ -113,11 +118,6 @@ class Peer:
         self._tasks: anyio.abc.TaskGroup | None = None
 
     # Created at first use: a peer that answers one request needs none of these.
-
-    @cached_property
-    def callers(self) -> PendingRequests:
-        """What this side sends, and who waits for responses."""
-        return PendingRequests(self.connection, self._channel)
 
     @cached_property
     def _opening(self) -> Waiter:

@@ -28,7 +28,7 @@ from . import http_response
 from .endpoints import check_sse_paths, session_endpoint, sse_endpoints, stateless_endpoint
 from .host_origin import HostOriginValidator
 from .http_response import SHUTTING_DOWN, HttpResponse
-from .lifespan import TaskScope, running_loop
+from .lifespan import TaskScope, running_loop, scope_type
 from .quotas import Quotas, starts_work
 from .request import (
     SHORT_BODY,
@@ -241,7 +241,7 @@ class AsgiApplication:
             await bodies.refuse(refused, request, receive, send)
             return
         rejected: bytes | RejectedBody | None = None
-        with anyio.CancelScope() as scope:
+        with state.new_scope() as scope:
             rejected = body = await bodies.read(scope, receive)
             if isinstance(body, bytes):
                 quotas.in_flight += 1
@@ -287,6 +287,7 @@ class LifespanState:
 
     Attributes:
         over: Whether the lifespan has ended.
+        new_scope: Makes the cancel scope of a request.
         quotas: What all clients use together.
         bodies: The request bodies being read.
         background: Runs tasks that no request owns.
@@ -297,6 +298,7 @@ class LifespanState:
 
     def __init__(self, service: Service, settings: ServerHttpSettings) -> None:
         self.over = False
+        self.new_scope = scope_type()
         self.quotas = Quotas(settings.limits)
         self.bodies = RequestBodies(settings.limits)
         self.background = TaskScope(

@@ -15,9 +15,9 @@ from __future__ import annotations
 import logging
 import secrets
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from ipaddress import IPv6Address
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import anyio
 
@@ -28,6 +28,7 @@ from ...protocol.connection import Connection
 from ...protocol.lifecycle import Session, State
 from ...runtime.peer import Peer
 from ..serving import AnnouncementQueue, Service
+from .lifespan import loop_clock
 from .post_response import PostResponse
 from .quotas import MemoryQuota, subscriptions_size
 from .resumable_stream import ResumableStream
@@ -60,7 +61,7 @@ class HttpSession(Channel):
         queue: Announcements of the server.
         responses: The response to the POST of each request being served, by request id.
         streams: The streams that have not ended, by name.
-        last_used: Time of last use, on the clock of `anyio.current_time`.
+        last_used: Time of last use, on the clock of the event loop.
         users: Number of the client's connections.
         handling: Number of POSTs without requests being handled.
         over: Whether the session has ended.
@@ -128,7 +129,6 @@ class HttpSession(Channel):
     def leave(self) -> None:
         """Count a connection of the client no more."""
         self.users -= 1
-        self.last_used = anyio.current_time()
         self._on_leave(self)
 
     async def reserve(self, size: int) -> bool:
@@ -225,16 +225,16 @@ class HttpSession(Channel):
         """Raise `EndOfChannel`: each POST hands its own message to the protocol."""
         raise EndOfChannel("messages come by POST")
 
-    async def send(self, message: OutgoingMessage) -> None:
+    def send(self, message: OutgoingMessage) -> Coroutine[Any, Any, None]:
         """Send a message to the POST it belongs to, or on a stream opened by GET."""
         related = message.related_request_id
-        response = None if related is None else self.responses.get(related)
-        if message.is_response and related is not None:
-            self.responses.pop(related, None)
+        is_response = message.is_response
+        response: PostResponse | None = None
+        if related is not None:
+            response = (self.responses.pop if is_response else self.responses.get)(related, None)
         if response is not None:
-            await response.send(message)
-        elif not message.is_response:
-            await self.send_unrelated(message.data)
+            return response.send(message)
+        return anyio.sleep(0) if is_response else self.send_unrelated(message.data)
 
     async def close_sse_stream(self, identifier: RequestId) -> bool:
         """Close the connection of the POST of a request; the client resumes the stream."""
@@ -264,6 +264,13 @@ class HttpSession(Channel):
             raise TransportError("too much is kept for all clients (Limits.session_bytes)")
         self._pending_size += len(message)
         self._pending.append(message)
+
+    @property
+    def has_old_streams(self) -> bool:
+        """Whether there are streams to be discarded."""
+        return len(self._ended) > self._settings.limits.per_session or not all(
+            stream.connected for stream in self._listening
+        )
 
     async def discard_streams(self) -> None:
         """Discard streams that the client is unlikely to resume."""
@@ -322,6 +329,7 @@ class SessionRegistry:
 
     def __init__(self, limits: Limits, memory: MemoryQuota) -> None:
         self._limits = limits
+        self._now = loop_clock()
         self._sessions: _Sessions = OrderedDict()
         self._unconfirmed: _Sessions = OrderedDict()
         self._by_network: defaultdict[str, _Sessions] = defaultdict(OrderedDict)
@@ -339,6 +347,7 @@ class SessionRegistry:
 
     def touch(self, session: HttpSession) -> None:
         """Record that a session was used just now."""
+        session.last_used = self._now()
         if session.id in self._sessions:
             self._sessions.move_to_end(session.id)
             if session.id not in self._unconfirmed:
@@ -408,7 +417,7 @@ class SessionRegistry:
 
     async def _end_idle(self, seconds: float) -> float:
         """End sessions that have been idle for too long; the time of the next check."""
-        now = anyio.current_time()
+        now = self._now()
         for session in list(self._sessions.values()):
             if session.users:
                 continue

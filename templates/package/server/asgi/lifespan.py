@@ -31,6 +31,22 @@ def _on_asyncio() -> bool:
     return True
 
 
+def scope_type() -> Callable[[], anyio.CancelScope]:
+    """Makes cancel scopes of the running event loop.
+
+    `anyio.CancelScope` finds the loop out for each scope, which costs as much as the scope does.
+    """
+    return type(anyio.CancelScope())
+
+
+def loop_clock() -> Callable[[], float]:
+    """The clock of the running event loop, as `anyio.current_time` has it."""
+    try:
+        return asyncio.get_running_loop().time
+    except RuntimeError:
+        return anyio.current_time
+
+
 def running_loop() -> object:
     """An object that identifies the running event loop."""
     try:
@@ -65,6 +81,7 @@ class TaskScope:
         self._starting: anyio.Event | None = None
         self._stopping = anyio.Event()
         self._stopped = anyio.Event()
+        self._asyncio = _on_asyncio()
         self._failure: Exception | None = None
         self.state: Any = None
         self.running = False
@@ -104,8 +121,7 @@ class TaskScope:
     def outlive(
         self,
         scope: anyio.CancelScope,
-        function: Callable[..., Coroutine[Any, Any, None]],
-        *args: Any,
+        function: Callable[[anyio.CancelScope], Coroutine[Any, Any, None]],
     ) -> Awaitable[None]:
         """Run a coroutine function that continues if the calling task is cancelled.
 
@@ -113,26 +129,30 @@ class TaskScope:
         each shield there. On trio the function runs in a task of its own: hosts wait for the tasks
         that they cancel before they end the lifespan, and a shield would block them.
 
+        Args:
+            scope: The scope of the calling task.
+            function: Called with the scope that it runs in.
+
         Raises:
             Exception: Whatever it raised, unless the calling task was cancelled before that.
         """
-        if self._tasks is None or _on_asyncio():
+        if self._tasks is None or self._asyncio:
             scope.shield = True
-            return function(*args)
-        return self._in_own_task(self._tasks, function, *args)
+            return function(scope)
+        return self._in_own_task(self._tasks, function)
 
     async def _in_own_task(
         self,
         tasks: anyio.abc.TaskGroup,
-        function: Callable[..., Coroutine[Any, Any, None]],
-        *args: Any,
+        function: Callable[[anyio.CancelScope], Coroutine[Any, Any, None]],
     ) -> None:
         failures: list[Exception] = []
         done = anyio.Event()
 
         async def run() -> None:
             try:
-                await function(*args)
+                with anyio.CancelScope() as scope:
+                    await function(scope)
             except Exception as error:
                 failures.append(error)
             finally:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import anyio
@@ -79,7 +79,7 @@ class HttpRequest:
 
     def field(self, name: str | None) -> str | None:
         """The value of a header field by its case-insensitive name; `None` if absent."""
-        value = None if name is None else self.headers.get(_key(name))
+        value = None if name is None else self.headers.get(field_key(name))
         return None if value is None else value.decode("latin-1").strip(" \t")
 
     @property
@@ -208,24 +208,15 @@ class RequestBodies:
         Raises:
             Disconnected: The client disconnected before the end of the body.
         """
-
-        waited = False
-
-        def set_deadline() -> None:
-            nonlocal waited
-            waited = True
-            scope.deadline = anyio.current_time() + self._limits.body_seconds
-            self._enter(scope)
-
         try:
-            body = await pausing(self._gather(scope, receive), set_deadline)
+            body = await pausing(self._gather(scope, receive), partial(self._wait, scope))
         except Disconnected:
             self._cancelled.pop(scope, None)
             raise
         finally:
-            if scope in self._incomplete:
+            if self._incomplete and scope in self._incomplete:
                 self._size -= self._incomplete.pop(scope)
-        if waited:
+        if scope.deadline != math.inf:
             scope.deadline = math.inf
             if scope.cancel_called:  # although the last part had arrived
                 return self.timed_out(scope)
@@ -296,19 +287,26 @@ class RequestBodies:
             finally:
                 self._discarding.pop(scope, None)
 
+    def _wait(self, scope: anyio.CancelScope) -> None:
+        """Count a body that has not arrived yet, and limit the time that it may take."""
+        scope.deadline = anyio.current_time() + self._limits.body_seconds
+        self._enter(scope)
+
     async def _gather(self, scope: anyio.CancelScope, receive: Receive) -> bytes | RejectedBody:
-        gathered = bytearray()  # takes no more room than the body, however small the parts are
+        gathered: bytearray | None = None  # as large as the body, however small its parts are
         while True:
             message = await receive()
             if message["type"] != "http.request":
                 raise Disconnected
             part: bytes = message.get("body", b"")
             more: bool = message.get("more_body", False)
-            if len(gathered) + len(part) > self._limits.body:
+            if len(gathered or b"") + len(part) > self._limits.body:
                 return RejectedBody(_too_long(self._limits), more)
             if not more:
                 return bytes(gathered + part) if gathered else part
             self._enter(scope)
+            if gathered is None:
+                gathered = bytearray()
             gathered += part
             if not self._grow(scope, len(gathered)):
                 return RejectedBody(over_limit("bodies"), full=True)
@@ -363,7 +361,8 @@ def _too_long(limits: Limits) -> HttpResponse:
 
 
 @lru_cache(100)
-def _key(name: str) -> bytes:
+def field_key(name: str) -> bytes:
+    """The key of a header field in `HttpRequest.headers`."""
     return name.lower().encode("latin-1")
 
 

@@ -28,6 +28,7 @@ from .http_session import HttpSession, SessionRegistry, network_of
 from .lifespan import TaskScope
 from .post_response import PostResponse
 from .quotas import Quotas, decoded_size
+from .request import field_key
 from .resumable_stream import ResumableStream
 from .session_post import PostsInFlight, SessionPost
 from .settings import ServerHttpSettings
@@ -67,6 +68,12 @@ class SessionEndpoint:
         self._settings = settings
         self._revisions = revisions
         self._facts = revisions.newest().facts
+        self._session_key = field_key(self._facts.headers.session or "")
+        self._version_key = field_key(self._facts.headers.protocol_version or "")
+        self._versions = frozenset(name.encode() for name in revisions)
+        drafts = [each.facts.draft for each in revisions.values()]
+        draft_fields = {name for draft in drafts for name in (draft.method, draft.name) if name}
+        self._draft_keys = frozenset(map(field_key, draft_fields))
 
     async def watch(self) -> None:
         """End idle sessions and watch connections, until cancelled."""
@@ -95,15 +102,20 @@ class SessionEndpoint:
             scope: The scope of the caller.
         """
         initialize = _initialize_request(message)
-        if initialize is not None and self._session_id(request) is None:
-            await self._initialize(request, initialize, body, receive, send)
-            return
-        session = self._without_session(request, message) or self._session(request)
+        session = None
+        if self._session_key not in request.headers:
+            if initialize is not None:
+                await self._initialize(request, initialize, body, receive, send)
+                return
+            session = self._without_session(request, message)
+        session = session or self._session(request)
         if isinstance(session, HttpResponse):
             await session.send(send)
             return
-        facts = session.revision.facts
-        refused = check_draft(facts, request, message, self._service.param_headers_of)
+        refused = None
+        if not self._draft_keys.isdisjoint(request.headers):
+            facts = session.revision.facts
+            refused = check_draft(facts, request, message, self._service.param_headers_of)
         if initialize is not None and refused is None:
             refused = await self._reserve_initialize(session, initialize, body)
         if refused is not None:
@@ -123,18 +135,12 @@ class SessionEndpoint:
             await self._respond_first(session, post, post.response, send)
             return
         carrier = PostResponse(
-            request,
-            receive,
-            send,
-            self._settings,
-            session=session,
-            expected=post.expected,
-            batch=post.batch,
+            request, receive, send, self._settings, session, post.expected, post.batch
         )
         self.posts.add(carrier, post)
         try:
             # A client that disconnects does not cancel its requests.
-            await self._background.outlive(scope, post.serve, carrier)
+            await self._background.outlive(scope, post.serve)
         finally:
             self._quotas.in_flight += 1  # returned by the caller
 
@@ -180,11 +186,10 @@ class SessionEndpoint:
         self, request: http.HttpRequest, message: jsonrpc.Message | None
     ) -> HttpResponse | None:
         """The response to a message that names no session, if it does not need one."""
-        if self._session_id(request) is None:
-            if isinstance(message, jsonrpc.InvalidMessage):
-                return http_response.invalid_message(message)
-            if isinstance(message, jsonrpc.Request) and http.is_discovery(message):
-                return self._check_version(request) or http_response.unknown_method(message)
+        if isinstance(message, jsonrpc.InvalidMessage):
+            return http_response.invalid_message(message)
+        if isinstance(message, jsonrpc.Request) and http.is_discovery(message):
+            return self._check_version(request) or http_response.unknown_method(message)
         return None
 
     async def _respond_first(
@@ -256,8 +261,8 @@ class SessionEndpoint:
             receive,
             send,
             self._settings,
-            session=session,
-            expected=len(messages),
+            session,
+            len(messages),
             headers={facts.headers.session: session.id},
         )
         for each in messages:
@@ -308,16 +313,13 @@ class SessionEndpoint:
             return http_response.over_limit("per_session")
         return refused
 
-    def _session_id(self, request: http.HttpRequest) -> str | None:
-        return request.field(self._facts.headers.session)
-
     def _session(self, request: http.HttpRequest) -> HttpSession | HttpResponse:
         """The session that a request belongs to, or the refusal."""
         refused = self._check_version(request)
         if refused is not None:
             return refused
         facts = self._facts
-        identifier = self._session_id(request)
+        identifier = request.field(facts.headers.session)
         if identifier is None:
             status = facts.http.missing_session
             text = f"{facts.headers.session}: expected the id of a session, got nothing"
@@ -332,6 +334,8 @@ class SessionEndpoint:
         )
 
     def _check_version(self, request: http.HttpRequest) -> HttpResponse | None:
+        if request.headers.get(self._version_key) in self._versions:
+            return None
         facts = self._facts
         named = request.field(facts.headers.protocol_version)
         if named is None or named in self._revisions:

@@ -52,6 +52,7 @@ class SessionPost:
         batch: Whether it is a batch.
         expected: Number of JSON-RPC responses, unless a request is cancelled.
         kept: Bytes counted for a change of subscriptions.
+        carrier: The response to the requests, once there is one.
     """
 
     def __init__(
@@ -71,15 +72,14 @@ class SessionPost:
         self._messages: Sequence[jsonrpc.Message] = () if message is None else (message,)
         self._events: Sequence[Event] = ()
         self._requests: Sequence[RequestReceived] = ()
-        self._sends: Sequence[Send] = ()
-        self._carrier: PostResponse | None = None
+        self.carrier: PostResponse | None = None
         self._scope: anyio.CancelScope | None = None
         self.response = self._refuse(posts.limits, message, body)
 
     @property
     def attended(self) -> bool:
         """Whether the client reads the stream of the response, also after it has resumed it."""
-        return self._carrier is not None and self._carrier.connected
+        return self.carrier is not None and self.carrier.connected
 
     def take(self) -> None:
         """Hand the messages to the protocol, unless the POST is refused."""
@@ -93,9 +93,12 @@ class SessionPost:
             self._events = peer.connection.receive_batch(self._messages, now)
         else:
             self._events = peer.connection.receive_message(self._messages[0], now)
-        self._requests = [event for event in self._events if isinstance(event, RequestReceived)]
-        self._sends = [event for event in self._events if isinstance(event, Send)]
-        self.expected = len(self._requests) + len(self._sends)
+        for event in self._events:
+            if isinstance(event, RequestReceived):
+                self._requests = (*self._requests, event)
+                self.expected += 1
+            elif isinstance(event, Send):
+                self.expected += 1
         if not self.expected and self.response is None:
             self.response = HttpResponse(self._session.revision.facts.http.accepted)
 
@@ -112,40 +115,58 @@ class SessionPost:
         finally:
             self._session.handling -= 1
 
-    async def serve(self, carrier: PostResponse) -> None:
-        """Serve the requests, and count the POST no more."""
-        session, requests = self._session, self._requests
-        self._carrier = carrier
+    async def serve(self, scope: anyio.CancelScope) -> None:
+        """Serve the requests, and count the POST no more.
+
+        Args:
+            scope: The scope of this task. The cancellation of a single request cancels it.
+        """
+        session, requests, carrier = self._session, self._requests, self.carrier
+        assert carrier is not None
         for request in requests:
             session.responses[request.id] = carrier
         try:
-            await carrier.start()
-            for send in self._sends:
-                await carrier.send(send.message)
-            if len(self._events) > 1:
+            if carrier.events_only:
+                await carrier.start()
+            if len(self._events) == len(requests) == 1:
+                await session.peer.handle(requests[0], scope)
+            else:
+                for event in self._events:
+                    if isinstance(event, Send):
+                        await carrier.send(event.message)
                 await self._serve_together()
-            elif requests:
-                await session.peer.handle(requests[0])
-            await carrier.finish(http_response.session_ended() if session.over else None)
-        except anyio.get_cancelled_exc_class():  # by the host: see `TaskScope.outlive`
-            with anyio.move_on_after(PARTING_SECONDS, shield=True), suppress(Exception):
-                await self.fail(SHUTTING_DOWN)
+            if carrier.unfinished:
+                await self._finish(carrier)
+        except anyio.get_cancelled_exc_class():
+            if scope.cancel_called:  # the client cancelled the request
+                await self._finish(carrier)
+            else:  # by the host: see `TaskScope.outlive`
+                with anyio.move_on_after(PARTING_SECONDS, shield=True), suppress(Exception):
+                    await self.fail(SHUTTING_DOWN)
             raise
         finally:
-            carrier.leave()
+            carrier.stop()
             for request in requests:
                 if session.responses.get(request.id) is carrier:
                     del session.responses[request.id]
             self._posts.discard(carrier, self)
             if self.kept is not None:
                 session.count_subscriptions(self.kept)
-        await session.discard_streams()
+            if session.has_old_streams:
+                with anyio.CancelScope(shield=True):
+                    await session.discard_streams()
+
+    async def _finish(self, carrier: PostResponse) -> None:
+        """End the response of requests that were cancelled, or whose session has ended."""
+        with anyio.CancelScope(shield=True):
+            over = self._session.over
+            await carrier.finish(http_response.session_ended() if over else None)
 
     async def fail(self, text: str) -> None:
         """Respond with an error to the requests that are still served, and cancel them."""
         session = self._session
         for request in self._requests:
-            if session.responses.get(request.id) is self._carrier:
+            if session.responses.get(request.id) is self.carrier:
                 message = session.peer.connection.fail(request.id, InternalError(text))
                 if message is not None:
                     try:
@@ -178,19 +199,25 @@ class SessionPost:
         self, limits: Limits, message: jsonrpc.Message | None, body: bytes
     ) -> HttpResponse | None:
         session = self._session
-        if isinstance(message, jsonrpc.InvalidMessage):
+        if isinstance(message, jsonrpc.Request):
+            requests: Sequence[jsonrpc.Request] = (message,)
+        elif isinstance(message, jsonrpc.InvalidMessage):
             return http_response.invalid_message(message)
-        if message is None:
+        elif message is None:
             if not session.revision.batching:
                 status = session.revision.facts.http.rejected
                 return http_response.refusal(status, "expected one JSON-RPC message, got an array")
             self._messages = messages = jsonrpc.parse_batch(body)
             if isinstance(messages[0], jsonrpc.InvalidMessage) and len(messages) == 1:
                 return http_response.invalid_message(messages[0])
-        requests = [each for each in self._messages if isinstance(each, jsonrpc.Request)]
+            requests = [each for each in messages if isinstance(each, jsonrpc.Request)]
+        else:
+            requests = ()
         if requests:
             self.places = len(requests)
-            self.changes_subscriptions = any(each.method in FOLLOWING for each in requests)
+            self.changes_subscriptions = not FOLLOWING.isdisjoint(
+                [each.method for each in requests]
+            )
             if len(session.responses) + len(requests) > limits.per_session:
                 return http_response.over_limit("per_session")
         if session.handling >= limits.per_session and any(map(starts_work, self._messages)):
@@ -238,6 +265,7 @@ class PostsInFlight:
         """Count a POST; its first place is counted already."""
         self._quotas.in_flight += post.places - 1
         self._posts[response] = post
+        post.carrier = response
 
     def discard(self, response: PostResponse, post: SessionPost) -> None:
         """Count a POST no more."""
