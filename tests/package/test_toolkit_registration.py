@@ -18,6 +18,7 @@ from mcp_protocol.server.toolkit.content import (
     Message,
 )
 from mcp_protocol.server.toolkit.server import Server
+from requirements import EVERY_REVISION
 
 
 def fresh() -> Server:
@@ -40,7 +41,9 @@ def test_another_tool_name_is_refused(name: str) -> None:
         fresh().tool(name)(plain)
 
 
-@pytest.mark.requirement("tools.name-unique", "resources.uri-unique", "prompts.name-required")
+@pytest.mark.requirement(
+    "tools.name-unique", "resources.uri-unique", "prompts.name-required", revisions=EVERY_REVISION
+)
 def test_a_name_is_registered_once() -> None:
     server = fresh()
     server.tool("get")(plain)
@@ -62,7 +65,9 @@ def test_a_decorator_without_parentheses_says_so() -> None:
         fresh().tool(plain)  # type: ignore[arg-type] # the mistake
 
 
-@pytest.mark.requirement("tools.input-schema-root-object", "tools.input-schema-not-null")
+@pytest.mark.requirement(
+    "tools.input-schema-root-object", "tools.input-schema-not-null", revisions=EVERY_REVISION
+)
 @pytest.mark.parametrize(
     ("schema", "complaint"),
     [
@@ -230,6 +235,7 @@ def test_what_is_not_there_cannot_be_removed() -> None:
     "content.annotations-priority",
     "content.role-values",
     "resources.contents-text-or-blob",
+    revisions=EVERY_REVISION,
 )
 @pytest.mark.parametrize(
     ("make", "complaint"),
