@@ -126,29 +126,29 @@ def marked(name: Any, kind: str = "string") -> dict[str, Any]:
     return {"type": kind, "x-mcp-header": name}
 
 
-@pytest.mark.requirement(
-    "tools.x-mcp-header-not-empty",
-    "tools.x-mcp-header-token",
-    "tools.x-mcp-header-no-controls",
-    "tools.x-mcp-header-unique",
-    "tools.x-mcp-header-primitive-types",
-    "tools.x-mcp-header-reachable",
-)
+TOKEN = "a: x-mcp-header: expected an HTTP token"
+TYPE = "a: x-mcp-header: expected type integer, string or boolean"
+PLACE = "expected on a property reached through `properties` alone"
+
+
 @pytest.mark.parametrize(
-    "properties",
+    ("properties", "reason"),
     [
-        *({"a": marked(name)} for name in ("", "a b", "a:b", "a(b", "\u00e9", "a\r\nX: 1", 3)),
-        {"a": marked("Region"), "b": marked("region")},
-        {"a": marked("Size", "number")},
-        {"a": marked("Size", "array")},
-        {"a": {"type": "array", "items": marked("In")}},
-        {"a": {"oneOf": [marked("One")]}},
+        *(
+            ({"a": marked(name)}, TOKEN)
+            for name in ("", "a b", "a:b", "a(b", "\u00e9", "a\r\nX: 1", 3)
+        ),
+        ({"a": marked("Region"), "b": marked("region")}, "b: x-mcp-header 'region' is also on a"),
+        ({"a": marked("Size", "number")}, TYPE),
+        ({"a": marked("Size", "array")}, TYPE),
+        ({"a": {"type": "array", "items": marked("In")}}, PLACE),
+        ({"a": {"oneOf": [marked("One")]}}, PLACE),
     ],
 )
 def test_a_header_mark_that_is_malformed_or_misplaced_is_refused(
-    properties: dict[str, Any],
+    properties: dict[str, Any], reason: str
 ) -> None:
-    with pytest.raises(ValueError, match="x-mcp-header"):
+    with pytest.raises(ValueError, match=reason):
         fresh().tool(input_schema={"type": "object", "properties": properties})(accepts)
 
 
