@@ -40,6 +40,8 @@ ON_ALL_CORES = ("--cache-clear", "--numprocesses=auto")
 """Runs tests side by side; failures of earlier runs are forgotten."""
 WITHOUT_SESSION = "not interop and not typing and not attack and not proxies and not history"
 """Selects the tests that have no session of their own; pyproject.toml says the same."""
+RECORDS = ("tests", "tests-rest")
+"""Sessions that record which requirements their tests prove; `requirements` judges all of them."""
 MEASURED = ("--cov", "--cov-report=", "--cov-fail-under=0")
 OLDEST_PYTHON = (3, 11)
 OTHERS_RUN = ("tests/generator", "tests/package")
@@ -62,6 +64,9 @@ PEERS = (
     "supergateway@4.0.0",
     "supergateway-3@npm:supergateway@3.4.3",
 )
+RIVALS = ("@modelcontextprotocol/node@2.1", "@modelcontextprotocol/server@2.4", "zod@4.6")
+"""What the benchmark compares with on Node."""
+
 HISTORY = "history.tar.xz"
 """The published states of the schema, in a folder of the specification."""
 
@@ -107,6 +112,11 @@ PROXIES = ("nginx", "haproxy")
 """Packages of Debian, each with a program of the same name."""
 
 
+def record_of(session: nox.Session, name: str) -> Path:
+    """The file in which a session records what its tests prove."""
+    return session.cache_dir / "requirements" / f"{name}.tsv"
+
+
 def needs(session: nox.Session, group: str) -> None:
     """Install mcpgen in place, so that child processes are measured too, and a group."""
     session.install("-e", ".", *nox.project.dependency_groups(PROJECT, group))
@@ -129,12 +139,12 @@ def tests(session: nox.Session) -> None:
     In CI branch coverage is measured, for `tests-rest` to complete.
     """
     needs(session, "test")
-    session.run("python", "-m", "tests.requirements.coverage")
     if session.posargs:
         session.run("pytest", *session.posargs)
         return
     measured = MEASURED if os.environ.get("CI") else ()
-    run = ("pytest", "-m", f"not slow and not trio and {WITHOUT_SESSION}", *measured)
+    selected = ("-m", f"not slow and not trio and {WITHOUT_SESSION}")
+    run = ("pytest", *selected, *measured, *recorded(session))
     session.run(*run, *ON_ALL_CORES, success_codes=(0, SOME_FAILED))
     append = ("--cov-append",) if measured else ()
     session.run(*run, *append, *ONCE_MORE, success_codes=(0, NONE_LEFT))
@@ -145,11 +155,27 @@ def tests_rest(session: nox.Session) -> None:
     """Slow tests and those on trio, which `tests` leaves out; in CI the coverage of both."""
     needs(session, "test")
     measured = (*MEASURED, "--cov-append") if os.environ.get("CI") else ()
-    run = ("pytest", "-m", f"(slow or trio) and {WITHOUT_SESSION}", *measured)
+    selected = ("-m", f"(slow or trio) and {WITHOUT_SESSION}")
+    run = ("pytest", *selected, *measured, *recorded(session))
     session.run(*run, *ON_ALL_CORES, success_codes=(0, SOME_FAILED))
     session.run(*run, *ONCE_MORE, success_codes=(0, NONE_LEFT))
     if measured:
         session.run("coverage", "report")
+
+
+def recorded(session: nox.Session) -> tuple[str, str]:
+    """Options of pytest by which this session records what its tests prove, from now on."""
+    record = record_of(session, session.name)
+    record.unlink(missing_ok=True)
+    return ("--record", f"{record}")
+
+
+@nox.session
+def requirements(session: nox.Session) -> None:
+    """Binding rules were tested in each revision, by the last runs of `tests` and `tests-rest`."""
+    session.install("pytest", "pyyaml")
+    records = (f"{record_of(session, name)}" for name in RECORDS)
+    session.run("python", "-m", "tests.requirements.coverage", *records)
 
 
 @nox.session(name="tests-others", venv_backend="none")
@@ -399,6 +425,11 @@ def conformance(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Ratios against the official SDK and against floors, from one run; fails below a target."""
+    """Ratios against other SDKs and against floors, from one run; fails below a target.
+
+    Needs some four minutes; `-- --only SECTION` measures a part.
+    """
     needs(session, "bench")
-    session.run("python", "-m", "tests.benchmarks", *session.posargs)
+    folder = npm_peers(session, Path(session.create_tmp()).resolve() / "npm", RIVALS)
+    environment = {"MCP_NPM_PEERS": folder}
+    session.run("python", "-m", "tests.benchmarks", *session.posargs, env=environment)

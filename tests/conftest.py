@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 import pytest
 
+from requirements import REVISION_NAME
+
+pytest_plugins = ["requirements.recording"]
+
 ROOT = Path(__file__).resolve().parent.parent
 SPEC_VARIABLE = "MCP_SPEC"
 NEWEST_REVISION = max(path.name for path in (ROOT / "schema").glob("20*"))
-
-
-REVISION_NAME = re.compile(r"20\d\d-\d\d-\d\d")
-"""A revision in the name of a test; `--quick` keeps the newest one."""
 
 OVER_PROCESSES = (
     *("test_http", "test_process", "test_stdio", "test_sse", "test_toolkit_main", "test_trace"),

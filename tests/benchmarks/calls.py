@@ -6,7 +6,7 @@ import asyncio
 import sys
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from mcp.client._memory import InMemoryTransport
 from mcp_protocol import connect
 
 from . import official_server, our_server
-from .measure import FLOOR, OURS, SDK, AtMost, Line, best_async
+from .measure import FLOOR, OURS, SDK, AtMost, Line, Target, medians_async
 from .processes import GENERATED, HERE
 
 CALLS = 320
@@ -39,7 +39,7 @@ SAME_BYTES = {
 }
 
 Caller = Callable[[], Awaitable[object]]
-Timing = Callable[[], Awaitable[float]]
+Timed = Callable[[Caller], Awaitable[float]]
 
 
 async def one_by_one(call: Caller, calls: int = CALLS) -> float:
@@ -50,16 +50,16 @@ async def one_by_one(call: Caller, calls: int = CALLS) -> float:
     return (time.perf_counter() - start) / calls
 
 
-async def many_at_once(call: Caller, calls: int = CALLS) -> float:
-    """Seconds per call when 32 are always open."""
+async def many_at_once(call: Caller, calls: int = CALLS, at_once: int = AT_ONCE) -> float:
+    """Seconds per call when so many are always open."""
 
     async def lane() -> None:
-        for _ in range(calls // AT_ONCE):
+        for _ in range(calls // at_once):
             await call()
 
     start = time.perf_counter()
-    await asyncio.gather(*(lane() for _ in range(AT_ONCE)))
-    return (time.perf_counter() - start) / calls
+    await asyncio.gather(*(lane() for _ in range(at_once)))
+    return (time.perf_counter() - start) / (calls // at_once * at_once)
 
 
 @asynccontextmanager
@@ -124,9 +124,8 @@ async def echo(script: Path, line: bytes) -> AsyncIterator[Caller]:
 
 async def compare(
     contenders: Mapping[str, Any],
-    timed: Callable[[Caller], Awaitable[float]],
+    timed: Timed,
     rounds: int,
-    taken: Callable[[Mapping[str, Timing], int], Awaitable[dict[str, float]]] = best_async,
 ) -> dict[str, float]:
     """Seconds per call by contender, with all connections open."""
     async with AsyncExitStack() as stack:
@@ -135,27 +134,31 @@ async def compare(
             for name, contender in contenders.items()
         }
         timings = {name: partial(timed, caller) for name, caller in callers.items()}
-        return await taken(timings, rounds)
+        return await medians_async(timings, rounds)
 
 
 def in_memory(rounds: int) -> Iterable[Line]:
     """Lines on a call within one process."""
     server = official_server.server
     rivals = (
-        (HANDSHAKE, "", server, (AtMost(SDK, 1 / 6),)),
-        (PER_REQUEST, "", InMemoryTransport(server), (AtMost(SDK, 1 / 6),)),
-        (PER_REQUEST, " (the SDK passes objects, not messages)", server, ()),
+        (HANDSHAKE, "", server, AtMost(SDK, 1 / 9)),
+        (PER_REQUEST, "", InMemoryTransport(server), AtMost(SDK, 1 / 9)),
+        (PER_REQUEST, " (the SDK passes objects, not messages)", server, AtMost(SDK, 1 / 4)),
     )
-    for revision, how, rival, targets in rivals:
+    for revision, how, rival, target in rivals:
         contenders = {OURS: ours(our_server.server, revision), SDK: official(rival, revision)}
         times = asyncio.run(compare(contenders, one_by_one, rounds))
-        yield Line(f"tool call in memory, {revision}{how}", times, targets)
+        yield Line(f"tool call in memory, {revision}{how}", times, (target,))
 
 
 def over_pipes(rounds: int) -> Iterable[Line]:
     """Lines on a call to another process."""
+    ways: Sequence[tuple[Timed, str, Target]] = (
+        (one_by_one, "one by one", AtMost(FLOOR, 3)),
+        (many_at_once, f"{AT_ONCE} at once", AtMost(FLOOR, 2.2)),
+    )
     for revision in (HANDSHAKE, PER_REQUEST):
-        for timed, how in ((one_by_one, "one by one"), (many_at_once, f"{AT_ONCE} at once")):
+        for timed, how, to_floor in ways:
             command = [sys.executable, str(HERE / "our_server.py")]
             parameters = mcp.StdioServerParameters(
                 command=sys.executable, args=[str(HERE / "official_server.py")]
@@ -166,5 +169,5 @@ def over_pipes(rounds: int) -> Iterable[Line]:
                 FLOOR: echo(HERE / "echo_server.py", SAME_BYTES[revision]),
             }
             times = asyncio.run(compare(contenders, timed, rounds))
-            targets = (AtMost(SDK, 1 / 3), AtMost(FLOOR, 3))
+            targets = (AtMost(SDK, 1 / 3), to_floor)
             yield Line(f"tool call over stdio, {how}, {revision}", times, targets)

@@ -12,7 +12,7 @@ from mcp_types.methods import parse_client_request, parse_server_result
 from mcp_protocol import REVISIONS, _wire
 from mcp_protocol.protocol import jsonrpc
 
-from .measure import FLOOR, OURS, SDK, AtMost, Line, best
+from .measure import FLOOR, OURS, SDK, AtMost, Line, per_calls
 
 REVISION = "2025-11-25"
 TOOLS = 100
@@ -98,12 +98,12 @@ def codec(rounds: int) -> Iterable[Line]:
     assert orjson.loads(our_listing()) == orjson.loads(LISTING)
     yield Line(
         f"decode of tools/call, {len(CALL)} bytes, envelope and typed params",
-        best({OURS: our_call, SDK: official_call, FLOOR: lambda: orjson.loads(CALL)}, rounds),
+        per_calls({OURS: our_call, SDK: official_call, FLOOR: lambda: orjson.loads(CALL)}, rounds),
         (AtMost(FLOOR, 1.5),),
     )
     yield Line(
         f"decode and encode of tools/list, {TOOLS} tools, {len(LISTING) // 1024} KiB",
-        best(
+        per_calls(
             {
                 OURS: our_listing,
                 SDK: official_listing,

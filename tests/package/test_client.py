@@ -74,7 +74,9 @@ async def test_a_revision_that_the_package_does_not_have_is_refused_by_name() ->
         connect(FakeServer(ALL[-1]), revision="1999-01-01")
 
 
-@pytest.mark.requirement("stdio.probe-legacy-fallback", "stdio.probe-not-one-code")
+@pytest.mark.requirement(
+    "stdio.probe-legacy-fallback", "stdio.probe-not-one-code", revisions=PER_REQUEST
+)
 @pytest.mark.parametrize("code", [-32601, -32602, -32600, -32000, 1234, 0])
 @pytest.mark.parametrize("revision", HANDSHAKE)
 async def test_any_error_that_is_not_a_modern_one_means_a_server_with_a_handshake(
@@ -111,7 +113,7 @@ class Modern(FakeServer):
         await self.say({"jsonrpc": "2.0", "id": message["id"], "error": error})
 
 
-@pytest.mark.requirement("stdio.probe-modern-error")
+@pytest.mark.requirement("stdio.probe-modern-error", revisions=PER_REQUEST)
 async def test_a_modern_server_without_a_common_revision_gets_no_initialize() -> None:
     server = Modern(["2099-01-01"])
     with pytest.raises(RevisionError, match="2099-01-01") as refused:

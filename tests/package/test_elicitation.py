@@ -312,3 +312,20 @@ async def test_an_answer_of_another_kind_is_the_clients_fault(revision: str) -> 
         async with responding(asking(), revision, {"elicitation/create": answer}) as client:
             text = text_in(await client.call("ask"))
         assert text.startswith(("-32602", "-32600"))
+
+
+@pytest.mark.requirement("elicitation.mode-values")
+@with_modes
+async def test_the_modes_of_questions_are_form_and_url(revision: str) -> None:
+    server = asking()
+
+    @server.tool()
+    async def go(ctx: Context) -> str:
+        return str((await ctx.elicit_url("Please connect", "https://x.example")).action)
+
+    answers = {"elicitation/create": {"action": "decline"}}
+    async with responding(server, revision, answers) as client:
+        assert text_in(await client.call("ask")) == "declined"
+        assert text_in(await client.call("go")) == "decline"
+        asked = client.asked
+    assert [params.get("mode", "form") for _, params in asked] == ["form", "url"]

@@ -300,3 +300,12 @@ def test_an_ordinary_address_is_safe_to_open(url: str) -> None:
 @pytest.mark.parametrize("url", UNSAFE)
 def test_an_address_that_may_do_harm_is_not_safe_to_open(url: str) -> None:
     assert not safe_url(url)
+
+
+@pytest.mark.requirement("elicitation.mode-values")
+@with_modes
+async def test_a_mode_that_is_neither_form_nor_url_is_refused(revision: str) -> None:
+    user = User()
+    outcome = await questioned(revision, ELICIT, {**FORM, "mode": "popup"}, user, BOTH)
+    assert outcome.refused
+    assert user.asked == []

@@ -22,6 +22,7 @@ from package.http_script import Script, error, result, scripted, tool
 from package.http_server import Asked, HttpServer, Reply
 from package.rules import holding
 from package.wire import encoded, facts, meta_of, outgoing, request
+from requirements import requirement
 
 pytestmark = pytest.mark.anyio
 
@@ -180,45 +181,60 @@ async def test_an_integer_that_others_would_round_is_not_sent(revision: str) -> 
         await called(revision, {"count": 2**53})
 
 
+def marked(mark: str, kind: str = "string") -> dict[str, Any]:
+    return {"type": kind, "x-mcp-header": mark}
+
+
+not_empty = requirement("tools.x-mcp-header-not-empty")
+token = requirement("tools.x-mcp-header-token")
+no_controls = requirement("tools.x-mcp-header-no-controls")
+unique = requirement("tools.x-mcp-header-unique")
+primitive = requirement("tools.x-mcp-header-primitive-types")
+reachable = requirement("tools.x-mcp-header-reachable")
+TOKEN = "a: x-mcp-header: expected an HTTP token"
+TYPE = "a: x-mcp-header: expected type integer, string or boolean"
+PLACE = "expected on a property reached through `properties` alone"
+BAD = [
+    pytest.param({"a": marked("")}, TOKEN, marks=not_empty),
+    *(
+        pytest.param({"a": marked(mark)}, TOKEN, marks=token)
+        for mark in ("a b", "a:b", "a(b", "\u00e9")
+    ),
+    *(
+        pytest.param({"a": marked(mark)}, TOKEN, marks=no_controls)
+        for mark in ("a\r\nX", "a\x00", "\t", "a\x7f")
+    ),
+    pytest.param({"a": marked("A"), "b": marked("a")}, "'a' is also on a", marks=unique),
+    *(
+        pytest.param({"a": marked("A", kind)}, TYPE, marks=primitive)
+        for kind in ("number", "object", "array")
+    ),
+    pytest.param({"a": {"oneOf": [marked("A")]}}, PLACE, marks=reachable),
+    pytest.param({"a": {"type": "array", "items": marked("A")}}, PLACE, marks=reachable),
+]
+
+
 @pytest.mark.requirement(
     "headers.invalid-tool-excluded",
     "headers.invalid-tool-warning",
     "tools.x-mcp-header-client-rejects",
-    "tools.x-mcp-header-not-empty",
-    "tools.x-mcp-header-token",
-    "tools.x-mcp-header-no-controls",
-    "tools.x-mcp-header-unique",
-    "tools.x-mcp-header-primitive-types",
-    "tools.x-mcp-header-reachable",
 )
-@pytest.mark.parametrize(
-    "bad",
-    [
-        *(
-            tool("bad", a={"type": "string", "x-mcp-header": mark})
-            for mark in ("", "a b", "A:", "a(b", "\u00e9", "a\r\nX: 1")
-        ),
-        tool("bad", a={"oneOf": [{"type": "string", "x-mcp-header": "A"}]}),
-        tool("bad", a={"type": "number", "x-mcp-header": "A"}),
-        tool("bad", a={"type": "object", "x-mcp-header": "A"}),
-        tool("bad", a={"type": "array", "items": {"type": "string", "x-mcp-header": "A"}}),
-        tool(
-            "bad",
-            a={"type": "string", "x-mcp-header": "A"},
-            b={"type": "string", "x-mcp-header": "a"},
-        ),
-    ],
-)
+@pytest.mark.parametrize(("properties", "reason"), BAD)
 async def test_a_tool_with_a_bad_mark_is_left_out_alone(
-    revision: str, bad: Mapping[str, Any], caplog: pytest.LogCaptureFixture
+    revision: str,
+    properties: Mapping[str, Any],
+    reason: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    bad = tool("bad", **properties)
     script = Script(revision)
-    script.on["tools/list"] = listing(bad, MARKED)
+    script.on["tools/list"] = listing(bad, MARKED, tool("odd", a=marked("A-b_1!")))
     with caplog.at_level(logging.WARNING):
         async with scripted(script) as (client, _):
-            assert [tool.name for tool in await client.list_tools()] == ["marked"]
+            assert [tool.name for tool in await client.list_tools()] == ["marked", "odd"]
     (record,) = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert "'bad'" in record.getMessage()
+    assert reason in record.getMessage()
 
 
 @pytest.mark.requirement("headers.mismatch-refresh")

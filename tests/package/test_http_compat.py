@@ -103,7 +103,9 @@ NOT_MODERN: Mapping[str, Handler] = {
 }
 
 
-@pytest.mark.requirement("http-compat.unrecognized-400-fallback", "http-compat.era-cached")
+@pytest.mark.requirement(
+    "http-compat.unrecognized-400-fallback", "http-compat.era-cached", revisions=PER_REQUEST
+)
 @pytest.mark.parametrize("refusal", NOT_MODERN)
 async def test_what_no_modern_server_says_leads_to_initialize_and_stays_there(
     refusal: str,
@@ -138,7 +140,9 @@ async def test_silence_leads_to_initialize_too() -> None:
 CODES = sorted(facts(MODERN).errors.defined or ())
 
 
-@pytest.mark.requirement("http-compat.inspect-400-body", "http-compat.modern-error-no-fallback")
+@pytest.mark.requirement(
+    "http-compat.inspect-400-body", "http-compat.modern-error-no-fallback", revisions=PER_REQUEST
+)
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("with_id", [True, False])
 async def test_a_modern_error_is_no_reason_to_fall_back(code: int, with_id: bool) -> None:
@@ -152,7 +156,9 @@ async def test_a_modern_error_is_no_reason_to_fall_back(code: int, with_id: bool
     assert set(server.order()) == {"server/discover"}
 
 
-@pytest.mark.requirement("http-compat.modern-error-no-fallback", "http.version-retry")
+@pytest.mark.requirement(
+    "http-compat.modern-error-no-fallback", "http.version-retry", revisions=PER_REQUEST
+)
 async def test_a_server_that_names_its_revisions_gets_one_of_them() -> None:
     script = Script(NEWEST)
     code = facts(MODERN).errors.unsupported_revision
@@ -195,15 +201,20 @@ async def test_no_revision_in_common_is_an_error_after_one_attempt() -> None:
     assert server.order() == ["server/discover"]
 
 
-@pytest.mark.requirement("http-compat.dual-fallback-chain", "http-compat.use-sse-afterwards")
-async def test_the_last_resort_is_a_get_for_the_older_transport() -> None:
-    async with scripted(SseScript(SSE_ONLY[-1]), revision=None) as (client, server):
-        assert client.revision == SSE_ONLY[-1]
+@pytest.mark.requirement("http-compat.dual-fallback-chain", revisions=PER_REQUEST)
+@pytest.mark.requirement("http-compat.use-sse-afterwards")
+@pytest.mark.parametrize("revision", holding("http-compat.use-sse-afterwards"))
+async def test_the_last_resort_is_a_get_for_the_older_transport(revision: str) -> None:
+    modern = revision in PER_REQUEST
+    spoken = SSE_ONLY[-1] if modern else revision
+    pinned = None if modern else revision
+    async with scripted(SseScript(spoken), revision=pinned) as (client, server):
+        assert client.revision == spoken
         await client.list_tools()
         await client.call_tool("echo", {})
     targets = [(asked.what, asked.target.partition("?")[0]) for asked in server.asked]
     assert targets == [
-        ("server/discover", "/mcp"),
+        *([("server/discover", "/mcp")] if modern else []),
         ("initialize", "/mcp"),
         ("GET", "/mcp"),
         ("initialize", "/messages"),
@@ -378,3 +389,20 @@ async def test_a_server_that_says_nothing_at_all_is_given_up_in_time() -> None:
             with pytest.raises(McpError, match="no answer within"):
                 async with connect(server.url, timeouts=Timeouts(probe=0.1, opening=0.3)):
                     raise AssertionError("it was opened")
+
+
+@pytest.mark.requirement("http-compat.handle-removals")
+@pytest.mark.parametrize("revision", PER_REQUEST)
+@pytest.mark.parametrize("named", [True, False], ids=["revision named", "revision found out"])
+async def test_a_server_without_sessions_and_get_streams_is_no_error(
+    revision: str, named: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    script = Script(revision)
+    script.on["GET"] = script.on["DELETE"] = refusing(405)
+    async with scripted(script, revision=revision if named else None) as (client, server):
+        assert client.revision == revision
+        assert [tool.name for tool in await client.list_tools()] == ["echo"]
+        await client.call_tool("echo", {})
+    assert {asked.verb for asked in server.asked} == {"POST"}
+    assert all("mcp-session-id" not in asked.fields for asked in server.asked)
+    assert [record for record in caplog.records if record.levelname != "DEBUG"] == []

@@ -11,6 +11,7 @@ from mcp_protocol.server.toolkit.context import Context
 from package.asgi_client import SESSION, asgi
 from package.web import Web
 from package.wire import INITIALIZED, PER_REQUEST, SESSIONS, facts, initialize, request
+from requirements import INTERIM
 
 DRAFT = tuple(name for name in SESSIONS if facts(name).draft.method is not None)
 draft = pytest.mark.parametrize("revision", DRAFT)
@@ -21,8 +22,8 @@ def marked(**arguments: Any) -> dict[str, Any]:
     return request(DRAFT[0], "tools/call", {"name": "marked", "arguments": arguments}, id=7)
 
 
-@pytest.mark.requirement("headers.interim-base", "http.interim-base")
-@pytest.mark.requirement("headers.interim-missing-conditions")
+@pytest.mark.requirement("headers.interim-base", "http.interim-base", revisions=INTERIM)
+@pytest.mark.requirement("headers.interim-missing-conditions", revisions=INTERIM)
 @draft
 @pytest.mark.parametrize("asked", ["the draft", *DRAFT])
 async def test_a_client_of_the_draft_is_served_in_a_session(revision: str, asked: str) -> None:
@@ -50,7 +51,7 @@ async def test_a_client_of_the_draft_is_served_in_a_session(revision: str, asked
         assert (await http.delete()).status == 200
 
 
-@pytest.mark.requirement("http.interim-base")
+@pytest.mark.requirement("http.interim-base", revisions=INTERIM)
 @draft
 async def test_a_client_of_the_draft_has_what_a_session_has(revision: str) -> None:
     web = Web()
@@ -84,7 +85,7 @@ async def test_a_client_of_the_draft_has_what_a_session_has(revision: str) -> No
             assert (await http.post(ping, **{METHOD: "ping"})).status == status
 
 
-@pytest.mark.requirement("headers.interim-code", "headers.interim-param-code")
+@pytest.mark.requirement("headers.interim-code", "headers.interim-param-code", revisions=INTERIM)
 @draft
 @pytest.mark.parametrize(
     ("fields", "named"),
@@ -150,7 +151,9 @@ async def test_where_no_draft_followed_such_fields_mean_nothing(revision: str) -
         assert reply.result["content"][0]["text"] == "done"
 
 
-@pytest.mark.requirement("http.interim-delete-405-allow", "http.interim-get-405-allow")
+@pytest.mark.requirement(
+    "http.interim-delete-405-allow", "http.interim-get-405-allow", revisions=INTERIM
+)
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 async def test_a_method_that_is_not_served_is_answered_with_those_that_are(method: str) -> None:
     async with asgi(Web().only(*PER_REQUEST)) as http:

@@ -17,6 +17,7 @@ from package.asgi_stream import Stream
 from package.live import App, names_back
 from package.streams import UPDATED
 from package.wire import SESSIONS, request
+from requirements import INTERIM
 
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 LIST_CHANGED = "notifications/tools/list_changed"
@@ -85,7 +86,7 @@ async def test_a_session_of_a_revision_without_this_transport_has_its_stream_too
             assert stream.status == 200
 
 
-@pytest.mark.requirement("http.interim-get-405-allow")
+@pytest.mark.requirement("http.interim-get-405-allow", revisions=INTERIM)
 async def test_where_no_revision_has_such_a_stream_a_get_is_not_allowed() -> None:
     alone = App(names_back, REVISIONS.of(Lifecycle.PER_REQUEST)).service
     async with asgi(AsgiApplication(alone, ServerHttpSettings())) as http:
@@ -97,7 +98,9 @@ async def test_where_no_revision_has_such_a_stream_a_get_is_not_allowed() -> Non
 @pytest.mark.requirement(
     "http.stream-messages-relate", "http.get-stream-unrelated", "http.get-stream-no-response"
 )
-@pytest.mark.requirement("http.interim-stream-messages-relate", "http.interim-get-stream-content")
+@pytest.mark.requirement(
+    "http.interim-stream-messages-relate", "http.interim-get-stream-content", revisions=INTERIM
+)
 @sessions
 async def test_each_message_takes_the_stream_that_it_belongs_to(revision: str) -> None:
     kept = Kept()

@@ -198,7 +198,7 @@ def test_a_code_that_is_no_integer_is_never_sent(revision: str, code: Any) -> No
     assert (type(shown["code"]), shown["code"]) == (int, -32603)
 
 
-@pytest.mark.requirement("jsonrpc.code-legacy-range-closed", "jsonrpc.code-legacy-range-unused")
+@pytest.mark.requirement("jsonrpc.code-legacy-range-closed")
 @pytest.mark.parametrize("revision", holding("jsonrpc.code-legacy-range-closed"))
 def test_no_code_of_ours_lies_in_the_legacy_range(revision: str) -> None:
     constants = {value for value in vars(errors).values() if type(value) is int}

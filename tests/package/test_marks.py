@@ -23,6 +23,7 @@ from package.live import TEXT, text_of
 from package.rules import holding
 from package.scripted import ScriptedServer, scripted
 from package.wire import ALL, facts
+from requirements import EVERY_REVISION
 
 MARKED = holding("headers.param-name-token")
 marked = pytest.mark.parametrize("revision", MARKED)
@@ -56,7 +57,7 @@ RIGHT = [
 ]
 
 
-@pytest.mark.requirement("headers.param-statically-reachable", "headers.param-primitive-types")
+@pytest.mark.requirement("headers.param-statically-reachable", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(("given", "found"), RIGHT)
 def test_marks_are_found_with_the_way_to_their_arguments(given: Any, found: Any) -> None:
     marks = param_headers_of(given)
@@ -107,18 +108,65 @@ WRONG = [
 wrong = pytest.mark.parametrize("given", WRONG)
 
 
-@pytest.mark.requirement(
-    "headers.param-name-not-empty",
-    "headers.param-name-token",
-    "headers.param-name-no-controls",
-    "headers.param-name-unique",
-    "headers.param-primitive-types",
-    "headers.param-no-indirect-paths",
-)
+def refusal(given: Any) -> str:
+    """Why a schema is refused."""
+    with pytest.raises(ValueError, match="x-mcp-header") as refused:
+        param_headers_of(given)
+    return str(refused.value)
+
+
 @wrong
 def test_a_mark_that_breaks_a_rule_is_refused(given: Any) -> None:
-    with pytest.raises(ValueError, match="x-mcp-header"):
-        param_headers_of(given)
+    assert refusal(given)
+
+
+@pytest.mark.requirement("headers.param-name-not-empty", revisions=EVERY_REVISION)
+def test_an_empty_mark_is_refused() -> None:
+    assert refusal(schema(a=mark(""))) == "a: x-mcp-header: expected an HTTP token, got ''"
+
+
+@pytest.mark.requirement("headers.param-name-token", revisions=EVERY_REVISION)
+@pytest.mark.parametrize(
+    "name", ["a b", "a:b", "a/b", "a(b", "a,b", "a@b", '"a"', "R\u00e9gion", "{a}"]
+)
+def test_a_mark_that_is_no_token_is_refused(name: str) -> None:
+    assert refusal(schema(a=mark(name))).startswith("a: x-mcp-header: expected an HTTP token, got ")
+    assert param_headers_of(schema(a=mark("X_y-1.~"))) == {("a",): "X_y-1.~"}
+
+
+@pytest.mark.requirement("headers.param-name-no-controls", revisions=EVERY_REVISION)
+@pytest.mark.parametrize("control", [*map(chr, range(32)), "\x7f", "\r\nX-Evil: 1"])
+@pytest.mark.parametrize("before", ["", "Region"])
+def test_a_mark_with_a_control_character_is_refused(before: str, control: str) -> None:
+    reason = refusal(schema(a=mark(before + control)))
+    assert reason.startswith("a: x-mcp-header: expected an HTTP token, got ")
+    assert reason.isprintable()
+
+
+@pytest.mark.requirement("headers.param-name-unique", revisions=EVERY_REVISION)
+@pytest.mark.parametrize("other", ["Region", "REGION", "region"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_mark_that_is_there_twice_is_refused(other: str, nested: bool) -> None:
+    second = schema(c=mark(other)) if nested else mark(other)
+    place = "b.c" if nested else "b"
+    reason = refusal(schema(a=mark("Region"), b=second))
+    assert reason == f"{place}: x-mcp-header '{other}' is also on a"
+
+
+@pytest.mark.requirement("headers.param-primitive-types", revisions=EVERY_REVISION)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_mark_on_a_value_that_is_no_primitive_is_refused(kind: Any) -> None:
+    reason = refusal(schema(a=mark(kind=kind)))
+    assert reason.startswith("a: x-mcp-header: expected type integer, string or boolean, got ")
+    for allowed in ("integer", "string", "boolean"):
+        assert param_headers_of(schema(a=mark(kind=allowed))) == {("a",): "Region"}
+
+
+@pytest.mark.requirement("headers.param-no-indirect-paths", revisions=EVERY_REVISION)
+@pytest.mark.parametrize("place", PLACES)
+def test_a_mark_that_properties_do_not_lead_to_is_refused(place: str) -> None:
+    reason = "expected on a property reached through `properties` alone"
+    assert refusal(PLACES[place]) == f"x-mcp-header 'Region': {reason}"
 
 
 def test_a_schema_that_is_nested_without_end_is_read() -> None:

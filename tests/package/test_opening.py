@@ -219,7 +219,9 @@ def test_a_discovery_result_settles_it_without_a_handshake(
     assert (session.peer_info, session.instructions) == (INFO, "x")
 
 
-@pytest.mark.requirement("versioning.fallback-any-code", "seed-compat.code-32003")
+@pytest.mark.requirement(
+    "versioning.fallback-any-code", "seed-compat.code-32003", revisions=PER_REQUEST
+)
 @pytest.mark.requirement("versioning.no-modern-in-initialize")
 @pytest.mark.parametrize(
     "answer",
@@ -244,7 +246,7 @@ def test_any_answer_of_an_older_server_leads_to_initialize(answer: Mapping[str, 
     assert client.agreed() == OLDEST
 
 
-@pytest.mark.requirement("versioning.fallback-any-code")
+@pytest.mark.requirement("versioning.fallback-any-code", revisions=PER_REQUEST)
 def test_silence_leads_to_initialize_and_a_late_refusal_changes_nothing() -> None:
     client = Newcomer()
     probing = [client.connection.probing]

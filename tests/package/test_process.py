@@ -32,12 +32,17 @@ from package.processes import (
     python,
     server,
 )
+from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.requirement(
-    "stdio.client-launches-server", "stdio.client-support", "stdio.streams", "stdio.utf8"
+    "stdio.client-launches-server",
+    "stdio.client-support",
+    "stdio.streams",
+    "stdio.utf8",
+    revisions=EVERY_REVISION,
 )
 async def test_a_command_becomes_a_child_process_that_answers() -> None:
     tells = "print(json.dumps({'pid': os.getpid(), 'parent': os.getppid()}), flush=True)"

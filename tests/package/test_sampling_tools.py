@@ -16,6 +16,7 @@ from package.respondent import SAMPLED, responding, text_in
 from package.rules import holding
 from package.sampler import ASK, HI, TOOL, USE, sampled
 from package.wire import PER_REQUEST
+from requirements import requirement
 
 with_tools = pytest.mark.parametrize("revision", holding("sampling.no-tools-without-capability"))
 
@@ -73,37 +74,86 @@ def result(of: str = "u1", **more: Any) -> dict[str, Any]:
     return {"type": "tool_result", "toolUseId": of, "content": [], **more}
 
 
-@pytest.mark.requirement(
-    "sampling.tool-result-id-matches",
-    "sampling.tool-results-alone",
-    "sampling.tool-use-balanced",
-    "sampling.tool-roles",
-    "sampling.tool-result-shape",
-    "sampling.tool-use-shape",
-)
+def without(member: str) -> dict[str, Any]:
+    """A use of a tool that lacks a member."""
+    return {name: value for name, value in USE.items() if name != member}
+
+
+balanced = requirement("sampling.tool-use-balanced")
+matching = requirement("sampling.tool-result-id-matches")
+alone = requirement("sampling.tool-results-alone")
+roles = requirement("sampling.tool-roles")
+result_shape = requirement("sampling.tool-result-shape")
+use_shape = requirement("sampling.tool-use-shape")
+TEXT_RESULT = {**result(), "content": "text"}
+BARE_RESULT = {"type": "tool_result", "toolUseId": "u1"}
+UNBALANCED = [
+    pytest.param([said(USE)], "leaves 'u1' without a result", marks=balanced),
+    pytest.param([said(USE), "and?"], "expected a result for 'u1' first", marks=balanced),
+    pytest.param(
+        [said(USE, {**USE, "id": "u2"}), said(result(), role="user")],
+        "expected a result for 'u2' first",
+        marks=balanced,
+    ),
+    pytest.param(
+        [said(USE), said(result(), result(), role="user")],
+        "expected one result for each use of a tool, got more",
+        marks=balanced,
+    ),
+    pytest.param(
+        [said(USE), said(result("other"), role="user")],
+        "expected a result for 'u1' first",
+        marks=matching,
+    ),
+    pytest.param([said(result(), role="user")], "no use of a tool just before", marks=matching),
+    pytest.param(
+        [said(USE), said(result(), HI["content"], role="user")],
+        "expected results of tools alone, got text, tool_result",
+        marks=alone,
+    ),
+    pytest.param(
+        [said(USE, role="user"), said(result(), role="user")],
+        "expected tool_use from the assistant, got it from the user",
+        marks=roles,
+    ),
+    pytest.param(
+        [said(USE), said(result(), role="assistant")],
+        "expected tool_result from the user, got it from the assistant",
+        marks=roles,
+    ),
+    pytest.param(
+        [said(USE), said(TEXT_RESULT, role="user")],
+        r"Expected `array`, got `str` .*messages\[2\]\.content\.content",
+        marks=result_shape,
+    ),
+    pytest.param(
+        [said(USE), said(BARE_RESULT, role="user")],
+        r"missing required field `content` .*messages\[2\]\.content",
+        marks=result_shape,
+    ),
+    pytest.param(
+        [said({**USE, "input": "text"}), said(result(), role="user")],
+        r"Expected `object`, got `str` .*messages\[1\]\.content\.input",
+        marks=use_shape,
+    ),
+    *(
+        pytest.param(
+            [said(without(member)), said(result(), role="user")],
+            rf"missing required field `{member}` .*messages\[1\]\.content",
+            marks=use_shape,
+        )
+        for member in ("id", "name", "input")
+    ),
+]
+
+
 @with_tools
-@pytest.mark.parametrize(
-    "messages",
-    [
-        ["hi", said(USE)],
-        ["hi", said(USE), "and?"],
-        ["hi", said(USE, {**USE, "id": "u2"}), said(result(), role="user")],
-        ["hi", said(USE), said(result("other"), role="user")],
-        ["hi", said(USE), said(result(), result(), role="user")],
-        ["hi", said(USE), said(result(), HI["content"], role="user")],
-        ["hi", said(result(), role="user")],
-        ["hi", said(USE, role="user"), said(result(), role="user")],
-        ["hi", said(USE), said(result(), role="assistant")],
-        ["hi", said(USE), said({**result(), "content": "text"}, role="user")],
-        ["hi", said(USE), said({"type": "tool_result", "toolUseId": "u1"}, role="user")],
-        ["hi", said({**USE, "input": "text"}), said(result(), role="user")],
-    ],
-)
+@pytest.mark.parametrize(("messages", "reason"), UNBALANCED)
 async def test_uses_and_results_of_tools_are_in_balance(
-    revision: str, messages: Sequence[Any]
+    revision: str, messages: Sequence[Any], reason: str
 ) -> None:
-    with pytest.raises(LocalProtocolError):
-        await sampled(revision, messages, tools=[TOOL])
+    with pytest.raises(LocalProtocolError, match=reason):
+        await sampled(revision, ["hi", *messages], tools=[TOOL])
 
 
 @pytest.mark.requirement(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, TypedDict
@@ -104,6 +106,21 @@ async def test_the_stream_begins_by_saying_where_to_post(revision: str) -> None:
         assert len(query) > 32
         reply = await http.post(initialize(revision), f"/{first.data.decode()}")
         assert reply.status == 202
+
+
+@pytest.mark.requirement("transport-security.session-id-nondeterministic")
+@old
+async def test_where_to_post_can_not_be_guessed(revision: str) -> None:
+    ids: list[str] = []
+    async with asgi(tools(), **PATHS) as http:
+        for _ in range(100):
+            random.seed(7)
+            async with connected(http) as client:
+                ids.append(client.endpoint.partition("?session_id=")[2])
+    assert len(set(ids)) == 100
+    assert min(map(len, ids)) >= 32
+    for place in range(8):  # no part of them counts or stays
+        assert max(Counter(each[place] for each in ids).values()) < 30
 
 
 @pytest.mark.requirement("sse.message-event", "sse.message-data-json")

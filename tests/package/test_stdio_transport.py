@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from package.processes import PACKAGE_ROOT
+from requirements import EVERY_REVISION
 
 ECHO = """
     import sys, os, subprocess, atexit, ctypes
@@ -89,7 +90,7 @@ def test_a_message_in_two_writes_is_one_message(backend: str) -> None:
         assert server.stdout.read() == b""
 
 
-@pytest.mark.requirement("stdio.utf8")
+@pytest.mark.requirement("stdio.utf8", revisions=EVERY_REVISION)
 def test_messages_are_utf8_whatever_the_locale(backend: str) -> None:
     text = '"\u00e9\u4e16\U0001f600"\n'.encode()
     env = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

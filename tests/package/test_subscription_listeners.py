@@ -18,13 +18,14 @@ from mcp_protocol.client.change_events import (
     ResourceUpdated,
     ToolsChanged,
 )
+from mcp_protocol.client.connect import Timeouts
 from mcp_protocol.errors import ConnectionClosedError, RemoteError, RequestTimeoutError
 from mcp_protocol.protocol.events import Ignored, NotificationReceived
 from mcp_protocol.server.toolkit.context import Context
 from mcp_protocol.server.toolkit.server import Server
 from package.live import FakeServer, live
 from package.streams import ACKNOWLEDGED, ALL_LISTS, CHANGED, LISTEN, UPDATED, tag, told
-from package.wire import CANCELLED, PER_REQUEST, ClientEnd, meta_of, speaking_to
+from package.wire import CANCELLED, PER_REQUEST, ClientEnd, meta_of, request, speaking_to
 
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
 EVERY_LIST = {"tools": True, "prompts": True, "resources": True}
@@ -167,7 +168,7 @@ async def test_changes_reach_all_listeners_and_the_handlers_of_the_client(revisi
     assert sorted(p["requestId"] for p in record.sent_as(CANCELLED)) == sorted(ids)
 
 
-@pytest.mark.requirement("subscriptions.cancel-stdio", "subscriptions.listen-unanswered-while-open")
+@pytest.mark.requirement("subscriptions.cancel-stdio")
 @modern
 async def test_a_subscription_lives_for_as_long_as_its_block(revision: str) -> None:
     server = FakeServer(revision)
@@ -287,3 +288,45 @@ async def test_progress_and_logs_of_a_request_do_not_reach_a_listener(revision: 
     for method in ("notifications/progress", "notifications/message"):
         (params,) = record.received_as(method)
         assert tag(revision) not in params.get("_meta", {})
+
+
+@pytest.mark.requirement("subscriptions.listen-unanswered-while-open")
+@modern
+async def test_the_id_of_an_open_subscription_is_answered_and_used_again_by_nobody(
+    revision: str,
+) -> None:
+    server = Server("changing")
+    server.tool("a")(print_nothing)
+    async with live(server, revision, timeouts=Timeouts(limit=60)) as (client, record):
+        async with client.listen(tools=True) as changes:
+            (listen,) = (message for message in record.sent if message.get("method") == LISTEN)
+            for _ in range(50):
+                await client.call_tool("a")
+            server.tool("b")(print_nothing)
+            assert await anext(changes) == ToolsChanged()
+            later = [message["id"] for message in record.sent if "id" in message]
+            assert later.count(listen["id"]) == 1
+            assert len(later) == len(set(later))
+            assert listen["id"] not in {message.get("id") for message in record.received}
+            assert record.sent_as(CANCELLED) == []
+        assert [params["requestId"] for params in record.sent_as(CANCELLED)] == [listen["id"]]
+
+
+@pytest.mark.requirement("subscriptions.listen-unanswered-while-open")
+@modern
+async def test_a_server_refuses_a_request_with_the_id_of_an_open_subscription(
+    revision: str,
+) -> None:
+    server = Server("changing")
+    server.tool("a")(print_nothing)
+    async with speaking_to(server, revision) as end:
+        await end.send(
+            request(revision, LISTEN, {"notifications": {"toolsListChanged": True}}, id="s")
+        )
+        assert (await end.receive())["method"] == ACKNOWLEDGED
+        await end.send(request(revision, "tools/list", id="s"))
+        assert (await end.receive())["error"]["code"] == -32600
+        server.tool("b")(print_nothing)
+        changed = await end.receive()
+        assert changed["method"] == "notifications/tools/list_changed"
+        assert changed["params"]["_meta"] == {tag(revision): "s"}

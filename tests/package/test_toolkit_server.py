@@ -274,21 +274,6 @@ async def test_a_stream_hears_of_the_changes_it_asked_for_and_no_other(
         assert end.heard == []
 
 
-@pytest.mark.requirement(
-    "tools.list-not-per-connection",
-    "resources.list-not-per-connection",
-    "prompts.list-not-per-connection",
-)
-@every
-async def test_two_connections_see_the_same_lists_whatever_either_did(revision: str) -> None:
-    server = full()
-    async with speaking_to(server, revision) as one, speaking_to(server, revision) as two:
-        await one.ask("tools/call", {"name": "t"})
-        await one.ask("resources/read", {"uri": "x://a"})
-        for method, _, _ in METHODS:
-            assert (await one.ask(method))["result"] == (await two.ask(method))["result"]
-
-
 @legacy
 async def test_changes_may_be_made_in_any_thread(revision: str) -> None:
     server = full(subscribe=True)

@@ -51,8 +51,10 @@ def test_a_server_agrees_to_any_revision_it_speaks(revision: str) -> None:
     assert answer["result"]["protocolVersion"] == revision == server.connection.revision.name
 
 
-@pytest.mark.requirement("versioning.server-counter-offer", "versioning.identifier")
-@pytest.mark.requirement("versioning.no-modern-in-initialize")
+@pytest.mark.requirement(
+    "versioning.server-counter-offer", "versioning.identifier", revisions=HANDSHAKE
+)
+@pytest.mark.requirement("versioning.no-modern-in-initialize", revisions=PER_REQUEST)
 @pytest.mark.parametrize(
     "asked", ["1900-01-01", "2099-01-01", "2025-6-18", "2025-06-18 ", "", "x", *PER_REQUEST]
 )
@@ -203,7 +205,7 @@ def test_a_server_without_handshake_refuses_initialize_and_says_what_it_speaks(
     assert server.connection.session is None
 
 
-@pytest.mark.requirement("versioning.legacy-client-dual-server")
+@pytest.mark.requirement("versioning.legacy-client-dual-server", revisions=PER_REQUEST)
 @pytest.mark.parametrize("revision", HANDSHAKE)
 def test_a_session_with_a_server_of_all_revisions_is_wholly_of_its_own(revision: str) -> None:
     pair = Pair(revision, EVERY_SERVER_CAPABILITY, EVERY_CLIENT_CAPABILITY)

@@ -1,7 +1,7 @@
-"""The ledger, the ids that tests claim, and the exceptions: three readings, no judgement.
+"""Reads the ledger, the ids that tests claim, and the exceptions.
 
-Tests claim ids with `requirement("area.slug")`. They are found in the source, not by collecting, so
-that a test which is skipped or deselected here still counts, and a check needs no plugin.
+Tests claim ids with `requirement("area.slug")`. This module finds claims in the source, for quick
+checks of their form; `recording` finds which of them ran and passed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -99,6 +100,14 @@ class Claim:
         return f"{self.file}:{self.line}: {self.id}"
 
 
+@dataclass(frozen=True)
+class Exemption:
+    """Why a rule has no test: in some revisions, or in all that it holds in (`None`)."""
+
+    reason: str
+    revisions: tuple[str, ...] | None
+
+
 @cache
 def ledger() -> dict[str, Entry]:
     """Every entry by id, in the order of the files.
@@ -118,20 +127,21 @@ def ledger() -> dict[str, Entry]:
 
 
 @cache
-def exceptions() -> dict[str, str]:
-    """Reason by id, for binding entries of finished areas that have no test.
+def exceptions() -> dict[str, Exemption]:
+    """Exemptions by id, for binding entries of finished areas that have no test.
 
     Raises:
         LedgerError: an id stands there twice, or a reason is empty.
     """
-    reasons: dict[str, str] = {}
+    exemptions: dict[str, Exemption] = {}
     with (HERE / "exceptions.toml").open("rb") as file:
-        rows: list[Mapping[str, str]] = tomllib.load(file).get("exception", [])
+        rows: list[Mapping[str, Any]] = tomllib.load(file).get("exception", [])
     for row in rows:
-        if row["id"] in reasons or not row["reason"].strip():
+        if row["id"] in exemptions or not row["reason"].strip():
             raise LedgerError(f"exceptions.toml: expected one reason for {row['id']}")
-        reasons[row["id"]] = row["reason"]
-    return reasons
+        revisions = row.get("revisions")
+        exemptions[row["id"]] = Exemption(row["reason"], revisions and tuple(revisions))
+    return exemptions
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from requirements.coverage import Row, rows
+from requirements.coverage import Row, gaps, proven, rows
 from requirements.entries import (
     FINISHED_AREAS,
     Claim,
@@ -44,8 +44,14 @@ def test_every_exception_is_a_binding_entry_of_a_finished_area() -> None:
     ] == []
 
 
-def test_no_exception_has_a_test() -> None:
-    assert sorted(claims().keys() & exceptions().keys()) == []
+def test_no_rule_that_is_excepted_in_all_its_revisions_has_a_test() -> None:
+    excepted = {id for id, exemption in exceptions().items() if exemption.revisions is None}
+    assert sorted(claims().keys() & excepted) == []
+
+
+def test_an_exception_names_revisions_of_its_rule() -> None:
+    for id, exemption in exceptions().items():
+        assert set(exemption.revisions or ()) <= set(ledger()[id].revisions), id
 
 
 def test_the_exceptions_are_few() -> None:
@@ -73,8 +79,28 @@ def test_a_claim_that_cannot_be_read_from_the_source_is_refused(argument: str) -
 
 
 def test_coverage_counts_each_area_in_each_revision() -> None:
-    known = {e.id: e for e in ledger().values() if e.id.startswith("ping.")}
-    table = rows(known, {"ping.respond": []}, {})
+    known = {e.id: e for e in ledger().values() if e.area == "ping"}
+    binding = next(e for e in known.values() if e.binding)
+    tested = {(binding.id, binding.revisions[0])}
+    table = rows(known, tested, set())
     assert {row.area for row in table} == {"ping"}
     assert all(isinstance(row, Row) and 0 <= row.tested <= row.total for row in table)
-    assert any(row.tested for row in table) == ("ping.respond" in known)
+    assert {row.revision for row in table if row.tested} == {binding.revisions[0]}
+
+
+def test_a_rule_is_settled_in_the_revisions_of_the_record_alone() -> None:
+    known = {e.id: e for e in ledger().values() if e.id == "stdio.newline-delimited"}
+    (entry,) = known.values()
+    first, *others = entry.revisions
+    one = proven([f"{entry.id}\t{first}\ttest_it[{first}]"], known)
+    assert list(gaps(known, one)) == [(entry.id, revision) for revision in others]
+    assert list(gaps(known, proven([f"{entry.id}\t*\ttest_it"], known))) == []
+    assert list(gaps(known, proven([f"{entry.id}\t2000-01-01\ttest_it"], known))) == [
+        (entry.id, revision) for revision in entry.revisions
+    ]
+
+
+@pytest.mark.parametrize("line", ["", "a.b", "stdio.newline-delimited\t*", "no.such\t*\ttest"])
+def test_a_record_of_another_form_is_refused(line: str) -> None:
+    with pytest.raises(LedgerError, match="expected id, revision and test"):
+        proven([line], ledger())

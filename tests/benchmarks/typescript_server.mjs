@@ -1,0 +1,31 @@
+// The same server on the SDK for TypeScript, for 2026-07-28 alone. Answers with JSON.
+//
+// Prints its URL on standard output, and ends when its standard input does. MCP_NPM_PEERS names the
+// folder with the packages of npm.
+
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+
+const require = createRequire(`${process.env.MCP_NPM_PEERS}/`);
+const { McpServer, createMcpHandler } = require("@modelcontextprotocol/server");
+const { toNodeHandler } = require("@modelcontextprotocol/node");
+const { z } = require("zod");
+
+const inputSchema = z.object({ a: z.number().int(), b: z.number().int() });
+
+function bench() {
+    const server = new McpServer({ name: "bench", version: "1.0" });
+    const description = "The sum of two numbers, as text.";
+    server.registerTool("add", { description, inputSchema }, async ({ a, b }) => ({
+        content: [{ type: "text", text: `${a + b}` }],
+    }));
+    return server;
+}
+
+const handler = toNodeHandler(createMcpHandler(bench, { legacy: "reject", responseMode: "json" }));
+const server = createServer(handler);
+server.listen(0, "127.0.0.1", () => {
+    console.log(`http://127.0.0.1:${server.address().port}/mcp`);
+});
+process.stdin.on("end", () => process.exit(0));
+process.stdin.resume();
