@@ -17,6 +17,7 @@ from urllib.parse import parse_qs
 from joserfc import jws
 from joserfc.jwk import ECKey, JWKRegistry, Key
 from joserfc.jws import JWSRegistry
+from joserfc.registry import HeaderParameter
 
 RESOURCE = "https://h/mcp"
 IDP = "https://idp.example"
@@ -37,7 +38,9 @@ def jwk_set(*keys: Key) -> dict[str, Any]:
 
 def signed(header: Mapping[str, Any], claims: Mapping[str, Any], key: Key | None) -> str:
     """A token in compact serialization, whatever is wrong with it."""
-    registry = JWSRegistry(algorithms=[header["alg"]], strict_check_header=False)
+    anything = HeaderParameter("any value", lambda _: None)
+    known = dict.fromkeys(header.keys() - {"alg"}, anything)
+    registry = JWSRegistry(known, [header["alg"]], strict_check_header=False)
     registry.max_header_length = 100_000
     return jws.serialize_compact(dict(header), json.dumps(claims), key, registry=registry)
 

@@ -66,13 +66,12 @@ async def test_every_request_without_a_token_gets_401_and_a_challenge(revision: 
         replies = [await http.post(first, **fields_of(revision, first))]
         await opened(http, revision, token_of(scope="a b"))
         http.fields["authorization"] = None  # the session id alone lets nobody in
-        for method in ("POST", "GET", "DELETE"):
-            replies.append(await http.request(method, None))
+        replies += [await http.request(method, None) for method in ("POST", "GET", "DELETE")]
         replies.append(await http.ask(revision, "tools/call", WHOAMI))
         replies.append(await http.post({"jsonrpc": "2.0", "method": "notifications/initialized"}))
         replies.append(await http.post(initialize(revision)))
-        for scheme in ("Basic dXNlcjpwYXNz", "Negotiate abc"):
-            replies.append(await http.post(first, Authorization=scheme))
+        others = ("Basic dXNlcjpwYXNz", "Negotiate abc")
+        replies += [await http.post(first, Authorization=value) for value in others]
     for reply in replies:
         assert reply.status == 401
         challenge = challenge_in(reply)

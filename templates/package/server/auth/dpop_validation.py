@@ -20,15 +20,16 @@ from dataclasses import KW_ONLY, dataclass
 from urllib.parse import urlsplit, urlunsplit
 
 from ...errors import McpError
-from .verifiers import InvalidTokenError, canonical
 from .jws_validation import (
     ASYMMETRIC,
     SignedToken,
     check_algorithm,
     is_signed_by,
+    jose_errors,
     parse_token,
     public_key,
 )
+from .verifiers import InvalidTokenError, canonical
 
 _KEPT = 100_000  # ids of proofs
 _ID_CHARACTERS = 1024
@@ -58,6 +59,7 @@ class DpopValidation:
 
     Raises:
         ValueError: An algorithm is symmetric or unknown, or another value is out of range.
+        MissingExtraError: joserfc is not installed.
 
     Source: RFC 9449, section 4.3.
     """
@@ -77,6 +79,7 @@ class DpopValidation:
             )
         if not self.seconds > 0:
             raise ValueError(f"seconds: expected more than 0, got {self.seconds}")
+        jose_errors()
         if self.nonce_key is not None and len(self.nonce_key) < 16:
             raise ValueError(f"nonce_key: expected at least 16 bytes, got {len(self.nonce_key)}")
 
@@ -182,9 +185,9 @@ class ProofValidator:
 
 
 def _target(url: str) -> str:
-    """A URL without query and fragment, to compare."""
+    """A URL without query, fragment and slash at its end, to compare."""
     try:
-        return canonical(urlunsplit(urlsplit(url)._replace(query="", fragment="")))
+        return canonical(urlunsplit(urlsplit(url)._replace(query="", fragment=""))).rstrip("/")
     except ValueError:
         return url
 

@@ -69,19 +69,27 @@ class Introspection(TokenVerifier):
         http = IssuerHttp([self._endpoint])
         cache = PrincipalCache(self._seconds)
         limiter = anyio.CapacityLimiter(_REQUESTS)
+        asking: dict[str, anyio.Lock] = {}
 
         async def verify(token: str) -> Principal | None:
             cached = cache.get(token)
             if cached is not None:
                 return cached[0]
-            async with limiter:
-                cached = cache.get(token)
-                if cached is not None:
-                    return cached[0]
-                principal = await self._ask(http, token, trusted)
-                seconds = self._seconds if principal else min(self._seconds, _INACTIVE_SECONDS)
-                cache.add(token, principal, seconds)
-                return principal
+            lock = asking.setdefault(token, anyio.Lock())
+            try:
+                async with lock:  # one request for each token at a time
+                    cached = cache.get(token)
+                    if cached is not None:
+                        return cached[0]
+                    async with limiter:
+                        principal = await self._ask(http, token, trusted)
+                    known = principal is not None
+                    seconds = self._seconds if known else min(self._seconds, _INACTIVE_SECONDS)
+                    cache.add(token, principal, seconds)
+                    return principal
+            finally:
+                if not lock.statistics().tasks_waiting:
+                    asking.pop(token, None)
 
         return verify
 

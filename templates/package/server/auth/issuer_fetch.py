@@ -19,7 +19,7 @@ import anyio
 import msgspec
 
 from ...auth.well_known import origin_of
-from ...errors import ConnectFailedError, McpError, MissingExtraError, TransportError
+from ...errors import ConnectFailedError, MissingExtraError, TransportError
 from ...transports.http.http_errors import shown
 from ...transports.http.http_libraries import on_asyncio
 
@@ -27,6 +27,7 @@ DOCUMENT_LIMIT = 1024 * 1024
 """Bytes of a document that are read."""
 
 _SECONDS = 10.0  # for one request
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _ACCEPT: Mapping[str, str] = {"Accept": "application/json"}
 
 
@@ -151,21 +152,22 @@ async def _by_httpx2(
         raise ConnectFailedError(shown(url), type(error).__name__) from error
 
 
-class PrivateAddressError(McpError, OSError):
-    """A document names a URL whose address is not public."""
-
-
 def check_public(url: str, address: str) -> None:
     """Check that an address is public.
 
     Raises:
-        PrivateAddressError: It is private, loopback, link-local, or otherwise not public.
+        ConnectFailedError: It is private, loopback, link-local, or otherwise not public.
     """
     host = ipaddress.ip_address(address.partition("%")[0])
+    hosts = [host]
     if isinstance(host, ipaddress.IPv6Address):
-        host = host.ipv4_mapped or host.sixtofour or (host.teredo or (host, host))[1]
-    if not host.is_global or host.is_multicast:
-        raise PrivateAddressError(f"{shown(url)}: expected a public address")
+        embedded = [host.ipv4_mapped, host.sixtofour, *(host.teredo or ())]
+        if host in _NAT64:
+            embedded.append(ipaddress.IPv4Address(int(host) & 0xFFFFFFFF))
+        hosts += [each for each in embedded if each is not None]
+        hosts = hosts[1:] if host.ipv4_mapped is not None else hosts
+    if not all(each.is_global and not each.is_multicast for each in hosts):
+        raise ConnectFailedError(shown(url), "expected a public address")
 
 
 def check_url(name: str, url: str) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -67,11 +68,11 @@ class IssuerKeys:
             TransportError: The keys can't be fetched.
         """
         found = self._matching(kid)
-        if found and anyio.current_time() < self._stale_at:
+        if found and monotonic() < self._stale_at:
             return found
         async with self._lock:
             found = self._matching(kid)
-            now = anyio.current_time()
+            now = monotonic()
             if (not found or now >= self._stale_at) and now >= self._next_fetch:
                 await self._fetch()
                 found = self._matching(kid)
@@ -83,7 +84,7 @@ class IssuerKeys:
         return [key for key in self._keys or () if kid is None or key.kid == kid]
 
     async def _fetch(self) -> None:
-        self._next_fetch = anyio.current_time() + min(_RETRY_SECONDS, self._cool_down)
+        self._next_fetch = monotonic() + min(_RETRY_SECONDS, self._cool_down)
         try:
             document = await self._http.get(self._url or await self._discovered_url())
             if document is None or not isinstance(document.get("keys"), list):
@@ -94,7 +95,7 @@ class IssuerKeys:
             logger.warning("keys are used that are older than max_age: %s", error)
             return
         self._keys = public_keys(document)
-        now = anyio.current_time()
+        now = monotonic()
         self._next_fetch, self._stale_at = now + self._cool_down, now + self._max_age
         self._on_fetch()
 

@@ -67,7 +67,7 @@ def parse_token(token: str) -> SignedToken | None:
     """
     if token.count(".") != 2:
         return None
-    errors = _errors()
+    errors = jose_errors()
     from joserfc import jws
 
     try:
@@ -95,7 +95,7 @@ def check_algorithm(token: SignedToken, algorithms: Collection[str]) -> None:
 
 def is_signed_by(token: SignedToken, key: Key, algorithms: Collection[str]) -> bool:
     """Whether a key that may be used for that verifies the signature."""
-    errors = _errors()
+    errors = jose_errors()
     from joserfc import jws
 
     if key.get("use") not in (None, "sig"):
@@ -116,10 +116,10 @@ def public_keys(document: Mapping[str, Any]) -> Sequence[Key]:
 
 def public_key(data: object) -> Key | None:
     """An asymmetric key without private members; `None` for anything else."""
-    errors = _errors()
+    errors = jose_errors()
     from joserfc.jwk import JWKRegistry, OctKey
 
-    if not isinstance(data, dict):
+    if not isinstance(data, dict) or data.get("kty") == OctKey.key_type:
         return None
     try:
         key = JWKRegistry.import_key(data)
@@ -155,7 +155,7 @@ def registry_of(algorithms: tuple[str, ...]) -> JWSRegistry:
 
 
 @cache
-def _errors() -> type[Exception]:
+def jose_errors() -> type[Exception]:
     try:
         from joserfc.errors import JoseError
     except ModuleNotFoundError:

@@ -17,6 +17,7 @@ from .jws_validation import (
     SignedToken,
     check_algorithm,
     is_signed_by,
+    jose_errors,
     parse_token,
     public_keys,
 )
@@ -54,6 +55,7 @@ class JwtVerifier(TokenVerifier):
     Raises:
         ValueError: An algorithm is symmetric or unknown, a URL is no https URL, or there are both
             URLs and keys.
+        MissingExtraError: joserfc is not installed.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class JwtVerifier(TokenVerifier):
             raise ValueError("expected either jwks or keys")
         for url in (jwks,) if isinstance(jwks, str) else (jwks or {}).values():
             check_url("jwks", url)
+        jose_errors()
         self.algorithms = tuple(algorithms)
         self.typed = typed
         self.leeway = leeway

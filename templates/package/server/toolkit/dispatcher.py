@@ -447,7 +447,7 @@ class Dispatcher:
             await low_level(context.params, context)
 
     def _required_scopes(self, message: jsonrpc.Message) -> Collection[str]:
-        """The scopes of what a message is about, unless the item is to look unknown without them."""
+        """The scopes of what a message is about; none if the item is to look unknown instead."""
         if self._forbidden == "hidden":
             return ()
         return RequiredScopes(
