@@ -45,7 +45,9 @@ def signed(header: Mapping[str, Any], claims: Mapping[str, Any], key: Key | None
     return jws.serialize_compact(dict(header), json.dumps(claims), key, registry=registry)
 
 
-def claims_of(subject: str = "alice", scope: str = "mcp:read", **more: Any) -> dict[str, Any]:
+def claims_of(
+    subject: str = "alice", scope: str | None = "mcp:read", **more: Any
+) -> dict[str, Any]:
     """The claims of an access token; `None` leaves one out."""
     now = int(time.time())
     claims = {
@@ -63,7 +65,7 @@ def claims_of(subject: str = "alice", scope: str = "mcp:read", **more: Any) -> d
 
 def token_of(
     subject: str = "alice",
-    scope: str = "mcp:read",
+    scope: str | None = "mcp:read",
     *,
     key: Key | None = KEY,
     header: Mapping[str, Any] = {},

@@ -145,7 +145,7 @@ def asking_server(**settings: Any) -> Server:
 
 @pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_a_request_state_of_another_principal_is_unknown(revision: str) -> None:
-    capabilities = {"elicitation": {"form": {}}}
+    capabilities: dict[str, Any] = {"elicitation": {"form": {}}}
     async with asgi(asking_server(), auth=protected()) as http:
 
         async def call(subject: str, **more: Any) -> Any:
@@ -270,7 +270,7 @@ async def test_hidden_items_look_as_if_they_did_not_exist(revision: str) -> None
         for method, params in CALLS:
             reply = await http.ask(revision, method, params)
             assert reply.status in (200, 404)
-            unknown = {
+            unknown: dict[str, Any] | None = {
                 "tools/call": {"name": "unknwn", "arguments": {}},
                 "prompts/get": {"name": "plax", "arguments": {"city": "Oslo"}},
             }.get(method)
@@ -374,7 +374,7 @@ def test_a_principal_shows_neither_token_nor_claims() -> None:
     assert hash(principal) != hash(Principal("b"))
 
 
-@pytest.mark.parametrize("scopes", [["a b"], ['"'], [""], ["ä"]])
+@pytest.mark.parametrize("scopes", [["a b"], ['"'], [""], ["\xe4"]])
 def test_a_scope_is_one_word(scopes: list[str]) -> None:
     with pytest.raises(ValueError, match="scopes: expected"):
         Principal("a", scopes=scopes)

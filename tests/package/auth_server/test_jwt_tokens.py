@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
-from joserfc.jwk import JWKRegistry, OctKey
+from joserfc.jwk import JWKRegistry, OctKey, OKPKey
 
 from mcp_protocol import JwtVerifier
 from package.asgi_client import asgi
@@ -165,7 +165,9 @@ async def test_a_token_signed_by_eddsa_under_its_older_name_is_accepted() -> Non
     token = token_of(key=key, header={"alg": "Ed25519"})
     payload = token.split(".")[1]
     head = encoded(b'{"alg":"EdDSA","kid":"one"}')
-    signature = key.private_key.sign(f"{head}.{payload}".encode())  # type: ignore[union-attr] - OKP
+    assert isinstance(key, OKPKey)
+    private: Any = key.private_key
+    signature = private.sign(f"{head}.{payload}".encode())
     token = f"{head}.{payload}.{encoded(signature)}"
     assert await status_of(token, verifier=JwtVerifier(keys=jwk_set(key))) == 200
 

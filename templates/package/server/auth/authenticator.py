@@ -21,6 +21,7 @@ from urllib.parse import parse_qsl, urlsplit
 import anyio
 from msgspec import UNSET
 
+from ..._wire import is_object
 from ...auth.challenges import Challenge, format_challenges
 from ...errors import TransportError
 from ...facts import Revisions
@@ -180,7 +181,7 @@ class Authenticator:
             NonceRequiredError: The proof needs another nonce.
         """
         binding = principal.claims.get("cnf")
-        jkt = binding.get("jkt") if isinstance(binding, dict) else None
+        jkt: object = binding.get("jkt") if is_object(binding) else None
         if self._proofs is None:
             if scheme == "dpop" or binding is not None:
                 raise InvalidTokenError("tokens that are bound to a key are not accepted")

@@ -12,12 +12,14 @@ from __future__ import annotations
 import ipaddress
 import socket
 from collections.abc import Collection, Mapping
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
 import msgspec
 
+from ..._wire import is_object
 from ...auth.well_known import origin_of
 from ...errors import ConnectFailedError, MissingExtraError, TransportError
 from ...transports.http.http_errors import shown
@@ -82,9 +84,9 @@ class IssuerHttp:
             document: object = msgspec.json.decode(data)
         except msgspec.DecodeError:
             document = None
-        if not isinstance(document, dict):
+        if not is_object(document):
             raise TransportError(f"{shown(url)}: expected a JSON object")
-        return document
+        return dict(document)
 
 
 async def _by_aiohttp(
@@ -200,8 +202,4 @@ def is_loopback(host: str) -> bool:
 
 
 def _has_aiohttp() -> bool:
-    try:
-        import aiohttp  # noqa: F401 - asked for
-    except ImportError:
-        return False
-    return True
+    return find_spec("aiohttp") is not None

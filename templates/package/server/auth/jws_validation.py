@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ..._wire import is_object
 from ...errors import MissingExtraError
 from .verifiers import InvalidTokenError
 
@@ -75,7 +76,7 @@ def parse_token(token: str) -> SignedToken | None:
         claims: object = msgspec.json.decode(parsed.payload)
     except (errors, ValueError, msgspec.MsgspecError):
         return None
-    if not isinstance(claims, dict):
+    if not is_object(claims):
         return None
     return SignedToken(parsed.headers(), claims, parsed)
 
@@ -119,10 +120,10 @@ def public_key(data: object) -> Key | None:
     errors = jose_errors()
     from joserfc.jwk import JWKRegistry, OctKey
 
-    if not isinstance(data, dict) or data.get("kty") == OctKey.key_type:
+    if not is_object(data) or data.get("kty") == OctKey.key_type:
         return None
     try:
-        key = JWKRegistry.import_key(data)
+        key = JWKRegistry.import_key(dict(data))
     except (errors, ValueError, TypeError, KeyError, AttributeError):
         return None
     return None if isinstance(key, OctKey) or key.is_private else key

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..._wire import is_many
 from ...runtime.principal import Principal
 from .issuer_fetch import IssuerHttp, check_url
 from .jwks import IssuerKeys
@@ -184,7 +185,7 @@ def principal_of(claims: Mapping[str, Any], issuer: str | None, expires: float |
         raise InvalidTokenError("sub: expected a subject")
     scope = claims.get("scope", claims.get("scp", ""))
     words: object = scope.split() if isinstance(scope, str) else scope
-    scopes = [each for each in words if isinstance(each, str)] if isinstance(words, list) else []
+    scopes = [each for each in words if isinstance(each, str)] if is_many(words) else []
     try:
         return Principal(
             subject,

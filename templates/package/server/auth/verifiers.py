@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
+from ..._wire import is_many
 from ...errors import McpError
 from ...runtime.principal import Principal
 
@@ -46,7 +47,7 @@ class TrustedIssuers:
 
     def is_intended(self, audience: object) -> bool:
         """Whether a value of `aud`, a string or an array of strings, names this server."""
-        values: list[object] = audience if isinstance(audience, list) else [audience]
+        values = audience if is_many(audience) else (audience,)
         return any(isinstance(v, str) and canonical(v) in self.audiences for v in values)
 
 

@@ -124,7 +124,7 @@ class Dispatcher:
         self._settings = settings
         self._announce = announce
         self._signer = settings.signer
-        self._forbidden = settings.forbidden_items
+        self._forbidden: ForbiddenItems = settings.forbidden_items
         self._low_level = settings.low_level_handlers or None
         self._handlers: dict[str, Handler] = {}
         self._notifications: set[str] = {MESSAGE} if settings.logging else set()

@@ -34,14 +34,29 @@ class ScopedItem(Protocol):
     scopes: frozenset[str]
 
 
-class _Params(msgspec.Struct):
-    name: Any = None
-    uri: Any = None
-    ref: Any = None
-    notifications: Any = None
+class _Named(msgspec.Struct):
+    name: str
 
 
-_decode = msgspec.json.Decoder(_Params).decode
+class _Addressed(msgspec.Struct):
+    uri: str
+
+
+class _Reference(msgspec.Struct):
+    name: str | None = None
+    uri: str | None = None
+
+
+class _Completing(msgspec.Struct):
+    ref: _Reference
+
+
+class _Filter(msgspec.Struct, rename="camel"):
+    resource_subscriptions: list[str] = []
+
+
+class _Listening(msgspec.Struct):
+    notifications: _Filter
 
 
 def is_permitted(item: ScopedItem, label: str, forbidden: ForbiddenItems) -> bool:
@@ -88,29 +103,33 @@ class RequiredScopes:
             return ()
         if message.method in self._methods:
             return self._methods[message.method]
-        try:
-            params = _decode(message.params) if message.params is not None else _Params()
-        except msgspec.MsgspecError:
+        if message.params is None:
             return ()
-        match message.method:
+        try:
+            return self._of_request(message.method, message.params)
+        except msgspec.MsgspecError:
+            return ()  # the request is refused for its params
+
+    def _of_request(self, method: str, params: msgspec.Raw) -> Collection[str]:
+        decode = msgspec.json.decode
+        match method:
             case "tools/call":
-                return _scopes_in(self._tools, params.name)
+                return _scopes_in(self._tools, decode(params, type=_Named).name)
             case "prompts/get":
-                return _scopes_in(self._prompts, params.name)
+                return _scopes_in(self._prompts, decode(params, type=_Named).name)
             case "resources/read" | "resources/subscribe":
-                return self._of_resource(params.uri)
-            case "completion/complete" if isinstance(params.ref, dict):
-                template = _scopes_in(self._templates, params.ref.get("uri"))
-                return template | _scopes_in(self._prompts, params.ref.get("name"))
-            case "subscriptions/listen" if isinstance(params.notifications, dict):
-                uris = params.notifications.get("resourceSubscriptions")
-                some = uris if isinstance(uris, list) else []
-                return frozenset().union(*map(self._of_resource, some))
+                return self._of_resource(decode(params, type=_Addressed).uri)
+            case "completion/complete":
+                ref = decode(params, type=_Completing).ref
+                return _scopes_in(self._templates, ref.uri) | _scopes_in(self._prompts, ref.name)
+            case "subscriptions/listen":
+                uris = decode(params, type=_Listening).notifications.resource_subscriptions
+                return {scope for uri in uris for scope in self._of_resource(uri)}
             case _:
                 return ()
 
-    def _of_resource(self, uri: object) -> frozenset[str]:
-        if not isinstance(uri, str) or not (self._resources.items or self._templates.items):
+    def _of_resource(self, uri: str) -> frozenset[str]:
+        if not (self._resources.items or self._templates.items):
             return _NO_SCOPES
         from .resources import find_resource  # loaded already
 
@@ -121,7 +140,7 @@ class RequiredScopes:
         return scopes
 
 
-def _scopes_in(registry: Registry[Any], name: object) -> frozenset[str]:
-    item = registry.items.get(name) if isinstance(name, str) else None
+def _scopes_in(registry: Registry[Any], name: str | None) -> frozenset[str]:
+    item = None if name is None else registry.items.get(name)
     scopes: frozenset[str] = _NO_SCOPES if item is None else item.scopes
     return scopes
