@@ -83,11 +83,25 @@ EXPORTS = (
     _export(".protocol.tool_annotations", "client server", "Hints", "hints_of"),
     _export(".protocol.uris", "client server", "safe_url"),
     _export(".revisions", "protocol", "REVISIONS"),
+    _export(".runtime.principal", "server", "Principal"),
     _export(".runtime.request_context", "client server", "RequestContext"),
     _export(
         ".server.asgi.event_store", "server+http", "EventStore", "MemoryEventStore", "StoredEvent"
     ),
     _export(".server.asgi.settings", "server+http", "Limits", "ServerHttpSettings"),
+    _export(".server.auth.dpop_validation", "server+http", "DpopValidation"),
+    _export(".server.auth.introspection", "server+http", "Introspection"),
+    _export(".server.auth.jwt_verifier", "server+http", "JwtVerifier"),
+    _export(".server.auth.metadata_app", "server+http", "ProtectedResourceMetadata"),
+    _export(".server.auth.protected", "server+http", "Protected"),
+    _export(
+        ".server.auth.verifiers",
+        "server+http",
+        "AnyOf",
+        "InvalidTokenError",
+        "TokenVerifier",
+        "TrustedIssuers",
+    ),
     _export(".server.server_session", "server", "ServerSession"),
     _export(
         ".server.toolkit.client_features.elicitation",
@@ -142,6 +156,8 @@ _ENTRIES = (
     ("protocol", "revisions.py"),
     ("protocol", "protocol/connection.py"),
     ("peer", "__main__.py"),
+    ("client+http", "auth/challenges.py"),
+    ("client+http", "auth/well_known.py"),
     ("testing", "testing.py"),
 )
 """Files that a package has without a public name for them, by the part that has them."""

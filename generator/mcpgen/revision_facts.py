@@ -120,6 +120,20 @@ class Draft:
 
 
 @dataclass(frozen=True)
+class Authorization:
+    """Rules of authorization that differ between revisions.
+
+    Attributes:
+        step_up: What a client asks for after a challenge for further scopes: those of the
+            challenge alone, or their union with the scopes that it asked for before.
+
+    Source: basic/authorization (step-up authorization flow).
+    """
+
+    step_up: Literal["challenge", "union"] = "challenge"
+
+
+@dataclass(frozen=True)
 class ErrorCodes:
     """JSON-RPC codes by condition; `None` where a revision has none of its own.
 
@@ -217,6 +231,7 @@ class Facts:
         headers: Names of HTTP headers.
         http: What holds over HTTP.
         draft: What a draft that followed adds to its sessions.
+        authorization: Rules of authorization.
         errors: JSON-RPC codes by condition.
         behaviour: Rules that differ between revisions.
         meta: Keys of `_meta`.
@@ -227,6 +242,7 @@ class Facts:
     headers: Headers = Headers()
     http: Http = Http()
     draft: Draft = Draft()
+    authorization: Authorization = Authorization()
     errors: ErrorCodes = ErrorCodes()
     behaviour: Behaviour = Behaviour()
     meta: MetaKeys = MetaKeys()

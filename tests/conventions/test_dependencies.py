@@ -17,7 +17,7 @@ from conventions.sources import PACKAGE, ROOT, python_files, shown, text_of, tre
 CORE = {"msgspec", "anyio"}
 """What may be imported at the top of a module of the package."""
 
-OPTIONAL = {"aiohttp", "httpx2", "jsonschema", "pytest", "uritemplate", "uvicorn"}
+OPTIONAL = {"aiohttp", "httpx2", "joserfc", "jsonschema", "pytest", "uritemplate", "uvicorn"}
 """What may be imported where it is used."""
 
 BROUGHT_ALONG = {"idna", "sniffio", "typing_extensions", "exceptiongroup"}

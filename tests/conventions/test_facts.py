@@ -27,6 +27,7 @@ MAY_NAME_METHODS: Mapping[str, str] = {
     "protocol/receiver.py": "requests and notifications that a connection serves itself",
     "errors.py": "tells callers whether an error is about a resource that is not there",
     "server/toolkit/dispatcher.py": "handlers of tools, resources, prompts, completion",
+    "server/toolkit/item_scopes.py": "scopes of what a request is about",
     "server/toolkit/client_features/elicitation.py": "asks for elicitation",
     "server/toolkit/client_features/input_required.py": "announces the end of a URL elicitation",
     "server/toolkit/client_features/roots.py": "asks for roots",

@@ -11,6 +11,7 @@ from ..channel import RequestId
 from ..facts import Method, Revision
 from ..protocol.events import NotificationReceived, RequestReceived
 from .pending_requests import OnProgress, PendingRequests
+from .principal import PRINCIPAL, Principal
 
 _NOTHING: Mapping[str, Any] = {}
 
@@ -63,6 +64,11 @@ class RequestContext:
         self.request_id = request_id
         self.peer_info = peer_info
         self.peer_capabilities = peer_capabilities
+
+    @property
+    def principal(self) -> Principal:
+        """On whose behalf it is served; `ANONYMOUS` without authentication."""
+        return PRINCIPAL.get()
 
     async def progress(
         self, value: float, total: float | None = None, message: str | None = None

@@ -13,7 +13,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +24,7 @@ import anyio.lowlevel
 from ..channel import Channel
 from ..errors import McpError
 from ..facts import Method, Revision, Revisions
+from ..protocol import jsonrpc
 from ..protocol.connection import Connection
 from ..protocol.lifecycle import Description
 from ..runtime.peer import CONCURRENT_REQUESTS, Peer
@@ -127,6 +128,10 @@ def _no_param_headers(tool: str) -> Mapping[tuple[str, ...], str]:
     return {}
 
 
+def _no_scopes(message: jsonrpc.Message) -> Collection[str]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Service:
     """A server, independent of transports.
@@ -142,6 +147,7 @@ class Service:
         use_state: Sets what `lifespan` yielded for the current task.
         max_concurrent_requests: Handlers that one session may have waiting at a time, except over
             Streamable HTTP, which has limits of its own.
+        required_scopes: The scopes that a message needs.
         param_headers_of: Path and field name of each argument of a tool that headers repeat.
     """
 
@@ -154,6 +160,7 @@ class Service:
     lifespan: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext
     use_state: Callable[[Any], object] = _ignore_state
     max_concurrent_requests: int = CONCURRENT_REQUESTS
+    required_scopes: Callable[[jsonrpc.Message], Collection[str]] = _no_scopes
     param_headers_of: Callable[[str], Mapping[tuple[str, ...], str]] = _no_param_headers
 
 

@@ -13,7 +13,8 @@ import logging
 import traceback
 from collections.abc import Collection, MutableMapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -44,6 +45,9 @@ from .request import (
 from .settings import SSE_PATH, ServerHttpSettings
 from .uvicorn_adapter import until_shutdown
 
+if TYPE_CHECKING:
+    from ..auth.authenticator import Authenticator
+
 logger = logging.getLogger(__name__)
 
 
@@ -54,9 +58,9 @@ class AsgiApplication:
     too: the first request then starts everything, and the end of the event loop ends it. A lifespan
     that fails at that point is entered again by the next request.
 
-    Authentication belongs into ASGI middleware: middleware sees each request before the
-    application, and handlers see the context variables that it sets (over HTTP+SSE, those of the
-    request that opened the stream).
+    With `auth`, every request is authenticated before its body is read. Middleware may authenticate
+    instead: it sees each request before the application, and handlers see the context variables
+    that it sets (over HTTP+SSE, those of the request that opened the stream).
 
     Args:
         service: What is served.
@@ -75,6 +79,8 @@ class AsgiApplication:
         streamable = has_streamable_http(service.revisions)
         self._paths: frozenset[str] = _spellings(settings.path) if streamable else frozenset()
         check_sse_paths(service, self.settings)
+        if settings.auth is not None:
+            self._validator.allow([urlsplit(settings.auth.resource).hostname or ""])
         self._trace = trace_of("server")
         self._states: dict[object, LifespanState] = {}
         self._last: tuple[object, LifespanState] | None = None
@@ -88,6 +94,8 @@ class AsgiApplication:
         state = self._state()
         is_sse = state.sse is not None and state.sse.serves(request.path)
         refused = self._refuse(request, state, is_sse)
+        if refused is None and state.authenticator is not None:
+            refused = await state.authenticator.authenticate(request)
         if refused is None and not state.background.running:
             refused = await self._start(state)
         if refused is not None:
@@ -180,6 +188,10 @@ class AsgiApplication:
             return refused
         if not is_sse:
             if request.path not in self._paths:
+                if state.authenticator is not None:
+                    document = state.authenticator.metadata(request)
+                    if document is not None:
+                        return document
                 text = f"no such path; the endpoint is {self.endpoint_path}"
                 return http_response.refusal(404, text)
             if request.method not in ("POST", "GET", "DELETE"):
@@ -249,6 +261,12 @@ class AsgiApplication:
                     if self._trace is not None:
                         self._trace.received(body)
                     message = None if jsonrpc.is_batch(body) else jsonrpc.parse(body)
+                    if state.authenticator is not None:
+                        messages = jsonrpc.parse_batch(body) if message is None else (message,)
+                        refused = state.authenticator.authorize(request, messages)
+                        if refused is not None:
+                            await refused.send(send)
+                            return
                     stateless, sessions = state.stateless, state.sessions
                     if not quotas.has_room(0) and (message is None or starts_work(message)):
                         await http_response.over_limit("in_flight").send(send)
@@ -294,6 +312,7 @@ class LifespanState:
         stateless: Serves the revisions without sessions, if there are any.
         sessions: Serves the revisions with sessions, if there are any.
         sse: Serves HTTP+SSE, if that is enabled.
+        authenticator: Authenticates and authorizes requests, if the application is protected.
     """
 
     def __init__(self, service: Service, settings: ServerHttpSettings) -> None:
@@ -307,6 +326,11 @@ class LifespanState:
         self.stateless = stateless_endpoint(service, settings, self.background, self.quotas)
         self.sessions = session_endpoint(service, settings, self.background, self.quotas)
         self.sse = sse_endpoints(service, settings, self.quotas, self.bodies)
+        self.authenticator = authenticator_of(service, settings)
+        if self.authenticator is not None:
+            self.quotas.streams.deadline = self.authenticator.deadline
+            if self.sse is not None:
+                self.sse.authenticator = self.authenticator
         self._drain_seconds = service.drain
         self._draining = False
 
@@ -394,6 +418,15 @@ class _TracedSend:
                 if not isinstance(event, TooLong) and event.data:
                     self._trace.sent(event.data)
         await self._send(message)
+
+
+def authenticator_of(service: Service, settings: ServerHttpSettings) -> Authenticator | None:
+    """Authenticates and authorizes requests; `None` if the application is not protected."""
+    if settings.auth is None:
+        return None
+    from ..auth.authenticator import Authenticator  # only protected servers need it
+
+    return Authenticator(settings.auth, service.revisions, service.required_scopes, settings.path)
 
 
 def _with_sse_path(settings: ServerHttpSettings, revisions: Revisions) -> ServerHttpSettings:

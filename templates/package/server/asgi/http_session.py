@@ -27,6 +27,7 @@ from ...facts import Revision
 from ...protocol.connection import Connection
 from ...protocol.lifecycle import Session, State
 from ...runtime.peer import Peer
+from ...runtime.principal import Identity
 from ..serving import AnnouncementQueue, Service
 from .lifespan import loop_clock
 from .post_response import PostResponse
@@ -65,6 +66,8 @@ class HttpSession(Channel):
         users: Number of the client's connections.
         handling: Number of POSTs without requests being handled.
         over: Whether the session has ended.
+        owner: The identity of the principal that opened the session; `None` if the application is
+            not protected.
     """
 
     def __init__(
@@ -87,6 +90,7 @@ class HttpSession(Channel):
         self.network = network
         self.kept = 0
         self.over = False
+        self.owner: Identity | None = None
         self._initialize_size = 0  # bytes of the longest `initialize`
         self._subscriptions_size = self._pending_size = 0  # bytes of URIs, and of messages
         self._memory = memory

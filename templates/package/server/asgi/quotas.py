@@ -125,9 +125,14 @@ class StreamQuota:
 
     Args:
         limit: Most streams at a time.
+
+    Attributes:
+        deadline: When a stream that opens now ends, on the clock of `anyio.current_time`; `None`
+            for never.
     """
 
     def __init__(self, limit: int) -> None:
+        self.deadline: Callable[[], float] | None = None
         self._limit = limit
         self._count = 0
         self._scopes: set[anyio.CancelScope] = set()
@@ -170,6 +175,8 @@ class StreamQuota:
         disconnected = False
         async with anyio.create_task_group() as tasks:
             scope = tasks.cancel_scope
+            if self.deadline is not None:
+                scope.deadline = self.deadline()
 
             def disconnect() -> None:
                 nonlocal disconnected

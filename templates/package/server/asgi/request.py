@@ -59,13 +59,18 @@ class HttpRequest:
         count: Number of header fields as received.
         client: Address of the client, if known.
         server: Address that received the request, if known.
+        root: The path of the mount point; empty if there is none.
         version: The HTTP version, such as `1.1` or `2`.
     """
 
-    __slots__ = ("client", "count", "headers", "method", "path", "query", "server", "version")
+    __slots__ = (
+        *("client", "count", "headers", "method", "path", "query"),
+        *("root", "server", "version"),
+    )
 
     def __init__(self, scope: Scope) -> None:
         root: str = scope.get("root_path", "")
+        self.root = root
         self.method: str = scope["method"]
         self.path: str = _below(scope["path"], root.rstrip("/")) if root else scope["path"] or "/"
         self.query: bytes = scope.get("query_string", b"")

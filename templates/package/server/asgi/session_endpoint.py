@@ -19,6 +19,7 @@ from ...protocol import jsonrpc
 from ...protocol.connection import Connection
 from ...protocol.events import Send
 from ...protocol.lifecycle import INITIALIZE
+from ...runtime.principal import PRINCIPAL
 from ..serving import Service
 from . import http_response
 from . import request as http
@@ -248,6 +249,8 @@ class SessionEndpoint:
             self._quotas.memory,
             self.registry.touch,
         )
+        if self._settings.auth is not None:
+            session.owner = PRINCIPAL.get().identity
         if not await session.reserve_initialize(decoded_size(body)):
             await http_response.over_limit("session_bytes").send(send)
             return
@@ -327,6 +330,8 @@ class SessionEndpoint:
                 status, f"{text}; initialize, alone in its POST, opens one"
             )
         session = self.registry.get(identifier)
+        if session is not None and session.owner is not None:
+            session = session if session.owner == PRINCIPAL.get().identity else None
         return (
             http_response.unknown_session(facts.http.unknown_session)
             if session is None

@@ -34,6 +34,7 @@ class CustomMethod:
 
     Attributes:
         row: Its row for the method table.
+        scopes: Scopes that it needs.
 
     Raises:
         TypeError: The function has other parameters.
@@ -50,6 +51,7 @@ class CustomMethod:
         extension: str | None,
         names: Mapping[str, Any] | None = None,
     ) -> None:
+        self.scopes: frozenset[str] = frozenset()
         label = f"method {name!r}"
         if not name or name.startswith("rpc."):
             raise ValueError(f"{label}: expected a name that does not start with 'rpc.'")

@@ -37,6 +37,7 @@ class Prompt:
 
     Attributes:
         arguments: Names of the arguments.
+        scopes: Scopes that it needs.
 
     Raises:
         TypeError: The signature can't be served.
@@ -51,6 +52,7 @@ class Prompt:
         members: Mapping[str, Any],
         names: Mapping[str, Any] | None,
     ) -> None:
+        self.scopes: frozenset[str] = frozenset()
         self.name = name if name is not None else signatures.source_name(function)
         self.label = f"prompt {self.name!r}"
         if not self.name.strip():

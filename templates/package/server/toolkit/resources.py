@@ -38,6 +38,7 @@ class Resource:
 
     Attributes:
         template: The template, or `None` for a single URI.
+        scopes: Scopes that reading needs.
 
     Raises:
         TypeError: The parameters do not match the template's variables.
@@ -56,6 +57,7 @@ class Resource:
         cache: CacheHint,
         names: Mapping[str, Any] | None,
     ) -> None:
+        self.scopes: frozenset[str] = frozenset()
         self.uri = uri
         self.name = name or signatures.source_name(function)
         self.label = f"resource {uri!r}"

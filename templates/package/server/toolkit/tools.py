@@ -44,6 +44,7 @@ class Tool:
 
     Attributes:
         param_headers: By path of an argument: the HTTP header that repeats the argument.
+        scopes: Scopes that a call needs.
 
     Raises:
         TypeError: The signature can't be served.
@@ -63,6 +64,7 @@ class Tool:
         show_errors: bool,
         validation_seconds: float,
     ) -> None:
+        self.scopes: frozenset[str] = frozenset()
         self.name = name if name is not None else signatures.source_name(function)
         self.label = f"tool {self.name!r}"
         if not _NAME.fullmatch(self.name):

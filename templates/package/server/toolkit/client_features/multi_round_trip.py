@@ -36,6 +36,7 @@ from ....errors import (
 )
 from ....facts import Method, Revision
 from ....protocol.capabilities import missing
+from ....runtime.principal import PRINCIPAL
 from ....runtime.request_context import RequestContext
 from ..revision_types import mismatch
 from .input_required import InputPending, InputRequired
@@ -237,7 +238,7 @@ class MultiRoundTrip:
         return answer
 
     def _verified(self, signed: str) -> _State:
-        payload = self._signer.verify(signed, _binding(self._request))
+        payload = self._signer.verify(signed, _binding(self._request), _owner())
         try:
             return _decode_state(payload)
         except msgspec.DecodeError as error:
@@ -246,7 +247,7 @@ class MultiRoundTrip:
     def _signed(self, asked: dict[str, str], own: str | None) -> str:
         answers = {key: answer for key, answer in self._answers.items() if answer[0]}
         state = _State(answers, asked, self._kept, own)
-        return self._signer.sign(encode(state), _binding(self._request))
+        return self._signer.sign(encode(state), _binding(self._request), _owner())
 
 
 def askable(
@@ -300,6 +301,12 @@ def _binding(request: RequestContext) -> bytes:
     params: dict[str, Any] = {} if raw is None else msgspec.json.decode(raw)
     repeated = {name: value for name, value in params.items() if name not in _NOT_REPEATED}
     return _encode_sorted([request.method.name, repeated])
+
+
+def _owner() -> bytes:
+    """Identifies the principal, to whom a state belongs; empty without authentication."""
+    principal = PRINCIPAL.get()
+    return b"" if principal.is_anonymous else _encode_sorted(principal.identity)
 
 
 async def gather(questions: tuple[Awaitable[Any], ...]) -> list[Any]:

@@ -1,0 +1,280 @@
+"""Authentication and authorization of HTTP requests to one application.
+
+    head of a request -> authenticate -> 401, 400, or the principal of the request
+    message in a POST -> authorize    -> 403 with every scope that it needs, or nothing
+
+A request is authenticated before its body is read. The scopes of a POST are checked when its
+messages are known, so that one challenge names all that is missing.
+
+Source: basic/authorization (error handling); RFC 6750, section 3; RFC 9449, section 7.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import time
+from collections.abc import Callable, Collection, Sequence
+from urllib.parse import parse_qsl, urlsplit
+
+import anyio
+from msgspec import UNSET
+
+from ..._wire import is_object
+from ...auth.challenges import Challenge, format_challenges
+from ...errors import TransportError
+from ...facts import Revisions
+from ...protocol import jsonrpc
+from ...runtime.principal import PRINCIPAL, Principal
+from ..asgi import http_response
+from ..asgi.http_response import HttpResponse
+from ..asgi.request import HttpRequest
+from .dpop_validation import InvalidProofError, NonceRequiredError, ProofValidator
+from .protected import Protected
+from .verifiers import InvalidTokenError, bound
+
+RequiredScopes = Callable[[jsonrpc.Message], Collection[str]]
+"""The scopes that a message needs beyond those of every request."""
+
+_CREDENTIALS = re.compile(r"(?P<scheme>bearer|dpop)(?: +(?P<token>.*))?", re.IGNORECASE)
+_TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+_INVALID = "the access token is not valid for this server, or not any more"
+
+logger = logging.getLogger(__name__)
+
+
+class Authenticator:
+    """Authenticates and authorizes the requests of one application on one event loop.
+
+    Args:
+        protected: The settings.
+        revisions: The revisions that are served.
+        required: The scopes that a message needs.
+        path: Path of the endpoint, below the mount point.
+    """
+
+    def __init__(
+        self, protected: Protected, revisions: Revisions, required: RequiredScopes, path: str
+    ) -> None:
+        self._protected = protected
+        self._revisions = revisions
+        self._version_header = revisions.newest().facts.headers.protocol_version
+        self._required = required
+        self._verify = bound(protected.verifier, protected.trusted)
+        self._proofs = None if protected.dpop is None else ProofValidator(protected.dpop)
+        split = urlsplit(protected.resource)
+        self._path = path.rstrip("/")
+        self._base = f"{split.scheme}://{split.netloc}{split.path.removesuffix(self._path)}"
+
+    async def authenticate(self, request: HttpRequest) -> HttpResponse | None:
+        """Set the principal of the current task, or return the refusal of the request.
+
+        The principal of a POST has yet to be authorized.
+        """
+        value = request.field("Authorization")
+        in_query = any(name == "access_token" for name, _ in _query(request))
+        match = None if value is None else _CREDENTIALS.fullmatch(value)
+        if match is None:
+            return self._unauthenticated(request)
+        scheme, token = match["scheme"].lower(), match["token"] or ""
+        if in_query or _TOKEN.fullmatch(token) is None:
+            text = "Authorization: expected one scheme and one token"
+            return self._refusal(request, 400, scheme, text, error="invalid_request")
+        try:
+            principal = await self._verify(token)
+            if principal is None:
+                raise InvalidTokenError("no verifier knows the token")
+            self._check_binding(request, principal, scheme, token)
+        except InvalidTokenError as error:
+            logger.info("a token was refused: %s", error)
+            return self._refusal(request, 401, scheme, _INVALID, error="invalid_token")
+        except (InvalidProofError, NonceRequiredError) as error:
+            return self._refused_proof(request, error)
+        except TransportError as error:
+            logger.warning("a token could not be verified: %s", error)
+            return http_response.unavailable("the token can't be verified now")
+        except Exception:
+            incident = secrets.token_hex(4)
+            logger.exception("the verifier failed (incident %s)", incident)
+            return http_response.unavailable(
+                f"the token can't be verified now; the log of the server says why under {incident}"
+            )
+        PRINCIPAL.set(self._granted(principal))
+        if request.method != "POST":
+            return self._check_scopes(request, (), UNSET)
+        return None
+
+    def authorize(
+        self, request: HttpRequest, messages: Sequence[jsonrpc.Message]
+    ) -> HttpResponse | None:
+        """The refusal of a POST if its principal lacks a scope; then none of it may be executed.
+
+        Args:
+            request: The POST.
+            messages: The messages in its body.
+        """
+        needed = [scope for message in messages for scope in self._required(message)]
+        identifier: object = UNSET
+        if len(messages) == 1 and isinstance(messages[0], jsonrpc.Request):
+            identifier = messages[0].id
+        return self._check_scopes(request, needed, identifier)
+
+    def deadline(self) -> float:
+        """When streams of the principal end, on the clock of `anyio.current_time`."""
+        expires = PRINCIPAL.get().expires
+        if expires is None:
+            return float("inf")
+        return anyio.current_time() + max(0.0, expires - time.time())
+
+    def metadata(self, request: HttpRequest) -> HttpResponse | None:
+        """The metadata document, if the request is for one of its paths."""
+        if not self._protected.is_metadata_path(request.path, request.root):
+            return None
+        return metadata_response(request, self._protected)
+
+    def _granted(self, principal: Principal) -> Principal:
+        """The principal with the scopes that its scopes imply."""
+        scopes = self._protected.with_implied(principal.scopes)
+        if len(scopes) == len(principal.scopes):
+            return principal
+        return principal.with_scopes(scopes)
+
+    def _check_scopes(
+        self, request: HttpRequest, needed: Sequence[str], identifier: object
+    ) -> HttpResponse | None:
+        principal = PRINCIPAL.get()
+        needed = list(dict.fromkeys((*self._protected.scopes, *needed)))
+        if principal.has_scopes(*needed):
+            return None
+        asked = needed if self._clients_unite(request) else [*needed, *sorted(principal.scopes)]
+        value = request.field("Authorization") or ""
+        return self._refusal(
+            request,
+            403,
+            value.partition(" ")[0].lower(),
+            "the access token lacks a scope that the request needs",
+            error="insufficient_scope",
+            scope=" ".join(dict.fromkeys(asked)),
+            id=identifier,
+        )
+
+    def _clients_unite(self, request: HttpRequest) -> bool:
+        """Whether the client asks for the challenged scopes together with those that it has.
+
+        Clients of other revisions ask for the challenged ones only, so the challenge repeats those
+        that were granted.
+        """
+        named = request.field(self._version_header)
+        if named is None or named not in self._revisions:
+            return False
+        return self._revisions[named].facts.authorization.step_up == "union"
+
+    def _check_binding(
+        self, request: HttpRequest, principal: Principal, scheme: str, token: str
+    ) -> None:
+        """Check that a token bound to a key comes with a proof, and another one without.
+
+        Raises:
+            InvalidTokenError: The scheme does not fit the token.
+            InvalidProofError: The proof is missing or invalid.
+            NonceRequiredError: The proof needs another nonce.
+        """
+        binding = principal.claims.get("cnf")
+        jkt: object = binding.get("jkt") if is_object(binding) else None
+        if self._proofs is None:
+            if scheme == "dpop" or binding is not None:
+                raise InvalidTokenError("tokens that are bound to a key are not accepted")
+            return
+        assert self._protected.dpop is not None
+        if jkt is None:
+            if scheme == "dpop" or binding is not None or self._protected.dpop.required:
+                raise InvalidTokenError("cnf: expected a token that is bound to a key by jkt")
+            return
+        if scheme != "dpop":
+            raise InvalidTokenError("a token that is bound to a key came without a proof")
+        path = request.path.rstrip("/")
+        url = self._protected.resource if path == self._path else f"{self._base}{request.path}"
+        self._proofs.check(request.field("DPoP"), token, str(jkt), request.method, url)
+
+    def _refused_proof(
+        self, request: HttpRequest, error: InvalidProofError | NonceRequiredError
+    ) -> HttpResponse:
+        assert self._proofs is not None
+        logger.info("a DPoP proof was refused: %s", error)
+        if isinstance(error, InvalidProofError):
+            text = "the DPoP proof is missing or not valid"
+            return self._refusal(request, 401, "dpop", text, error="invalid_dpop_proof")
+        text = "the DPoP proof needs a fresh nonce"
+        refused = self._refusal(request, 401, "dpop", text, error="use_dpop_nonce")
+        headers = {**refused.headers, "DPoP-Nonce": self._proofs.nonce()}
+        return HttpResponse(refused.status, refused.body, headers)
+
+    def _unauthenticated(self, request: HttpRequest) -> HttpResponse:
+        """The response to a request without a token: a challenge for each scheme, without error."""
+        text = "Authorization: expected an access token"
+        schemes = ["bearer", "dpop"] if self._proofs is not None else ["bearer"]
+        if self._protected.dpop is not None and self._protected.dpop.required:
+            schemes = ["dpop"]
+        challenges = [self._challenge(request, scheme) for scheme in schemes]
+        headers = {"WWW-Authenticate": format_challenges(challenges)}
+        return http_response.refusal(401, text, headers=headers)
+
+    def _refusal(
+        self,
+        request: HttpRequest,
+        status: int,
+        scheme: str,
+        text: str,
+        *,
+        error: str,
+        scope: str | None = None,
+        id: object = UNSET,
+    ) -> HttpResponse:
+        if scheme == "dpop" and self._proofs is None:
+            scheme = "bearer"
+        if error == "invalid_token" and self._protected.dpop is not None:
+            scheme = "dpop" if self._protected.dpop.required else scheme
+        challenge = self._challenge(request, scheme, error, text, scope)
+        headers = {"WWW-Authenticate": format_challenges([challenge])}
+        return http_response.refusal(status, text, id=id, headers=headers)
+
+    def _challenge(
+        self,
+        request: HttpRequest,
+        scheme: str,
+        error: str | None = None,
+        description: str | None = None,
+        scope: str | None = None,
+    ) -> Challenge:
+        protected = self._protected
+        parameters = {"realm": protected.realm}
+        if error is not None:
+            parameters["error"] = error
+        if description is not None:
+            parameters["error_description"] = description
+        if scope is None:
+            scope = " ".join(protected.scopes)
+        if scope:
+            parameters["scope"] = scope
+        parameters["resource_metadata"] = protected.metadata_url_below(request.root)
+        if scheme != "dpop":
+            return Challenge("Bearer", parameters)
+        if protected.dpop is not None:
+            parameters["algs"] = " ".join(protected.dpop.algorithms)
+        return Challenge("DPoP", parameters)
+
+
+def metadata_response(request: HttpRequest, protected: Protected) -> HttpResponse:
+    """The response with a metadata document, which web pages of any origin may read."""
+    if request.method != "GET":
+        return http_response.not_allowed("GET")
+    headers = {"Access-Control-Allow-Origin": "*", "Cache-Control": "public, max-age=300"}
+    return HttpResponse(200, protected.document(), headers)
+
+
+def _query(request: HttpRequest) -> list[tuple[str, str]]:
+    """The names and values in the query of a request."""
+    if b"access_token" not in request.query:
+        return []
+    return parse_qsl(request.query.decode("latin-1"), keep_blank_values=True)

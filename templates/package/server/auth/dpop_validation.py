@@ -1,0 +1,196 @@
+"""DPoP proofs: a request with a bound token shows that its sender holds the key of the token.
+
+A proof is accepted once: its id is kept until the proof is too old to be accepted. If more proofs
+arrive than are kept, the oldest ids are forgotten; with nonces their proofs are refused anyway
+once the nonce is stale.
+
+Source: RFC 9449.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+import struct
+import time
+from collections import OrderedDict
+from dataclasses import KW_ONLY, dataclass
+from urllib.parse import urlsplit, urlunsplit
+
+from ...errors import McpError
+from .jws_validation import (
+    ASYMMETRIC,
+    SignedToken,
+    check_algorithm,
+    is_signed_by,
+    jose_errors,
+    parse_token,
+    public_key,
+)
+from .verifiers import InvalidTokenError, canonical
+
+_KEPT = 100_000  # ids of proofs
+_ID_CHARACTERS = 1024
+_NONCE_TIME = struct.Struct(">d")
+
+
+class InvalidProofError(McpError):
+    """A DPoP proof is missing or invalid. The text is logged, and not sent to the client."""
+
+
+class NonceRequiredError(McpError):
+    """A DPoP proof has no nonce of this server, or a stale one."""
+
+
+@dataclass(frozen=True)
+class DpopValidation:
+    """What proofs have to be like.
+
+    Attributes:
+        required: Whether every token has to be bound to a key.
+        nonce: Whether proofs need a nonce of this server, which shows that they are fresh.
+        nonce_key: Key for nonces, at least 16 bytes; by default a random one. Processes that serve
+            together need the same.
+        algorithms: Accepted algorithms; symmetric ones are refused.
+        seconds: How far the time of a proof may be from that of the server; a nonce is valid for
+            as long.
+
+    Raises:
+        ValueError: An algorithm is symmetric or unknown, or another value is out of range.
+        MissingExtraError: joserfc is not installed.
+
+    Source: RFC 9449, section 4.3.
+    """
+
+    _: KW_ONLY
+    required: bool = False
+    nonce: bool = False
+    nonce_key: bytes | None = None
+    algorithms: tuple[str, ...] = ASYMMETRIC
+    seconds: float = 300.0
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.algorithms if name not in ASYMMETRIC]
+        if unknown or not self.algorithms:
+            raise ValueError(
+                f"algorithms: expected some of {', '.join(ASYMMETRIC)}, got {unknown or 'none'}"
+            )
+        if not self.seconds > 0:
+            raise ValueError(f"seconds: expected more than 0, got {self.seconds}")
+        jose_errors()
+        if self.nonce_key is not None and len(self.nonce_key) < 16:
+            raise ValueError(f"nonce_key: expected at least 16 bytes, got {len(self.nonce_key)}")
+
+    def __repr__(self) -> str:
+        return f"DpopValidation(required={self.required}, nonce={self.nonce})"
+
+
+class ProofValidator:
+    """Validates the proofs of one server.
+
+    Args:
+        settings: What proofs have to be like.
+    """
+
+    def __init__(self, settings: DpopValidation) -> None:
+        self._settings = settings
+        self._key = os.urandom(32) if settings.nonce_key is None else settings.nonce_key
+        self._used: OrderedDict[bytes, float] = OrderedDict()
+
+    def check(self, proof: str | None, token: str, jkt: str, method: str, url: str) -> None:
+        """Check the proof of a request.
+
+        Args:
+            proof: The value of the `DPoP` field; several values are joined by commas.
+            token: The access token.
+            jkt: The thumbprint that the token is bound to.
+            method: The HTTP method.
+            url: The URL of the request as seen from outside; its query is ignored.
+
+        Raises:
+            InvalidProofError: The proof is missing, invalid, or was used before.
+            NonceRequiredError: The proof is valid but for its nonce.
+        """
+        parsed = None if proof is None else parse_token(proof)
+        if parsed is None:
+            raise InvalidProofError("DPoP: expected one signed proof")
+        self._check_signature(parsed, jkt)
+        claims = parsed.claims
+        ath = _base64(hashlib.sha256(token.encode()).digest())
+        if claims.get("htm") != method:
+            raise InvalidProofError(f"htm: expected {method}")
+        if not isinstance(htu := claims.get("htu"), str) or _target(htu) != _target(url):
+            raise InvalidProofError(f"htu: expected {_target(url)}")
+        if not isinstance(claims.get("ath"), str) or claims["ath"] != ath:
+            raise InvalidProofError("ath: expected the digest of the token")
+        issued, now = claims.get("iat"), time.time()
+        if not isinstance(issued, int | float) or abs(now - issued) > self._settings.seconds:
+            raise InvalidProofError("iat: expected the current time")
+        identifier = claims.get("jti")
+        if not isinstance(identifier, str) or not 0 < len(identifier) <= _ID_CHARACTERS:
+            raise InvalidProofError("jti: expected an id")
+        if self._settings.nonce and not self._is_fresh(claims.get("nonce")):
+            raise NonceRequiredError("nonce: expected a fresh one of this server")
+        self._use(hashlib.sha256(f"{jkt} {identifier}".encode("utf-8", "surrogatepass")).digest())
+
+    def nonce(self) -> str:
+        """A new nonce: the time, signed."""
+        stamp = _NONCE_TIME.pack(time.time())
+        return _base64(stamp + hmac.digest(self._key, b"mcp dpop nonce\n" + stamp, "sha256"))
+
+    def _check_signature(self, proof: SignedToken, jkt: str) -> None:
+        algorithms = self._settings.algorithms
+        if proof.media_type != "dpop+jwt":
+            raise InvalidProofError("typ: expected dpop+jwt")
+        try:
+            check_algorithm(proof, algorithms)
+        except InvalidTokenError as error:
+            raise InvalidProofError(str(error)) from None
+        key = public_key(proof.header.get("jwk"))
+        if key is None:
+            raise InvalidProofError("jwk: expected a public key")
+        if key.thumbprint() != jkt:
+            raise InvalidProofError("jwk: expected the key that the token is bound to")
+        if not is_signed_by(proof, key, algorithms):
+            raise InvalidProofError("the signature does not fit the key")
+
+    def _is_fresh(self, nonce: object) -> bool:
+        if not isinstance(nonce, str) or not nonce.isascii():
+            return False
+        try:
+            raw = base64.urlsafe_b64decode(nonce + "=" * (-len(nonce) % 4))
+        except ValueError:
+            return False
+        stamp, signature = raw[: _NONCE_TIME.size], raw[_NONCE_TIME.size :]
+        expected = hmac.digest(self._key, b"mcp dpop nonce\n" + stamp, "sha256")
+        if len(stamp) < _NONCE_TIME.size or not hmac.compare_digest(signature, expected):
+            return False
+        issued: float = _NONCE_TIME.unpack(stamp)[0]
+        return abs(time.time() - issued) <= self._settings.seconds
+
+    def _use(self, identifier: bytes) -> None:
+        """Record that a proof was used.
+
+        Raises:
+            InvalidProofError: It was used before.
+        """
+        now, used = time.time(), self._used
+        while used and (next(iter(used.values())) < now or len(used) >= _KEPT):
+            used.popitem(last=False)
+        if identifier in used:
+            raise InvalidProofError("jti: the proof was used before")
+        used[identifier] = now + 2 * self._settings.seconds
+
+
+def _target(url: str) -> str:
+    """A URL without query, fragment and slash at its end, to compare."""
+    try:
+        return canonical(urlunsplit(urlsplit(url)._replace(query="", fragment=""))).rstrip("/")
+    except ValueError:
+        return url
+
+
+def _base64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")

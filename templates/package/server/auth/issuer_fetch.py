@@ -1,0 +1,205 @@
+"""Requests to authorization servers: metadata, keys and introspection.
+
+A URL that the settings name, and each URL of the same origin, is trusted. A URL that a fetched
+document names may lead to public addresses only: the address of each connection is checked when the
+connection is made, so a name can't resolve to another address after the check.
+
+Source: basic/security_best_practices (server-side request forgery); RFC 6890.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Collection, Mapping
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+import msgspec
+
+from ..._wire import is_object
+from ...auth.well_known import origin_of
+from ...errors import ConnectFailedError, MissingExtraError, TransportError
+from ...transports.http.http_errors import shown
+from ...transports.http.http_libraries import on_asyncio
+
+DOCUMENT_LIMIT = 1024 * 1024
+"""Bytes of a document that are read."""
+
+_SECONDS = 10.0  # for one request
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_ACCEPT: Mapping[str, str] = {"Accept": "application/json"}
+
+
+class IssuerHttp:
+    """Makes requests to authorization servers. Redirects are not followed.
+
+    Args:
+        trusted: URLs that the settings name; their origins may have any address.
+    """
+
+    def __init__(self, trusted: Collection[str]) -> None:
+        self._trusted = frozenset(map(origin_of, trusted))
+
+    async def get(self, url: str) -> dict[str, Any] | None:
+        """The JSON object at a URL; `None` if the status is not 200.
+
+        Raises:
+            TransportError: No connection, no response in time, or no JSON object.
+        """
+        return await self._request("GET", url, {}, None)
+
+    async def post(
+        self, url: str, headers: Mapping[str, str], form: bytes
+    ) -> dict[str, Any] | None:
+        """The JSON object that answers a form; `None` if the status is not 200.
+
+        Raises:
+            TransportError: No connection, no response in time, or no JSON object.
+        """
+        kind = {"Content-Type": "application/x-www-form-urlencoded"}
+        return await self._request("POST", url, {**kind, **headers}, form)
+
+    async def _request(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
+    ) -> dict[str, Any] | None:
+        try:
+            check_url("url", url)
+        except ValueError:
+            raise ConnectFailedError(shown(url), "expected an https URL") from None
+        public_only = origin_of(url) not in self._trusted
+        send = _by_aiohttp if on_asyncio() and _has_aiohttp() else _by_httpx2
+        try:
+            with anyio.fail_after(_SECONDS):
+                status, data = await send(method, url, {**_ACCEPT, **headers}, body, public_only)
+        except TimeoutError:
+            raise TransportError(f"{shown(url)}: no response within {_SECONDS:g} s") from None
+        if status != 200:
+            return None
+        if len(data) > DOCUMENT_LIMIT:
+            raise TransportError(f"{shown(url)}: expected at most {DOCUMENT_LIMIT} bytes")
+        try:
+            document: object = msgspec.json.decode(data)
+        except msgspec.DecodeError:
+            document = None
+        if not is_object(document):
+            raise TransportError(f"{shown(url)}: expected a JSON object")
+        return dict(document)
+
+
+async def _by_aiohttp(
+    method: str, url: str, headers: Mapping[str, str], body: bytes | None, public_only: bool
+) -> tuple[int, bytes]:
+    """Status and body of a response, by aiohttp."""
+    import aiohttp
+
+    def make_socket(address: Any) -> socket.socket:
+        if public_only:
+            check_public(url, address[4][0])
+        return socket.socket(*address[:3])
+
+    try:
+        async with (
+            aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(socket_factory=make_socket),
+                cookie_jar=aiohttp.DummyCookieJar(),
+            ) as session,
+            session.request(
+                method, url, headers=headers, data=body, allow_redirects=False
+            ) as response,
+        ):
+            parts = bytearray()
+            async for part in response.content.iter_chunked(64 * 1024):
+                parts += part
+                if len(parts) > DOCUMENT_LIMIT:
+                    break
+            return response.status, bytes(parts)
+    except (aiohttp.ClientError, OSError) as error:
+        raise ConnectFailedError(shown(url), type(error).__name__) from error
+
+
+async def _by_httpx2(
+    method: str, url: str, headers: Mapping[str, str], body: bytes | None, public_only: bool
+) -> tuple[int, bytes]:
+    """Status and body of a response, by httpx2."""
+    try:
+        import httpx2
+    except ImportError:
+        raise MissingExtraError("fetching keys of an authorization server", "httpx2") from None
+    target = httpx2.URL(url)
+    extensions: dict[str, Any] = {}
+    headers = {**headers, "Host": target.netloc.decode("ascii")}
+    try:
+        if public_only:  # connects to the address that was checked
+            found = await anyio.getaddrinfo(target.host, target.port or 443)
+            for each in found:
+                check_public(url, str(each[4][0]))
+            extensions = {"sni_hostname": target.host}
+            target = target.copy_with(host=str(found[0][4][0]))
+        async with (
+            httpx2.AsyncClient(trust_env=False, timeout=None) as client,
+            client.stream(
+                method, target, headers=headers, content=body, extensions=extensions
+            ) as response,
+        ):
+            parts = bytearray()
+            async for part in response.aiter_bytes():
+                parts += part
+                if len(parts) > DOCUMENT_LIMIT:
+                    break
+            return response.status_code, bytes(parts)
+    except (httpx2.HTTPError, OSError) as error:
+        raise ConnectFailedError(shown(url), type(error).__name__) from error
+
+
+def check_public(url: str, address: str) -> None:
+    """Check that an address is public.
+
+    Raises:
+        ConnectFailedError: It is private, loopback, link-local, or otherwise not public.
+    """
+    host = ipaddress.ip_address(address.partition("%")[0])
+    hosts = [host]
+    if isinstance(host, ipaddress.IPv6Address):
+        embedded = [host.ipv4_mapped, host.sixtofour, *(host.teredo or ())]
+        if host in _NAT64:
+            embedded.append(ipaddress.IPv4Address(int(host) & 0xFFFFFFFF))
+        hosts += [each for each in embedded if each is not None]
+        hosts = hosts[1:] if host.ipv4_mapped is not None else hosts
+    if not all(each.is_global and not each.is_multicast for each in hosts):
+        raise ConnectFailedError(shown(url), "expected a public address")
+
+
+def check_url(name: str, url: str) -> None:
+    """Check that a URL is one to send tokens to, or to trust.
+
+    Raises:
+        ValueError: Neither https nor http of loopback, or with a fragment or credentials.
+    """
+    split = None
+    try:
+        split = urlsplit(url)
+        host = split.hostname
+        split.port  # noqa: B018 - raises for a port that is no number
+    except ValueError:
+        host = None
+    if split is None or not host or split.fragment or "@" in split.netloc:
+        raise ValueError(f"{name}: expected an https URL without fragment, got {url!r}")
+    if split.scheme != "https" and not (split.scheme == "http" and is_loopback(host)):
+        raise ValueError(f"{name}: expected https, or http of a loopback address, got {url!r}")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is `localhost` or a loopback address."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _has_aiohttp() -> bool:
+    return find_spec("aiohttp") is not None

@@ -1,0 +1,164 @@
+"""Signed tokens: parsing, an allow-list of algorithms, and signatures, by joserfc.
+
+A header with `crit` is refused, because no extension of it is understood here. Keys in a header
+(`jku`, `jwk`, `x5u`) are not used, except the key of a DPoP proof, which has to be in its header.
+
+Source: RFC 7515, RFC 7517, RFC 8725.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ..._wire import is_object
+from ...errors import MissingExtraError
+from .verifiers import InvalidTokenError
+
+if TYPE_CHECKING:
+    from joserfc.jwk import Key
+    from joserfc.jws import CompactSignature, JWSRegistry
+
+ASYMMETRIC = (
+    *("ES256", "RS256", "PS256", "Ed25519", "EdDSA"),
+    *("ES384", "ES512", "RS384", "RS512", "PS384", "PS512"),
+)
+"""Algorithms whose verification needs no secret."""
+
+_HEADER_BYTES = 8 * 1024  # a DPoP proof has a public key in its header
+
+
+class SignedToken(msgspec.Struct, frozen=True):
+    """A parsed token. Nothing of it is verified.
+
+    Attributes:
+        header: The protected header.
+        claims: The payload.
+        jws: The token as joserfc has it.
+    """
+
+    header: Mapping[str, Any]
+    claims: Mapping[str, Any]
+    jws: Any
+
+    @property
+    def kid(self) -> str | None:
+        """Id of the key."""
+        kid = self.header.get("kid")
+        return kid if isinstance(kid, str) else None
+
+    @property
+    def media_type(self) -> str:
+        """`typ` in lower case and without `application/`; empty if there is none.
+
+        Source: RFC 7515, section 4.1.9.
+        """
+        kind = self.header.get("typ")
+        return kind.lower().removeprefix("application/") if isinstance(kind, str) else ""
+
+
+def parse_token(token: str) -> SignedToken | None:
+    """A token in JWS compact serialization whose payload is an object; `None` for other text.
+
+    Raises:
+        MissingExtraError: joserfc is not installed.
+    """
+    if token.count(".") != 2:
+        return None
+    errors = jose_errors()
+    from joserfc import jws
+
+    try:
+        parsed = jws.extract_compact(token.encode("ascii"), None, registry_of(ASYMMETRIC))
+        claims: object = msgspec.json.decode(parsed.payload)
+    except (errors, ValueError, msgspec.MsgspecError):
+        return None
+    if not is_object(claims):
+        return None
+    return SignedToken(parsed.headers(), claims, parsed)
+
+
+def check_algorithm(token: SignedToken, algorithms: Collection[str]) -> None:
+    """Check the header of a token.
+
+    Raises:
+        InvalidTokenError: The algorithm is not one of these, or there are critical extensions.
+    """
+    algorithm = token.header.get("alg")
+    if algorithm not in algorithms:
+        raise InvalidTokenError(f"alg: expected one of {', '.join(algorithms)}")
+    if "crit" in token.header:
+        raise InvalidTokenError("crit: no critical header parameter is understood")
+
+
+def is_signed_by(token: SignedToken, key: Key, algorithms: Collection[str]) -> bool:
+    """Whether a key that may be used for that verifies the signature."""
+    errors = jose_errors()
+    from joserfc import jws
+
+    if key.get("use") not in (None, "sig"):
+        return False
+    if key.alg is not None and key.alg != token.header.get("alg"):
+        return False
+    parsed: CompactSignature = token.jws
+    try:
+        return jws.validate_compact(parsed, key, None, registry_of(tuple(algorithms)))
+    except (errors, ValueError):
+        return False
+
+
+def public_keys(document: Mapping[str, Any]) -> Sequence[Key]:
+    """The public keys of a JWK set. Symmetric keys, and keys that can't be read, are left out."""
+    return [key for each in document.get("keys", ()) if (key := public_key(each)) is not None]
+
+
+def public_key(data: object) -> Key | None:
+    """An asymmetric key without private members; `None` for anything else."""
+    errors = jose_errors()
+    from joserfc.jwk import JWKRegistry, OctKey
+
+    if not is_object(data) or data.get("kty") == OctKey.key_type:
+        return None
+    try:
+        key = JWKRegistry.import_key(dict(data))
+    except (errors, ValueError, TypeError, KeyError, AttributeError):
+        return None
+    return None if isinstance(key, OctKey) or key.is_private else key
+
+
+@cache
+def registry_of(algorithms: tuple[str, ...]) -> JWSRegistry:
+    """The settings of joserfc for an allow-list.
+
+    Raises:
+        ValueError: The list is empty; joserfc would allow its own choice, with symmetric ones.
+    """
+    from joserfc.jws import JWSRegistry
+
+    if not algorithms:
+        raise ValueError("algorithms: expected at least one")
+
+    class Registry(JWSRegistry):
+        """Allows longer headers, and EdDSA without its warning of deprecation."""
+
+        max_header_length = _HEADER_BYTES
+
+        def get_alg(self, name: str) -> Any:
+            """The algorithm; the allow-list was checked before."""
+            if name == "EdDSA" and name in algorithms:
+                return self.algorithms[name]
+            return super().get_alg(name)
+
+    return Registry(algorithms=algorithms, strict_check_header=False)
+
+
+@cache
+def jose_errors() -> type[Exception]:
+    try:
+        from joserfc.errors import JoseError
+    except ModuleNotFoundError:
+        raise MissingExtraError("verifying signed tokens", "joserfc") from None
+    return JoseError
