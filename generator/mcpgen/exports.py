@@ -141,6 +141,8 @@ _ENTRIES = (
     ("several", "models.py"),
     ("protocol", "revisions.py"),
     ("protocol", "protocol/connection.py"),
+    ("client+http", "auth/challenges.py"),
+    ("client+http", "auth/well_known.py"),
     ("server", "__main__.py"),
     ("testing", "testing.py"),
 )

@@ -86,6 +86,7 @@ class Features:
             "several": self.several,
             "http": self.any_http,
             "stdio": self.stdio,
+            "client+http": self.client and self.any_http,
             "server+http": self.server and self.any_http,
         }
         return frozenset(name for name, present in has.items() if present)

@@ -49,6 +49,7 @@ PACKAGE_LAYERS: Layers = (
     ("json_schema",),
     ("revision", "revision.models", "revision.methods", "revisions", "merged_models", "models"),
     ("protocol", "framing"),
+    ("auth",),
     ("runtime.one_shot_event", "runtime.eager"),
     ("transports",),
     ("runtime",),

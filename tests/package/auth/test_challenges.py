@@ -1,0 +1,103 @@
+"""Challenges of `WWW-Authenticate`, read and written."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_protocol.auth.challenges import (
+    Challenge,
+    format_challenge,
+    format_challenges,
+    parse_challenges,
+)
+from requirements import requirement
+
+URL = "https://h/.well-known/oauth-protected-resource/mcp"
+
+
+@requirement("auth-server-metadata.www-authenticate-parsed")
+@pytest.mark.parametrize(
+    ("header", "challenges"),
+    [
+        ("", []),
+        ("Bearer", [("Bearer", {})]),
+        ("Bearer ,", [("Bearer", {})]),
+        (f'Bearer resource_metadata="{URL}"', [("Bearer", {"resource_metadata": URL})]),
+        (f"bearer resource_metadata={URL}", [("bearer", {"resource_metadata": URL})]),
+        (
+            'Bearer  scope = "a b" ,\r\n  ERROR=invalid_token',
+            [("Bearer", {"scope": "a b", "error": "invalid_token"})],
+        ),
+        (
+            r'Bearer error_description="no, \"really\", not", error="x"',
+            [("Bearer", {"error_description": 'no, "really", not', "error": "x"})],
+        ),
+        (
+            'Negotiate, Basic realm="r, s", DPoP algs="ES256 PS256", Bearer scope="x"',
+            [
+                ("Negotiate", {}),
+                ("Basic", {"realm": "r, s"}),
+                ("DPoP", {"algs": "ES256 PS256"}),
+                ("Bearer", {"scope": "x"}),
+            ],
+        ),
+        ('Bearer scope="first", scope="second"', [("Bearer", {"scope": "first"})]),
+        ('realm="of nobody", Bearer a=1', [("Bearer", {"a": "1"})]),
+        ('Bearer a=1, <<< b, c="open', [("Bearer", {"a": "1", "c": ""})]),
+        ("Bearer a=1 b=2", [("Bearer", {"a": "1", "b": "2"})]),
+    ],
+)
+def test_challenges_are_read_in_the_forms_that_servers_write(
+    header: str, challenges: list[tuple[str, dict[str, str]]]
+) -> None:
+    parsed = parse_challenges(header)
+    assert [(each.scheme, dict(each.parameters)) for each in parsed] == challenges
+
+
+def test_a_challenge_may_have_a_token_in_place_of_parameters() -> None:
+    first, second = parse_challenges("Negotiate YWJj+/==, Bearer realm=x")
+    assert (first.token68, first.parameters) == ("YWJj+/==", {})
+    assert (second.token68, second.parameters) == (None, {"realm": "x"})
+
+
+def test_schemes_are_compared_without_case() -> None:
+    assert Challenge("dpop").is_scheme("Bearer", "DPoP")
+    assert not Challenge("Basic").is_scheme("Bearer", "DPoP")
+
+
+@given(st.text(max_size=200))
+def test_any_header_can_be_read(header: str) -> None:
+    for challenge in parse_challenges(header):
+        assert challenge.scheme
+
+
+_VALUES = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=30)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(["realm", "scope", "error"]), _VALUES), max_size=3))
+def test_what_is_written_is_read_again(rows: list[dict[str, str]]) -> None:
+    challenges = tuple(Challenge("Bearer", row) for row in rows)
+    assert parse_challenges(format_challenges(challenges)) == challenges
+
+
+def test_a_challenge_is_written_with_quotes() -> None:
+    challenge = Challenge("Bearer", {"error": "insufficient_scope", "scope": 'a"b\\c'})
+    assert format_challenge(challenge) == ('Bearer error="insufficient_scope", scope="a\\"b\\\\c"')
+    assert format_challenge(Challenge("Negotiate", token68="YWJj")) == "Negotiate YWJj"
+
+
+@pytest.mark.parametrize(
+    "challenge",
+    [
+        Challenge("Bea rer"),
+        Challenge("Bearer", {"sc ope": "a"}),
+        Challenge("Bearer", {"scope": "a\r\nSet-Cookie: b"}),
+        Challenge("Bearer", {"scope": "é"}),
+    ],
+)
+def test_what_no_header_can_hold_is_not_written(challenge: Challenge) -> None:
+    with pytest.raises(ValueError, match="expected") as caught:
+        format_challenge(challenge)
+    assert "Cookie" not in str(caught.value)

@@ -1,0 +1,83 @@
+"""Addresses of metadata documents, made from identifiers."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_protocol.auth.well_known import (
+    authorization_server_urls,
+    origin_of,
+    protected_resource_url,
+    protected_resource_urls,
+)
+from requirements import requirement
+
+PRM = "/.well-known/oauth-protected-resource"
+
+
+@requirement("auth-server-metadata.prm-path-insertion")
+@pytest.mark.parametrize(
+    ("resource", "url"),
+    [
+        ("https://h", f"https://h{PRM}"),
+        ("https://h/", f"https://h{PRM}"),
+        ("https://h/mcp", f"https://h{PRM}/mcp"),
+        ("https://h/mcp/", f"https://h{PRM}/mcp/"),
+        ("https://h:8443/a/b", f"https://h:8443{PRM}/a/b"),
+        ("https://h/mcp?x=1#part", f"https://h{PRM}/mcp?x=1"),
+        ("https://user:secret@h/mcp", f"https://h{PRM}/mcp"),
+    ],
+)
+def test_the_suffix_is_inserted_before_the_path_of_a_resource(resource: str, url: str) -> None:
+    assert protected_resource_url(resource) == url
+
+
+@requirement(
+    "auth-server-metadata.prm-probe-order",
+    "auth-server-metadata.prm-resource-equals-probed-identifier",
+)
+def test_an_endpoint_with_a_path_is_probed_by_its_path_and_then_by_its_host() -> None:
+    assert protected_resource_urls("https://H:1/mcp") == (
+        (f"https://h:1{PRM}/mcp", "https://h:1/mcp"),
+        (f"https://h:1{PRM}", "https://h:1"),
+    )
+
+
+@requirement("auth-server-metadata.prm-probe-root-endpoint")
+@pytest.mark.parametrize("endpoint", ["https://h", "https://h/", "https://h#part"])
+def test_an_endpoint_at_the_root_is_probed_once(endpoint: str) -> None:
+    assert protected_resource_urls(endpoint) == ((f"https://h{PRM}", "https://h"),)
+
+
+@requirement(
+    "auth-server-metadata.as-metadata-order-with-path",
+    "auth-server-metadata.as-metadata-no-root-for-path-issuer",
+    "auth-server-metadata.as-metadata-trailing-slash",
+    "auth-server-metadata.as-metadata-path-insertion-2025-06-18",
+)
+@pytest.mark.parametrize("issuer", ["https://a/tenant1", "https://a/tenant1/"])
+def test_an_issuer_with_a_path_has_three_addresses(issuer: str) -> None:
+    assert authorization_server_urls(issuer) == (
+        "https://a/.well-known/oauth-authorization-server/tenant1",
+        "https://a/.well-known/openid-configuration/tenant1",
+        "https://a/tenant1/.well-known/openid-configuration",
+    )
+
+
+@requirement(
+    "auth-server-metadata.as-metadata-order-without-path",
+    "auth-server-metadata.as-metadata-trailing-slash",
+)
+@pytest.mark.parametrize("issuer", ["https://a", "https://a/"])
+def test_an_issuer_without_a_path_has_two_addresses(issuer: str) -> None:
+    assert authorization_server_urls(issuer) == (
+        "https://a/.well-known/oauth-authorization-server",
+        "https://a/.well-known/openid-configuration",
+    )
+
+
+@requirement("auth-server-metadata.legacy-base-url")
+def test_an_origin_has_no_path_and_no_credentials() -> None:
+    assert origin_of("https://user:secret@API.example.com:8443/v1/mcp?x#y") == (
+        "https://api.example.com:8443"
+    )
