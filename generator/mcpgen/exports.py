@@ -36,8 +36,25 @@ _UNSET = (_export("._wire", "types", "UNSET", "UnsetType"),)
 EXPORTS = (
     _export("._wire", "codec", "EncodingError", "ValidationError", "convert", "decoder", "encode"),
     _export("._wire", "client", "to_builtins"),
+    _export(".auth.addresses", "client+http", "AddressRules"),
+    _export(".auth.grants", "client+http", "IdJagExchange"),
+    _export(".auth.jwt_keys", "client+http", "PrivateKey"),
+    _export(".auth.registration", "client+http", "client_metadata_document"),
+    _export(".auth.stores", "client+http", "MemoryStore", "Store"),
     _export(".channel", "protocol", "Channel"),
     _export(".client.async_client", "client", "Client", "ClientHandlers", "connect"),
+    _export(".client.auth.file_store", "client+http", "FileStore"),
+    _export(".client.auth.interactions", "client+http", "Loopback", "Paste", "Redirect"),
+    _export(
+        ".client.auth.oauth",
+        "client+http",
+        "Bearer",
+        "ClientCredentials",
+        "EnterpriseManaged",
+        "OAuth",
+        "WorkloadIdentity",
+    ),
+    _export(".client.auth.pending_authorization", "client+http", "PendingAuthorization"),
     _export(
         ".client.change_events",
         "client",
@@ -57,6 +74,8 @@ EXPORTS = (
     _export(
         ".errors",
         "protocol",
+        "AuthorizationError",
+        "OAuthError",
         "ResponseLostError",
         "ConnectFailedError",
         "ConnectionClosedError",
@@ -141,8 +160,6 @@ _ENTRIES = (
     ("several", "models.py"),
     ("protocol", "revisions.py"),
     ("protocol", "protocol/connection.py"),
-    ("client+http", "auth/challenges.py"),
-    ("client+http", "auth/well_known.py"),
     ("server", "__main__.py"),
     ("testing", "testing.py"),
 )

@@ -239,6 +239,33 @@ class MethodFacts:
     subscription: str | None = None
 
 
+@dataclass(frozen=True)
+class Authorization:
+    """How a client comes to an access token.
+
+    Attributes:
+        discovery: Where it finds the authorization server: in the metadata of the protected
+            resource, or at the origin of the MCP server.
+        pkce_advertised: Whether it stops where the metadata of the authorization server does not
+            list the method of PKCE that is used.
+        step_up: The scopes that it asks for when a token lacks some: those of the challenge, or
+            those together with all that it asked for before.
+        application_type: Whether its registration says what kind of application it is.
+        offline_access: Whether it asks for refresh tokens by a scope.
+        version_header: Names the revision in requests for the metadata of the authorization
+            server; `None` for none.
+
+    Source: basic/authorization.
+    """
+
+    discovery: Literal["resource-metadata", "origin"] = "resource-metadata"
+    pkce_advertised: bool = True
+    step_up: Literal["challenge", "union"] = "challenge"
+    application_type: bool = False
+    offline_access: bool = False
+    version_header: str | None = None
+
+
 UNSTATED = MethodFacts()
 """What holds for a method about which nothing is stated."""
 
@@ -255,6 +282,7 @@ class Facts:
         errors: JSON-RPC codes by condition.
         behaviour: Rules that differ between revisions.
         meta: Keys of `_meta`.
+        authorization: How a client comes to an access token.
         methods: Facts by method.
     """
 
@@ -265,6 +293,7 @@ class Facts:
     errors: ErrorCodes = ErrorCodes()
     behaviour: Behaviour = Behaviour()
     meta: MetaKeys = MetaKeys()
+    authorization: Authorization = Authorization()
     methods: Mapping[str, MethodFacts] = field(default_factory=dict[str, MethodFacts])
 
     def method(self, name: str) -> MethodFacts:
