@@ -240,7 +240,7 @@ class MethodFacts:
 
 
 @dataclass(frozen=True)
-class Authorization:
+class AuthorizationFacts:
     """How a client comes to an access token.
 
     Attributes:
@@ -293,7 +293,7 @@ class Facts:
     errors: ErrorCodes = ErrorCodes()
     behaviour: Behaviour = Behaviour()
     meta: MetaKeys = MetaKeys()
-    authorization: Authorization = Authorization()
+    authorization: AuthorizationFacts = AuthorizationFacts()
     methods: Mapping[str, MethodFacts] = field(default_factory=dict[str, MethodFacts])
 
     def method(self, name: str) -> MethodFacts:

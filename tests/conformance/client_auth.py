@@ -10,7 +10,7 @@ import httpx2
 from mcp_protocol import (
     ClientCredentials,
     EnterpriseManaged,
-    IdJagExchange,
+    IdentityProvider,
     OAuth,
     PrivateKey,
     Redirect,
@@ -51,11 +51,11 @@ def authorization(scenario: str, context: Mapping[str, Any]) -> Authorization | 
         case "client-credentials-basic":
             return ClientCredentials(context["client_id"], context["client_secret"])
         case "enterprise-managed-authorization":
-            exchange = IdJagExchange(
+            provider = IdentityProvider(
                 context["idp_token_endpoint"], context["idp_client_id"], context["idp_id_token"]
             )
             return EnterpriseManaged(
-                context["client_id"], context["client_secret"], id_jag=exchange
+                context["client_id"], context["client_secret"], id_jag=provider
             )
         case "dpop" | "dpop-nonce":
             return OAuth("conformance", redirect=redirect, dpop=True)

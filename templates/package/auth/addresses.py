@@ -46,6 +46,10 @@ class AddressRules:
     plain_http: bool = False
 
 
+PUBLIC = AddressRules()
+"""Nothing beyond the rules."""
+
+
 class AddressCheck:
     """The rules for one MCP server.
 

@@ -61,7 +61,7 @@ def code_request(
     """
     issuer = server.issuer
     methods = issuer.texts("code_challenge_methods_supported")
-    if server.rules.pkce_advertised and METHOD not in (methods or ()):
+    if server.revision.facts.authorization.pkce_advertised and METHOD not in (methods or ()):
         raise AuthorizationError(f"the authorization server does not support PKCE by {METHOD}")
     endpoint = server.endpoint("authorization_endpoint", around)
     token_endpoint = server.endpoint("token_endpoint", around)

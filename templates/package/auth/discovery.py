@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from ..errors import AuthorizationError
 from ..facts import Revision
 from ..foreign_text import safe_text
-from ..revision_facts import Authorization
 from .addresses import AddressCheck
 from .challenges import Challenge
 from .documents import (
@@ -76,13 +75,13 @@ class Discovered:
         issuer: The authorization server.
         resource: The identifier for `resource`; `None` to leave it out.
         scopes_supported: The scopes of the MCP server; `None` if it lists none.
-        rules: The rules that hold.
+        revision: The revision whose rules hold.
     """
 
     issuer: IssuerMetadata
     resource: str | None
     scopes_supported: tuple[str, ...] | None
-    rules: Authorization
+    revision: Revision
 
     def endpoint(self, name: str, around: Surroundings) -> str:
         """The address of an endpoint.
@@ -110,8 +109,7 @@ def discovered(
         AuthorizationError: There is none, or not the wanted one.
     """
     around.addresses.check_server(around.server_url)
-    rules: Authorization = around.revision.facts.authorization
-    if rules.discovery == "origin":
+    if around.revision.facts.authorization.discovery == "origin":
         return (yield from _at_origin(around, around.revision))
     metadata = yield from _resource_metadata(around, challenges)
     if metadata is None and wanted is None:
@@ -126,7 +124,7 @@ def discovered(
         (yield from _issuer_metadata(around, issuer)),
         resource if around.send_resource else None,
         None if metadata is None else metadata.scopes_supported,
-        rules,
+        around.revision,
     )
 
 
@@ -202,12 +200,11 @@ def _at_origin(around: Surroundings, revision: Revision) -> Flow[Discovered]:
     else:
         endpoints = {name: origin + path for name, path in _DEFAULT_ENDPOINTS.items()}
         metadata = IssuerMetadata(origin, {"issuer": origin, **endpoints})
-    return Discovered(metadata, None, None, revision.facts.authorization)
+    return Discovered(metadata, None, None, revision)
 
 
 def _accepting(revision: Revision) -> dict[str, str]:
-    authorization: Authorization = revision.facts.authorization
-    header = authorization.version_header
+    header = revision.facts.authorization.version_header
     named = {} if header is None else {header: revision.name}
     return {"Accept": "application/json", **named}
 
@@ -237,12 +234,16 @@ def step_up_scopes(
 ) -> tuple[str, ...]:
     """The scopes of a request after one whose token lacked some."""
     scopes = initial_scopes(challenges, server, configured)
-    return united(requested, scopes) if server.rules.step_up == "union" else scopes
+    return (
+        united(requested, scopes)
+        if server.revision.facts.authorization.step_up == "union"
+        else scopes
+    )
 
 
 def with_offline_access(scopes: tuple[str, ...], server: Discovered) -> tuple[str, ...]:
     """Scopes with the one for refresh tokens, where the authorization server lists it."""
     listed = server.issuer.texts("scopes_supported") or ()
-    if server.rules.offline_access and OFFLINE_ACCESS in listed:
+    if server.revision.facts.authorization.offline_access and OFFLINE_ACCESS in listed:
         return united(scopes, [OFFLINE_ACCESS])
     return scopes

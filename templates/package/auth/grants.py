@@ -19,7 +19,7 @@ from .token_requests import granted, posted
 from .tokens import read_success
 
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
+_RFC_8693 = "urn:ietf:params:oauth:grant-type:token-exchange"
 ID_JAG = "urn:ietf:params:oauth:token-type:id-jag"
 ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token"
 
@@ -28,8 +28,8 @@ FetchAssertion: TypeAlias = Callable[[str, str], str | Awaitable[str]]
 
 
 @dataclass(frozen=True)
-class IdJagExchange:
-    """How an identity provider gives an assertion for an authorization server, by RFC 8693.
+class IdentityProvider:
+    """An identity provider that gives assertions for authorization servers, by RFC 8693.
 
     Attributes:
         token_endpoint: The token endpoint of the identity provider.
@@ -88,7 +88,7 @@ def workload_identity(
 
 def enterprise_managed(
     around: Surroundings,
-    source: IdJagExchange | FetchAssertion,
+    source: IdentityProvider | FetchAssertion,
     client: ClientIdentity,
     server: Discovered,
     scopes: tuple[str, ...],
@@ -104,7 +104,7 @@ def enterprise_managed(
     """
     grant = _grant(around, server, scopes)
     resource = grant.resource or around.server_url
-    if isinstance(source, IdJagExchange):
+    if isinstance(source, IdentityProvider):
         assertion = yield from _exchanged(around, source, grant.issuer, resource, scopes)
     else:
         assertion = yield Obtain(source, (grant.issuer, resource))
@@ -114,7 +114,7 @@ def enterprise_managed(
 
 def _exchanged(
     around: Surroundings,
-    source: IdJagExchange,
+    source: IdentityProvider,
     issuer: str,
     resource: str,
     scopes: tuple[str, ...],
@@ -124,7 +124,7 @@ def _exchanged(
     else:
         subject = yield Obtain(source.id_token)
     form = {
-        "grant_type": TOKEN_EXCHANGE,
+        "grant_type": _RFC_8693,
         "requested_token_type": ID_JAG,
         "audience": issuer,
         "resource": resource,

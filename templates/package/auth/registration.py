@@ -171,7 +171,7 @@ def _request(
     }
     if scopes:
         request["scope"] = " ".join(scopes)
-    if server.rules.application_type:
+    if server.revision.facts.authorization.application_type:
         local = is_loopback(urlsplit(redirect_uri).hostname or "")
         request["application_type"] = profile.application_type or ("native" if local else "web")
     return request

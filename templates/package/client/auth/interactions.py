@@ -88,6 +88,7 @@ class Loopback:
             uri = f"http://127.0.0.1:{server.server_port}{self._path}"
             yield UserAgent(uri, partial(self._visit, server))
         finally:
+            server.returned.set()  # ends the thread that waits for it
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(server.shutdown)
                 server.server_close()
@@ -97,8 +98,7 @@ class Loopback:
         if opened is False:
             raise AuthorizationError("no browser could be opened; use `Paste`")
         with anyio.move_on_after(self._timeout):
-            while not server.returned.is_set():
-                await anyio.sleep(_TICK)
+            await to_thread.run_sync(server.returned.wait, abandon_on_cancel=True)
             return f"http://127.0.0.1:{server.server_port}{server.target}"
         raise AuthorizationError(f"the user did not come back within {self._timeout:g} s")
 
@@ -134,7 +134,7 @@ class _CallbackHandler(BaseHTTPRequestHandler):
     timeout = _HEAD_SECONDS
     server: _CallbackServer
 
-    def do_GET(self) -> None:  # noqa: N802 - the name that http.server calls
+    def do_GET(self) -> None:
         """Answer with a page that says nothing of the outcome."""
         taken = self.server.take(self.path)
         body = _PAGE.encode() if taken else b""

@@ -1,37 +1,44 @@
-"""Ways to a token: for a user, for the client itself, or one that was had elsewhere."""
+"""Access tokens that a user authorizes, in one go or in two halves."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from inspect import isawaitable
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
 
-from ...auth.addresses import AddressCheck, AddressRules
+import msgspec
+
+from ...auth.addresses import PUBLIC, AddressRules
+from ...auth.challenges import parse_challenges
 from ...auth.client_authentication import AuthMethod, ClientIdentity
 from ...auth.code_flow import CodeRequest, authorized, client_of, code_grant, code_request
-from ...auth.discovery import Discovered, Surroundings
-from ...auth.grants import (
-    FetchAssertion,
-    IdJagExchange,
-    client_credentials,
-    enterprise_managed,
-    workload_identity,
+from ...auth.discovery import (
+    Discovered,
+    Surroundings,
+    discovered,
+    initial_scopes,
+    with_offline_access,
 )
-from ...auth.records import Grant
+from ...auth.documents import canonical_resource
+from ...auth.dpop import ProofKey
+from ...auth.records import Grant, encoded_record, grant_key
 from ...auth.registration import ApplicationType, ClientProfile, check_metadata_url
-from ...auth.steps import Flow
+from ...auth.steps import Fetch, Fetched, Flow
 from ...auth.stores import MemoryStore, Store
 from ...errors import AuthorizationError
 from ...facts import Revisions
-from ...transports.http.http_errors import same_origin
+from ...framing.sse import MEDIA_TYPE
+from ...revisions import REVISIONS
+from .auth_fetcher import AuthFetcher
+from .flow_driver import FlowDriver
 from .interactions import Interaction, Loopback
-from .token_authorizer import AuthSettings, TokenAuthorizer
+from .token_authorizer import AuthSettings, TokenAuthorizer, surroundings
 
 if TYPE_CHECKING:  # signing is an extra
     from ...auth.jwt_keys import PrivateKey
     from ...transports.http.authorizer import Authorizer
-    from ...transports.http.http_libraries import Response
-    from .pending_authorization import PendingAuthorization
+
+Result = TypeVar("Result")
 
 
 class OAuth:
@@ -78,7 +85,7 @@ class OAuth:
         audience: str | None = None,
         dpop: PrivateKey | bool = False,
         application_type: ApplicationType | None = None,
-        addresses: AddressRules = AddressRules(),
+        addresses: AddressRules = PUBLIC,
         send_resource: bool = True,
         accept_issuer_slash: bool = False,
     ) -> None:
@@ -138,262 +145,108 @@ class OAuth:
             AuthorizationError: It failed.
             TransportError: A server can't be reached.
         """
-        from .pending_authorization import begin
+        around = surroundings(url, REVISIONS, self.settings)
+        if self.settings.proof_key:
+            from ...auth.jwt_keys import PrivateKey
 
-        return await begin(self, url)
+            key = self.settings.proof_key
+            made = PrivateKey.generate() if isinstance(key, bool) else key
+            around = replace(around, proofs=ProofKey(made, around.now))
+        return PendingAuthorization(self, url, await _run(self, around, _begun(self, around)))
 
     def pending(self, text: str) -> PendingAuthorization:
         """An authorization that was begun elsewhere, from what its `dumps` gave.
 
         Raises:
-            ValueError: The text is none.
+            ValueError: The text is something else.
         """
-        from .pending_authorization import PendingAuthorization
-
-        return PendingAuthorization.loads(self, text)
-
-    def requested(
-        self, around: Surroundings, server: Discovered, scopes: tuple[str, ...]
-    ) -> Flow[CodeRequest]:
-        """The flow of the first half."""
-        return code_request(around, self.profile, server, scopes)
-
-    def exchanged(self, around: Surroundings, request: CodeRequest, returned: str) -> Flow[Grant]:
-        """The flow of the second half."""
-        return code_grant(around, self.profile, request, returned)
+        try:
+            server, request = msgspec.json.decode(text, type=tuple[str, CodeRequest])
+        except msgspec.DecodeError:
+            raise ValueError("expected the text of a pending authorization") from None
+        return PendingAuthorization(self, server, request)
 
 
-class ClientCredentials:
-    """A token for the client itself, which was registered beforehand.
+class PendingAuthorization:
+    """An authorization that waits for the user.
 
     Args:
-        client_id: Its id.
-        client_secret: Its secret.
-        key: What it signs with in place of a secret.
-        issuer: The authorization server that it is registered with; by default the first one met.
-        store: Where grants are kept; by default in memory.
-        scopes: Scopes to ask for beyond those that the server wants.
-        audience: The audience of assertions; by default the issuer.
-        dpop: A key that tokens are bound to, or `True` to make one.
-        addresses: What may be fetched beyond public https addresses.
-
-    Raises:
-        ValueError: There is neither a secret nor a key.
+        oauth: The way to a token.
+        server: The URL of the MCP server.
+        request: The first half.
     """
 
-    def __init__(
-        self,
-        client_id: str,
-        client_secret: str | None = None,
-        *,
-        key: PrivateKey | None = None,
-        issuer: str | None = None,
-        store: Store | None = None,
-        scopes: Sequence[str] = (),
-        audience: str | None = None,
-        dpop: PrivateKey | bool = False,
-        addresses: AddressRules = AddressRules(),
-    ) -> None:
-        if client_secret is None and key is None:
-            raise ValueError("expected a client_secret or a key")
-        self._client = ClientIdentity(client_id, client_secret, None, key, audience)
-        self.settings = _machine_settings(store, scopes, issuer, dpop, addresses)
+    def __init__(self, oauth: OAuth, server: str, request: CodeRequest) -> None:
+        self._oauth = oauth
+        self._server = server
+        self._request: CodeRequest | None = request
+        self.url = request.url
+        """Where to send the user."""
 
     def __repr__(self) -> str:
-        return f"<ClientCredentials {self._client.client_id!r}>"
+        return "<PendingAuthorization>"
 
-    def authorizer(self, url: str, revisions: Revisions) -> Authorizer:
-        """The authorizer of a connection; see `Authorization`."""
-        return TokenAuthorizer(self, url, revisions)
+    def dumps(self) -> str:
+        """The authorization as text, for `OAuth.pending`. It holds secrets: keep it on the server.
 
-    def granted(
-        self, around: Surroundings, server: Discovered, scopes: tuple[str, ...]
-    ) -> Flow[Grant]:
-        """See `GrantSource.granted`."""
-        return client_credentials(around, self._client, server, scopes)
+        Raises:
+            AuthorizationError: It was finished.
+        """
+        if self._request is None:
+            raise AuthorizationError("the authorization was finished")
+        return msgspec.json.encode((self._server, self._request)).decode()
 
-    def client_of(self, grant: Grant) -> ClientIdentity | None:
-        """See `GrantSource.client_of`."""
-        return self._client
+    async def finish(self, returned: str) -> None:
+        """The second half: change the code for a token, and put it into the store.
 
+        It may be called once: a return that was wrong ends the authorization.
 
-class WorkloadIdentity:
-    """A token for the assertion that a platform gives its workloads.
+        Args:
+            returned: The URL that the user came back by.
 
-    Args:
-        fetch_jwt: Gives the assertion for an issuer and its token endpoint; may be a coroutine
-            function.
-        client_id: The id of the client, where the authorization server wants one.
-        issuer: The authorization server that assertions are for; by default the first one met.
-        store: Where grants are kept; by default in memory.
-        scopes: Scopes to ask for beyond those that the server wants.
-        dpop: A key that tokens are bound to, or `True` to make one.
-        addresses: What may be fetched beyond public https addresses.
-    """
-
-    def __init__(
-        self,
-        fetch_jwt: FetchAssertion,
-        *,
-        client_id: str | None = None,
-        issuer: str | None = None,
-        store: Store | None = None,
-        scopes: Sequence[str] = (),
-        dpop: PrivateKey | bool = False,
-        addresses: AddressRules = AddressRules(),
-    ) -> None:
-        self._fetch_jwt = fetch_jwt
-        self._client = None if client_id is None else ClientIdentity(client_id, method="none")
-        self.settings = _machine_settings(store, scopes, issuer, dpop, addresses)
-
-    def __repr__(self) -> str:
-        return "<WorkloadIdentity>"
-
-    def authorizer(self, url: str, revisions: Revisions) -> Authorizer:
-        """The authorizer of a connection; see `Authorization`."""
-        return TokenAuthorizer(self, url, revisions)
-
-    def granted(
-        self, around: Surroundings, server: Discovered, scopes: tuple[str, ...]
-    ) -> Flow[Grant]:
-        """See `GrantSource.granted`."""
-        return workload_identity(around, self._fetch_jwt, self._client, server, scopes)
-
-    def client_of(self, grant: Grant) -> ClientIdentity | None:
-        """See `GrantSource.client_of`."""
-        return self._client
+        Raises:
+            OAuthError: The user or the authorization server refused.
+            AuthorizationError: The return is not one of this authorization, or it was finished.
+        """
+        request, self._request = self._request, None
+        if request is None:
+            raise AuthorizationError("the authorization was finished")
+        settings = self._oauth.settings
+        around = surroundings(self._server, REVISIONS, settings)
+        around = _with_key(around, request.grant)
+        grant = await _run(
+            self._oauth, around, code_grant(around, self._oauth.profile, request, returned)
+        )
+        key = grant_key(canonical_resource(self._server))
+        await settings.store.save(key, encoded_record(grant))
 
 
-class EnterpriseManaged:
-    """A token for a user whom an identity provider vouches for, without asking the user.
-
-    Args:
-        client_id: The id of the client at the authorization server of the MCP server.
-        client_secret: Its secret there.
-        id_jag: How the assertion is had: `IdJagExchange`, or a function of issuer and resource that
-            gives it, which may be a coroutine function.
-        key: What the client signs with in place of a secret.
-        issuer: The authorization server that it is registered with; by default the first one met.
-        store: Where grants are kept; by default in memory.
-        scopes: Scopes to ask for beyond those that the server wants.
-        dpop: A key that tokens are bound to, or `True` to make one.
-        addresses: What may be fetched beyond public https addresses.
-    """
-
-    def __init__(
-        self,
-        client_id: str,
-        client_secret: str | None = None,
-        *,
-        id_jag: IdJagExchange | FetchAssertion,
-        key: PrivateKey | None = None,
-        issuer: str | None = None,
-        store: Store | None = None,
-        scopes: Sequence[str] = (),
-        dpop: PrivateKey | bool = False,
-        addresses: AddressRules = AddressRules(),
-    ) -> None:
-        self._id_jag = id_jag
-        self._client = ClientIdentity(client_id, client_secret, None, key)
-        self.settings = _machine_settings(store, scopes, issuer, dpop, addresses)
-
-    def __repr__(self) -> str:
-        return f"<EnterpriseManaged {self._client.client_id!r}>"
-
-    def authorizer(self, url: str, revisions: Revisions) -> Authorizer:
-        """The authorizer of a connection; see `Authorization`."""
-        return TokenAuthorizer(self, url, revisions)
-
-    def granted(
-        self, around: Surroundings, server: Discovered, scopes: tuple[str, ...]
-    ) -> Flow[Grant]:
-        """See `GrantSource.granted`."""
-        return enterprise_managed(around, self._id_jag, self._client, server, scopes)
-
-    def client_of(self, grant: Grant) -> ClientIdentity | None:
-        """See `GrantSource.client_of`."""
-        return self._client
+def _begun(oauth: OAuth, around: Surroundings) -> Flow[CodeRequest]:
+    around.addresses.check_server(around.server_url)
+    fields = {"Accept": MEDIA_TYPE}
+    response: Fetched = yield Fetch("GET", around.server_url, fields)
+    header = response.fields.get("www-authenticate", "") if response.status == 401 else ""
+    challenges = [each for each in parse_challenges(header) if each.is_scheme("Bearer", "DPoP")]
+    settings = oauth.settings
+    server = yield from discovered(around, challenges, settings.issuer)
+    scopes = initial_scopes(challenges, server, settings.scopes)
+    scopes = with_offline_access(scopes, server)
+    return (yield from code_request(around, oauth.profile, server, scopes))
 
 
-class Bearer:
-    """A token that was had elsewhere.
-
-    Args:
-        token: The token, or a function that gives it, which may be a coroutine function; called
-            again once a server refuses what it gave.
-        addresses: Whether the server may be spoken to without TLS.
-    """
-
-    def __init__(
-        self,
-        token: str | Callable[[], str | Awaitable[str]],
-        *,
-        addresses: AddressRules = AddressRules(),
-    ) -> None:
-        self._token = token
-        self._addresses = addresses
-
-    def __repr__(self) -> str:
-        return "<Bearer>"
-
-    def authorizer(self, url: str, revisions: Revisions) -> Authorizer:
-        """The authorizer of a connection; see `Authorization`."""
-        AddressCheck(url, self._addresses).check_server(url)
-        return _BearerAuthorizer(self._token, url)
+async def _run(oauth: OAuth, around: Surroundings, flow: Flow[Result]) -> Result:
+    fetcher = AuthFetcher(around.addresses.permits)
+    try:
+        settings = oauth.settings
+        return await FlowDriver(fetcher, settings.store, settings.interaction).run(flow)
+    finally:
+        await fetcher.close()
 
 
-class _BearerAuthorizer:
-    """Adds a token of the user's; see `Authorizer`."""
+def _with_key(around: Surroundings, grant: Grant) -> Surroundings:
+    if grant.proof_key is None:
+        return around
+    from ...auth.jwt_keys import PrivateKey
 
-    def __init__(self, token: str | Callable[[], str | Awaitable[str]], url: str) -> None:
-        self._token = token
-        self._url = url
-        self._fields: Mapping[str, str] = {}
-
-    async def fields(self, method: str, url: str) -> Mapping[str, str]:
-        """See `Authorizer.fields`."""
-        if url != self._url and not same_origin(url, self._url):
-            return {}
-        if not self._fields:
-            given = self._token if isinstance(self._token, str) else self._token()
-            token = await given if isawaitable(given) else given
-            if not token or not token.isascii() or not token.isprintable() or " " in token:
-                raise AuthorizationError("the token can't be sent in a header")
-            self._fields = {"Authorization": f"Bearer {token}"}
-        return self._fields
-
-    async def wants_retry(
-        self,
-        response: Response,
-        sent: Mapping[str, str],
-        request: tuple[str, str, bytes | None],
-        attempts: int,
-    ) -> bool:
-        """See `Authorizer.wants_retry`."""
-        if response.status != 401 or attempts or isinstance(self._token, str):
-            return False
-        if sent == self._fields:
-            self._fields = {}
-        return bool(await self.fields(request[0], request[1]))
-
-    async def close(self) -> None:
-        """See `Authorizer.close`."""
-
-
-def _machine_settings(
-    store: Store | None,
-    scopes: Sequence[str],
-    issuer: str | None,
-    dpop: PrivateKey | bool,
-    addresses: AddressRules,
-) -> AuthSettings:
-    """The settings of a client without a user."""
-    return AuthSettings(
-        MemoryStore() if store is None else store,
-        addresses,
-        tuple(scopes),
-        dpop or None,
-        None,
-        issuer,
-        True,
-    )
+    key = PrivateKey(grant.proof_key, grant.algorithm)
+    return replace(around, proofs=ProofKey(key, around.now))

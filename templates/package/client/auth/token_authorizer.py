@@ -1,7 +1,7 @@
 """The token of one connection: kept, sent, renewed before its end, and got anew when refused.
 
-One task at a time renews; the others wait for what it gets. Over processes the store's lock does the
-same, and only for requests to the token endpoint: a token that another process got meanwhile is
+One task at a time renews; the others wait for what it gets. Over processes the store's lock does
+the same, and only for requests to the token endpoint: a token that another process got meanwhile is
 used. No lock is held while a request to the MCP server is under way.
 
 Source: basic/authorization (access token usage, refresh tokens, step-up authorization flow).
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 import anyio
 import msgspec
 
-from ...auth.addresses import AddressCheck, AddressRules
+from ...auth.addresses import PUBLIC, AddressCheck, AddressRules
 from ...auth.challenges import Challenge, parse_challenges
 from ...auth.client_authentication import ClientIdentity
 from ...auth.discovery import (
@@ -57,7 +57,7 @@ STEP_UPS = 2
 """Authorizations with more scopes for one operation, after the first."""
 
 POSTPONED_SECONDS = 10.0
-"""How long an early renewal that failed is not tried again, while the server takes the old token."""
+"""Seconds until an early renewal that failed is tried again; the old token is sent meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class AuthSettings:
     """
 
     store: Store
-    addresses: AddressRules = AddressRules()
+    addresses: AddressRules = PUBLIC
     scopes: Sequence[str] = ()
     proof_key: PrivateKey | bool | None = None
     interaction: Interaction | None = None
@@ -305,7 +305,8 @@ class TokenAuthorizer:
                 if same and await self._refresh(used):
                     return True
                 scopes = initial_scopes(challenges, server, self._settings.scopes)
-                if grant is not None and same and server.rules.step_up == "union":
+                facts = server.revision.facts
+                if grant is not None and same and facts.authorization.step_up == "union":
                     scopes = united(grant.requested, scopes)
                 await self._authorize(server, scopes)
                 return True
