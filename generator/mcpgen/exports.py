@@ -36,8 +36,24 @@ _UNSET = (_export("._wire", "types", "UNSET", "UnsetType"),)
 EXPORTS = (
     _export("._wire", "codec", "EncodingError", "ValidationError", "convert", "decoder", "encode"),
     _export("._wire", "client", "to_builtins"),
+    _export(".auth.addresses", "client+http", "AddressRules"),
+    _export(".auth.grants", "client+http", "IdentityProvider"),
+    _export(".auth.jwt_keys", "client+http", "PrivateKey"),
+    _export(".auth.registration", "client+http", "client_metadata_document"),
+    _export(".auth.stores", "client+http", "MemoryStore", "Store"),
     _export(".channel", "protocol", "Channel"),
     _export(".client.async_client", "client", "Client", "ClientHandlers", "connect"),
+    _export(".client.auth.file_store", "client+http", "FileStore"),
+    _export(".client.auth.interactions", "client+http", "Loopback", "Paste", "Redirect"),
+    _export(
+        ".client.auth.machine_auth",
+        "client+http",
+        "Bearer",
+        "ClientCredentials",
+        "EnterpriseManaged",
+        "WorkloadIdentity",
+    ),
+    _export(".client.auth.oauth", "client+http", "OAuth", "PendingAuthorization"),
     _export(
         ".client.change_events",
         "client",
@@ -57,6 +73,8 @@ EXPORTS = (
     _export(
         ".errors",
         "protocol",
+        "AuthorizationError",
+        "OAuthError",
         "ResponseLostError",
         "ConnectFailedError",
         "ConnectionClosedError",

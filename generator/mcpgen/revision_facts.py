@@ -120,17 +120,30 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Authorization:
-    """Rules of authorization that differ between revisions.
+class AuthorizationFacts:
+    """How a client comes to an access token.
 
     Attributes:
-        step_up: What a client asks for after a challenge for further scopes: those of the
-            challenge alone, or their union with the scopes that it asked for before.
+        discovery: Where it finds the authorization server: in the metadata of the protected
+            resource, or at the origin of the MCP server.
+        pkce_advertised: Whether it stops where the metadata of the authorization server does not
+            list the method of PKCE that is used.
+        step_up: The scopes that it asks for when a token lacks some: those of the challenge, or
+            those together with all that it asked for before.
+        application_type: Whether its registration says what kind of application it is.
+        offline_access: Whether it asks for refresh tokens by a scope.
+        version_header: Names the revision in requests for the metadata of the authorization
+            server; `None` for none.
 
-    Source: basic/authorization (step-up authorization flow).
+    Source: basic/authorization.
     """
 
+    discovery: Literal["resource-metadata", "origin"] = "resource-metadata"
+    pkce_advertised: bool = True
     step_up: Literal["challenge", "union"] = "challenge"
+    application_type: bool = False
+    offline_access: bool = False
+    version_header: str | None = None
 
 
 @dataclass(frozen=True)
@@ -231,7 +244,7 @@ class Facts:
         headers: Names of HTTP headers.
         http: What holds over HTTP.
         draft: What a draft that followed adds to its sessions.
-        authorization: Rules of authorization.
+        authorization: How a client comes to an access token.
         errors: JSON-RPC codes by condition.
         behaviour: Rules that differ between revisions.
         meta: Keys of `_meta`.
@@ -242,7 +255,7 @@ class Facts:
     headers: Headers = Headers()
     http: Http = Http()
     draft: Draft = Draft()
-    authorization: Authorization = Authorization()
+    authorization: AuthorizationFacts = AuthorizationFacts()
     errors: ErrorCodes = ErrorCodes()
     behaviour: Behaviour = Behaviour()
     meta: MetaKeys = MetaKeys()

@@ -20,6 +20,8 @@
     +-- RequestCancelledError       we took the request back
     +-- ToolError                   a tool's own failure, meant for the model
     +-- MissingExtraError           an optional dependency is not installed
+    +-- AuthorizationError          no access token could be had
+    |   +-- OAuthError              an authorization server refused, with a code of OAuth
     +-- TransportError
         +-- ConnectionClosedError   the connection ended under a request
         +-- EndOfChannel            no further message will come
@@ -280,6 +282,27 @@ class MissingExtraError(McpError):
     def __init__(self, feature: str, package: str) -> None:
         super().__init__(f"{feature} needs the package {package!r}: pip install {package}")
         self.package = package
+
+
+class AuthorizationError(McpError):
+    """No access token could be had. The text holds no token, code or secret."""
+
+
+class OAuthError(AuthorizationError):
+    """An authorization server, or the user there, refused with a code of OAuth.
+
+    Attributes:
+        code: The code, such as `invalid_grant`.
+        description: What the server says of it; empty if it says nothing.
+
+    Source: RFC 6749, sections 4.1.2.1 and 5.2; RFC 7591, section 3.2.2.
+    """
+
+    def __init__(self, where: str, code: str, description: str = "") -> None:
+        more = f": {safe_text(description)}" if description else ""
+        super().__init__(f"{where}: {safe_text(code)}{more}")
+        self.code = code
+        self.description = description
 
 
 class TransportError(McpError):

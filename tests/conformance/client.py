@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
+from client_auth import authorization
 
 from mcp_protocol import Client, ClientHandlers, RequestContext, connect
 
@@ -115,7 +116,10 @@ SCENARIOS: dict[str, Callable[[Client], Awaitable[None]]] = {
 async def main() -> None:
     """Do what the scenario wants."""
     revision = None if SCENARIO in NEGOTIATED else REVISION
-    async with connect(URL, revision=revision, handlers=Person(), name="conformance") as client:
+    auth = authorization(SCENARIO, CONTEXT)
+    async with connect(
+        URL, revision=revision, handlers=Person(), name="conformance", auth=auth
+    ) as client:
         await SCENARIOS.get(SCENARIO, call_every_tool)(client)
 
 

@@ -97,12 +97,19 @@ class Suite:
         return self._run("--version").stdout.strip()
 
     def scenarios(self, side: Side) -> dict[str, list[str]]:
-        """The scenarios of a side by revision, those of authorization and extensions left out."""
+        """The scenarios of a side by revision, extensions left out except those of authorization.
+
+        Those run at each revision that has a set of requirements, as with that set.
+        """
         found: dict[str, list[str]] = {}
         for name, revisions in self._listed[side]:
-            if not name.startswith(_AUTHORIZATION) and revisions != _OFF_TIMELINE:
+            if revisions != _OFF_TIMELINE:
                 for revision in revisions.split(","):
                     found.setdefault(revision, []).append(name)
+        extensions = [name for name in self.extensions(side) if name.startswith(_AUTHORIZATION)]
+        for revision in found if extensions else ():
+            if self.has_requirements(revision):
+                found[revision] += extensions
         return found
 
     def extensions(self, side: Side) -> list[str]:
@@ -132,7 +139,9 @@ class Suite:
 
     def against_client(self, command: str, scenario: str, revision: str, folder: Path) -> Outcome:
         """Run one scenario for a client, which the suite starts with a URL as last argument."""
-        chosen = ("--scenario", scenario, "--spec-version", revision)
+        chosen = ["--scenario", scenario, "--spec-version", revision]
+        if scenario in self.extensions("client"):
+            chosen.append("--force")
         ran = self._run("client", "--command", command, *chosen, "-o", f"{folder}", check=False)
         checks = dict(_results(folder)).get(scenario, [])
         output = ran.stdout + ran.stderr
@@ -149,6 +158,6 @@ class Suite:
 
 
 def _results(folder: Path) -> Iterator[tuple[str, list[Check]]]:
-    for place in sorted(folder.glob("*/checks.json")):
-        if named := _FOLDER.match(place.parent.name):
+    for place in sorted(folder.rglob("checks.json")):
+        if named := _FOLDER.match(place.parent.relative_to(folder).as_posix()):
             yield named[1], [Check.read(entry) for entry in json.loads(place.read_text())]

@@ -20,11 +20,12 @@ Scenarios:
   - auth/basic [2025-11-25]
   - tools-list [2025-11-25]
   - tasks-lifecycle [extension]
+  - auth/dpop [extension]
 """
 given = sys.argv[1:]
 if given[0] == "list":
     print(LISTED)
-    sys.exit("--requirements" in given)
+    sys.exit("--requirements" in given and given[-1] != "2025-11-25")
 for name, checks in json.loads(pathlib.Path(__file__).with_name("made.json").read_text()).items():
     folder = pathlib.Path(given[-1]) / f"{name}-2026-01-02T03-04-05-678Z"
     folder.mkdir(parents=True)
@@ -54,15 +55,21 @@ def outcome(*checks: Check) -> Outcome:
 GOOD = Check("good", "SUCCESS", "")
 
 
-def test_scenarios_are_known_by_revision_without_authorization_and_extensions(
+def test_scenarios_are_known_by_revision_with_the_extensions_of_authorization(
     tmp_path: Path,
 ) -> None:
     suite = suite_that_makes(tmp_path, {})
     assert suite.scenarios("server") == {
         "2025-06-18": ["ping"],
-        "2025-11-25": ["ping", "tools-list"],
+        "2025-11-25": ["ping", "auth/basic", "tools-list", "auth/dpop"],
     }
-    assert suite.extensions("server") == ["tasks-lifecycle"]
+    assert suite.extensions("server") == ["tasks-lifecycle", "auth/dpop"]
+
+
+def test_results_of_scenarios_in_folders_are_found_by_their_whole_name(tmp_path: Path) -> None:
+    suite = suite_that_makes(tmp_path, {"auth/basic": [entry("SUCCESS")]})
+    result = suite.against_client("client", "auth/basic", "2025-11-25", tmp_path / "out")
+    assert result.passed
 
 
 def test_a_scenario_that_left_no_checks_fails_and_an_extension_is_left_out(tmp_path: Path) -> None:
@@ -71,11 +78,11 @@ def test_a_scenario_that_left_no_checks_fails_and_an_extension_is_left_out(tmp_p
     outcomes = list(suite.against_server("http://x", "2025-11-25", tmp_path / "out"))
     assert [(one.scenario, one.passed) for one in outcomes] == [
         ("ping", True),
+        ("auth/basic", False),
         ("tools-list", False),
+        ("auth/dpop", False),
     ]
-    assert list(report.notes(outcomes)) == [
-        "FAILURE server tools-list 2025-11-25: nothing was checked"
-    ]
+    assert "FAILURE server tools-list 2025-11-25: nothing was checked" in report.notes(outcomes)
 
 
 def test_a_client_that_fails_after_passing_checks_has_failed(tmp_path: Path) -> None:

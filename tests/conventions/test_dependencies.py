@@ -17,7 +17,20 @@ from conventions.sources import PACKAGE, ROOT, python_files, shown, text_of, tre
 CORE = {"msgspec", "anyio"}
 """What may be imported at the top of a module of the package."""
 
-OPTIONAL = {"aiohttp", "httpx2", "joserfc", "jsonschema", "pytest", "uritemplate", "uvicorn"}
+OPTIONAL = {
+    "aiohttp",
+    "cryptography",
+    "filelock",
+    "httpcore2",
+    "httpx2",
+    "joserfc",
+    "jsonschema",
+    "keyring",
+    "platformdirs",
+    "pytest",
+    "uritemplate",
+    "uvicorn",
+}
 """What may be imported where it is used."""
 
 BROUGHT_ALONG = {"idna", "sniffio", "typing_extensions", "exceptiongroup"}
@@ -101,7 +114,21 @@ def test_the_extra_for_http_brings_what_http_imports() -> None:
     extra = {each.partition(">=")[0] for each in project["optional-dependencies"]["http"]}
     files = python_files(PACKAGE / "server" / "asgi", PACKAGE / "transports" / "http")
     imported = {name for path in files for _, names in foreign_imports(path) for name in names}
-    assert imported - CORE == extra
+    assert imported - CORE - {"httpcore2"} == extra  # httpx2 brings httpcore2 along
+
+
+@pytest.mark.parametrize(
+    ("extra", "files"),
+    [
+        ("auth", python_files(PACKAGE / "auth")),
+        ("auth-store", [PACKAGE / "client" / "auth" / "file_store.py"]),
+    ],
+)
+def test_the_extras_for_authorization_bring_what_it_imports(extra: str, files: list[Path]) -> None:
+    project = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]
+    names = {each.partition(">=")[0] for each in project["optional-dependencies"][extra]}
+    imported = {name for path in files for _, found in foreign_imports(path) for name in found}
+    assert imported - CORE == names
 
 
 def test_the_committed_package_is_what_the_generator_writes_today() -> None:

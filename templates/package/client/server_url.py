@@ -17,6 +17,8 @@ from .response_cache import WatchedFields
 if TYPE_CHECKING:  # few clients speak HTTP, and httpx2 is an extra
     import httpx2
 
+    from ..transports.http.authorizer import Authorization, Authorizer
+
 Transport: TypeAlias = Literal["streamable-http", "sse"]
 """The transports over HTTP: Streamable HTTP, and HTTP+SSE of older servers."""
 
@@ -26,8 +28,8 @@ HeaderFields: TypeAlias = Mapping[str, str]
 HeaderSource: TypeAlias = HeaderFields | Callable[[], HeaderFields | Awaitable[HeaderFields]]
 """Header fields of each HTTP request, or what makes them each time."""
 
-HttpAuth: TypeAlias = "httpx2.Auth"
-"""An authentication of httpx2's."""
+HttpAuth: TypeAlias = "httpx2.Auth | Authorization"
+"""How a client comes to an access token, or an authentication of httpx2's."""
 
 HttpClient: TypeAlias = "httpx2.AsyncClient"
 """A client of httpx2's."""
@@ -85,7 +87,10 @@ async def at_url(
         cache = server.cache
         make = source if callable(source) else lambda: source
         headers = cache.before_private = WatchedFields(make, cache.forget_private)
-    requests = HttpRequests(headers, http.auth, http.client, timeouts.connect, timeouts.silence)
+    authorizer, auth = _authorizer(http.auth, url, revisions)
+    requests = HttpRequests(
+        headers, auth, http.client, timeouts.connect, timeouts.silence, authorizer=authorizer
+    )
     server.param_headers.mirrored = True
     channel = HttpChannel(
         url,
@@ -98,3 +103,16 @@ async def at_url(
     )
     async with beside(channel.run, channel.close):
         yield channel
+
+
+def _authorizer(
+    auth: HttpAuth | None, url: str, revisions: Revisions
+) -> tuple[Authorizer, None] | tuple[None, httpx2.Auth | None]:
+    """What `auth` stands for: an authorizer of our own, or an authentication of httpx2's."""
+    if auth is None:
+        return None, None
+    from ..transports.http.authorizer import Authorization
+
+    if isinstance(auth, Authorization):
+        return auth.authorizer(url, revisions), None
+    return None, auth

@@ -46,6 +46,7 @@ from ..protocol.events import (
 )
 from ..protocol.lifecycle import Session
 from .eager import check_own_failure, run_eagerly
+from .pausable_limits import pausable
 from .pending_requests import PARTING_SECONDS, PendingRequests, Waiter
 from .request_context import Application, context_of
 
@@ -179,9 +180,9 @@ class Peer:
             McpError: The server refused, or ended, or could not be reached.
         """
         opening, connection = self._opening, self.connection
-        with anyio.move_on_after(timeout):
+        with anyio.move_on_after(timeout) as whole, pausable(whole):
             events: list[Event] = []
-            with anyio.move_on_after(probe_timeout):
+            with anyio.move_on_after(probe_timeout) as probe, pausable(whole, probe):
                 events = await self._send_opening(connection.open())
                 if not events:
                     await opening.wait()

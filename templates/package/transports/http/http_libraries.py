@@ -10,6 +10,7 @@ Source: RFC 9112, section 9.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import ssl
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
 TakePart = Callable[[bytes], Awaitable[None]]
 """Takes one part of a body."""
+
+Permits = Callable[[str], bool]
+"""Whether a connection may be made to an IP address."""
 
 PART = 64 * 1024
 """Bytes of a body that are read at once; decompressed parts may be larger."""
@@ -169,6 +173,8 @@ class AiohttpLibrary:
     Args:
         connect_timeout: Seconds to make a connection.
         silence: Seconds for which sending a request body may pause.
+        permits: Whether a connection may be made to an address; `None` for any. Not asked where the
+            environment names a proxy.
 
     Attributes:
         failures: Exceptions of a connection that breaks.
@@ -179,7 +185,12 @@ class AiohttpLibrary:
 
     codings = "identity"
 
-    def __init__(self, connect_timeout: float, silence: float) -> None:
+    def __init__(
+        self,
+        connect_timeout: float,
+        silence: float,
+        permits: Permits | None = None,
+    ) -> None:
         try:
             import aiohttp
             from aiohttp.http_exceptions import HttpProcessingError
@@ -190,6 +201,7 @@ class AiohttpLibrary:
         self._connect_timeout = connect_timeout
         self._silence = silence
         self._proxies = getproxies()
+        self._permits = None if self._proxies else permits
         self._targets: dict[str, _Target] = {}
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
@@ -257,7 +269,9 @@ class AiohttpLibrary:
         if self._closed:
             raise library.ClientConnectionError("the HTTP client is closed")
         connector = library.TCPConnector(
-            limit=0, keepalive_timeout=KEEP_ALIVE, socket_factory=_probed_socket
+            limit=0,
+            keepalive_timeout=KEEP_ALIVE,
+            socket_factory=partial(_probed_socket, permits=self._permits),
         )
         # aiohttp has no limit for informational responses, blank lines and chunk extensions, and no
         # public way to set the protocol of its connections.
@@ -454,8 +468,10 @@ def _bounded_handler() -> Any:
     return BoundedHandler
 
 
-def _probed_socket(address: tuple[Any, ...]) -> socket.socket:
-    family, kind, protocol, _, _ = address
+def _probed_socket(address: tuple[Any, ...], permits: Permits | None = None) -> socket.socket:
+    family, kind, protocol, _, target = address
+    if permits is not None and not permits(target[0]):
+        raise PermissionError(errno.EACCES, "the address is private or reserved")
     raw = socket.socket(family, kind, protocol)
     try:
         probe(raw)
@@ -478,6 +494,7 @@ class Httpx2Library:
         auth: An authentication of httpx2; `None` for that of the client.
         connect_timeout: Seconds to make a connection, for a client of our own.
         silence: Seconds for which sending a request body may pause, likewise.
+        permits: As for aiohttp, for a client of our own.
 
     Raises:
         MissingExtraError: httpx2 is not installed.
@@ -489,6 +506,7 @@ class Httpx2Library:
         auth: httpx2.Auth | None,
         connect_timeout: float,
         silence: float,
+        permits: Permits | None = None,
     ) -> None:
         try:
             import httpx2
@@ -497,6 +515,7 @@ class Httpx2Library:
         self._httpx2 = httpx2
         self._client = client
         self._is_own = client is None
+        self._permits = permits
         self._auth: Any = httpx2.USE_CLIENT_DEFAULT if auth is None else auth
         if client is None:
             self._timeout = httpx2.Timeout(
@@ -577,6 +596,10 @@ class Httpx2Library:
                 transport = library.AsyncHTTPTransport(
                     verify=verify, limits=limits, socket_options=watched
                 )
+                if self._permits is not None:
+                    from .checked_connections import check_connections
+
+                    check_connections(transport, self._permits)
             self._client = library.AsyncClient(
                 timeout=self._timeout,
                 limits=limits,

@@ -1,0 +1,1 @@
+"""Authorization at work: drivers of the flows, stores, and the user's browser."""

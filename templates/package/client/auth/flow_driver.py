@@ -1,0 +1,77 @@
+"""Runs flows: makes their requests, reads and writes their records, sends the user away."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from inspect import isawaitable
+from typing import Any, TypeVar
+
+from ...auth.steps import Fetch, Flow, Load, Obtain, PrepareRedirect, Save, Step, Visit
+from ...auth.stores import Store
+from ...errors import AuthorizationError
+from .auth_fetcher import AuthFetcher
+from .interactions import Interaction, UserAgent
+
+Result = TypeVar("Result")
+
+
+class FlowDriver:
+    """Runs flows, one after the other.
+
+    Args:
+        fetcher: Makes requests.
+        store: Keeps records.
+        interaction: The way to the user; `None` if there is no user.
+    """
+
+    def __init__(
+        self, fetcher: AuthFetcher, store: Store, interaction: Interaction | None = None
+    ) -> None:
+        self._fetcher = fetcher
+        self._store = store
+        self._interaction = interaction
+
+    async def run(self, flow: Flow[Result]) -> Result:
+        """Run a flow to its result.
+
+        Raises:
+            McpError: The flow or one of its steps failed.
+        """
+        async with AsyncExitStack() as stack:
+            answer: Any = None
+            agent: UserAgent | None = None
+            try:
+                while True:
+                    step = flow.send(answer)
+                    if isinstance(step, PrepareRedirect):
+                        agent = await stack.enter_async_context(self._way_to_the_user().open())
+                        answer = agent.redirect_uri
+                    else:
+                        answer = await self._answer(step, agent)
+            except StopIteration as end:
+                result: Result = end.value
+                return result
+            finally:
+                flow.close()
+        raise AssertionError("the stack swallows no exception")
+
+    def _way_to_the_user(self) -> Interaction:
+        if self._interaction is None:
+            raise AuthorizationError("there is no user to authorize")
+        return self._interaction
+
+    async def _answer(self, step: Step, agent: UserAgent | None) -> Any:
+        match step:
+            case Fetch():
+                return await self._fetcher.fetch(step)
+            case Load(key):
+                return await self._store.load(key)
+            case Save(key, record):
+                return await self._store.save(key, record)
+            case Obtain(function, arguments):
+                value = function(*arguments)
+                return await value if isawaitable(value) else value
+            case Visit(url) if agent is not None:
+                return await agent.visit(url)
+            case _:
+                raise AssertionError("a user is sent away after a redirect URI was prepared")
