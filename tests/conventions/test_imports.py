@@ -37,7 +37,9 @@ GENERATOR_LAYERS: Layers = (
     ("output",),
     ("check",),
     ("console", "commands"),
-    ("listing",),
+    ("listing", "settings"),
+    ("skeleton",),
+    ("project_commands",),
     ("cli",),
     ("__main__",),
 )
