@@ -128,7 +128,7 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
             _say_what_it_is_taken_as(console, source, errata=request.errata)
     notes: list[str] = []
     with console.progress(f"generating {request.package} ({names})"):
-        files = _built(request, notes.append)
+        files = built(request, notes.append)
     for note in notes:
         console.summary(note)
     written = output.write(directory, files, force=force)
@@ -160,7 +160,7 @@ def _record_written(
     )
 
 
-def _built(request: BuildRequest, report: Callable[[str], None]) -> dict[str, str]:
+def built(request: BuildRequest, report: Callable[[str], None]) -> dict[str, str]:
     """The files of a package; its models are made in a process that starts before all else."""
     from mcpgen.datamodel import Worker
 

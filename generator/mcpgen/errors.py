@@ -10,6 +10,8 @@
     |   +-- DocsError       docs.toml
     |   +-- RevisionsError  revisions.toml
     |   +-- ManifestError   an mcpgen.json
+    |   +-- SettingsError   [tool.mcpgen] of a pyproject.toml
+    |   +-- MirrorError     the tools, resources and prompts of a mirrored server
     +-- OutputError         the directory to write to, or to check
 
 The class says which input is to blame; attributes hold the data.
@@ -95,6 +97,14 @@ class RevisionsError(InputError):
 
 class ManifestError(InputError):
     """The manifest of a package is malformed."""
+
+
+class SettingsError(InputError):
+    """`[tool.mcpgen]` of a project is malformed."""
+
+
+class MirrorError(InputError):
+    """The lists of a mirrored server cannot be had, or are malformed."""
 
 
 class OutputError(McpgenError):

@@ -40,7 +40,9 @@ GENERATOR_LAYERS: Layers = (
     ("console", "commands"),
     ("diff",),
     ("explain",),
-    ("listing", "watching", "diagnosis"),
+    ("listing", "watching", "diagnosis", "settings"),
+    ("skeleton",),
+    ("project_commands",),
     ("cli",),
     ("__main__",),
 )

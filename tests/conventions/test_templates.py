@@ -24,14 +24,40 @@ NAMES = {
     *("revision.roles.client_capabilities", "revision.roles.implementation"),
     *("revision.roles.meta", "revision.roles.server_capabilities"),
     *("row.constant", "row.params", "row.result"),
+    "project.module",
+    *(
+        "argument.annotated",
+        "argument.default",
+        "argument.parameter",
+        "field.default",
+        "field.type",
+    ),
+    *("field.value", "mirror.abc_imports", "mirror.calls_class", "mirror.example.handler_returned"),
+    *("mirror.example.method", "mirror.example_words", "mirror.msgspec_imports"),
+    *("mirror.protocol", "mirror.typing_imports", "prompt.method", "resource.method"),
+    *("resource.number", "prompt.number", "tool.arguments", "tool.checks"),
+    *("tool.handler_arguments", "tool.handler_output", "tool.method", "tool.number"),
+    *("tool.output", "tool.result", "tool.returned"),
 }
 """Expressions for names and types: made by the generator, never text of a schema."""
 
 DOCSTRINGS = {
     *("call.doc", "call.handler_doc", "doc", "members[field.name]", "tag.doc"),
     *("alias.doc", "class.doc", "member.doc", "method.doc"),
+    *("field.doc", "mirror.doc", "prompt.doc", "resource.doc", "tool.doc"),
 }
 """Expressions for docstrings, quotes included, as `mcpgen.docstrings.docstring` makes them."""
+
+PROJECT_FILES = TEMPLATES / "project"
+PROJECT_VALUES = {
+    *("project.http_requirements", "project.mcpgen", "project.mirror", "project.module"),
+    *("project.name", "project.requirements", "project.revisions", "project.side"),
+    "project.transports",
+}
+"""What a file of a project that is no Python may hold: checked names, and TOML as TOML is written.
+
+`mcpgen.literals.checked` looks at each when it is written.
+"""
 
 IMPORTS = "_imports."
 """Part of the expressions for what a module imports."""
@@ -142,7 +168,23 @@ def faults(source: str) -> list[str]:
     return [*page.found, *([f"{page.open} left open"] if page.open not in ("", "#") else [])]
 
 
-@pytest.mark.parametrize("path", sorted(TEMPLATES.rglob("*.jinja*")), ids=shown)
+def is_text(path: Path) -> bool:
+    """Whether a template is for a file of a project that is no Python."""
+    return path.is_relative_to(PROJECT_FILES) and not path.name.endswith(".py.jinja")
+
+
+EVERY = sorted(TEMPLATES.rglob("*.jinja*"))
+
+
+@pytest.mark.parametrize("path", [path for path in EVERY if is_text(path)], ids=shown)
+def test_a_text_of_a_project_holds_checked_values_alone(path: Path) -> None:
+    tree = Environment(autoescape=False).parse(text_of(path))
+    outputs = [part for output in tree.find_all(nodes.Output) for part in output.nodes]
+    values = {written(part) for part in outputs if not isinstance(part, nodes.TemplateData)}
+    assert values - PROJECT_VALUES == set()
+
+
+@pytest.mark.parametrize("path", [path for path in EVERY if not is_text(path)], ids=shown)
 def test_a_template_writes_values_as_literals_and_nothing_in_quotes(path: Path) -> None:
     assert faults(text_of(path)) == []
 

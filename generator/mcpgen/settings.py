@@ -1,0 +1,207 @@
+"""`[tool.mcpgen]` of a pyproject.toml: the packages of a project, for commands without options.
+
+One package stands in the table itself, several in `[[tool.mcpgen.packages]]`. Paths are relative to
+the file. Keys that mcpgen does not know are errors: a misspelt one would be without effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mcpgen.errors import SettingsError
+from mcpgen.input_files import check_json, read_text
+from mcpgen.json_types import is_object
+from mcpgen.toml_records import MAX_BYTES, Place, convert
+
+FILE = "pyproject.toml"
+
+_TABLE = "/tool/mcpgen"
+_SHARED = ("packages", "mirror")
+"""Keys of the table that are not about one package."""
+
+
+@dataclass(frozen=True)
+class PackageSettings:
+    """One package.
+
+    Attributes:
+        output: Its directory.
+        revisions: Dates, `latest` or `all`.
+        parts: As for `--parts`.
+        transports: As for `--transport`.
+        schemas: Schema files, one revision each.
+        facts: The facts file of the one schema file.
+        errata: Whether known defects of published schemas are corrected.
+        strict: Whether a fact that can only be guessed is an error.
+    """
+
+    output: str
+    revisions: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    transports: tuple[str, ...] = ()
+    schemas: tuple[str, ...] = ()
+    facts: str = ""
+    errata: bool = True
+    strict: bool = False
+
+
+@dataclass(frozen=True)
+class MirrorSettings:
+    """A server that the project is made from.
+
+    Attributes:
+        output: Directory of the generated modules, beside that of the first package.
+        file: A file with its lists; empty if the server is asked.
+        server: Its URL, the command that starts it, or `FILE#NAME` for an entry of a configuration.
+        directory: Where the command is run.
+    """
+
+    output: str
+    file: str = ""
+    server: str = ""
+    directory: str = "."
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a project.
+
+    Attributes:
+        root: The folder of the file.
+        packages: The packages, in order.
+        mirror: The mirrored server, if there is one.
+    """
+
+    root: Path
+    packages: tuple[PackageSettings, ...]
+    mirror: MirrorSettings | None = None
+
+    def directory(self, package: PackageSettings) -> Path:
+        """The directory of a package."""
+        return _from_here(self.root / package.output)
+
+    @property
+    def mirror_directory(self) -> Path:
+        """The directory of the mirror; there has to be one."""
+        assert self.mirror is not None
+        return _from_here(self.root / self.mirror.output)
+
+    @property
+    def protocol(self) -> str:
+        """Name of the first package, which lies beside the mirror."""
+        return Path(self.packages[0].output).name
+
+
+def find(start: Path) -> Settings | None:
+    """The settings of the project that a folder lies in; `None` if no file has any.
+
+    Raises:
+        SettingsError: The file that comes first, from the folder upwards, is malformed.
+    """
+    for folder in (start, *start.parents):
+        found = read(folder)
+        if found is not None:
+            return found
+    return None
+
+
+def read(folder: Path) -> Settings | None:
+    """The settings in a folder; `None` if its pyproject.toml has no `[tool.mcpgen]`, or is missing.
+
+    Raises:
+        SettingsError: The file is no TOML, or the table is malformed.
+    """
+    path = folder / FILE
+    if not path.is_file():
+        return None
+    source = str(_from_here(path))
+    text = read_text(path, SettingsError, "TOML text", MAX_BYTES)
+    if "mcpgen" not in text:
+        return None
+    table = _table_in(text, source)
+    if table is None:
+        return None
+    place = Place(source, SettingsError, _TABLE)
+    check_json(table, f"{source}#{_TABLE}", SettingsError)
+    packages = _packages(place.table(table), place)
+    _check_outputs(packages, place)
+    mirror = None
+    if "mirror" in table:
+        mirror = convert(table["mirror"], MirrorSettings, place.at("mirror"))
+        _check_mirror(mirror, packages, place.at("mirror"))
+    return Settings(folder, packages, mirror)
+
+
+def _table_in(text: str, source: str) -> Any:
+    import tomllib  # only where the file may have the table
+
+    try:
+        document = tomllib.loads(text)
+    except RecursionError:
+        raise SettingsError(
+            source, "", "values that are not nested as deep", "deeper ones"
+        ) from None
+    except ValueError as error:
+        raise SettingsError(source, "", "TOML text", str(error)) from error
+    tool = document.get("tool")
+    return tool.get("mcpgen") if is_object(tool) else None
+
+
+def _packages(table: dict[str, Any], place: Place) -> tuple[PackageSettings, ...]:
+    own = {key: value for key, value in table.items() if key not in _SHARED}
+    if "packages" not in table:
+        return (convert(own, PackageSettings, place),)
+    if own:
+        raise place.error("the keys of a package in [[tool.mcpgen.packages]] alone", sorted(own))
+    packages: tuple[PackageSettings, ...] = convert(
+        {"packages": table["packages"]}, _Packages, place
+    ).packages
+    if not packages:
+        raise place.at("packages").error("a package at least", [])
+    return packages
+
+
+@dataclass(frozen=True)
+class _Packages:
+    """The array of tables."""
+
+    packages: tuple[PackageSettings, ...]
+
+
+def _check_outputs(packages: Sequence[PackageSettings], place: Place) -> None:
+    """Refuse packages without a place or a revision, and two in one place."""
+    seen: set[Path] = set()
+    for number, package in enumerate(packages):
+        at = place.at("packages").at(number) if len(packages) > 1 else place
+        output = Path(package.output)
+        if not package.output or output.is_absolute():
+            raise at.at("output").error("a path relative to the file", package.output)
+        if output in seen:
+            raise at.at("output").error("a directory of its own for each package", package.output)
+        seen.add(output)
+        if not package.revisions and not package.schemas:
+            raise at.error("revisions or schemas", "neither")
+
+
+def _check_mirror(
+    mirror: MirrorSettings, packages: Sequence[PackageSettings], place: Place
+) -> None:
+    if bool(mirror.file) == bool(mirror.server):
+        raise place.error("either file or server", "both" if mirror.file else "neither")
+    output, first = Path(mirror.output), Path(packages[0].output)
+    if output.is_absolute() or output.parent != first.parent or output == first:
+        raise place.at("output").error(f"a directory beside {packages[0].output}", mirror.output)
+    parts = packages[0].parts
+    if parts and "all" not in parts and not {"client", "server"} <= set(parts):
+        raise place.error("a first package with the parts client and server", list(parts))
+    if not output.name.isidentifier():
+        raise place.at("output").error("a directory that Python can import", mirror.output)
+
+
+def _from_here(path: Path) -> Path:
+    """A path from the current directory, where it lies below that."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path

@@ -1,0 +1,287 @@
+"""Talking to servers with a package that is generated for the moment.
+
+mcpgen is installed without a package that speaks the protocol. A package with every revision is
+made in some seconds, speaks with servers of any age, follows the same schemas as what is written
+for the user, and is no second copy of anything; so one is written to a temporary folder and
+imported from there.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import secrets
+import shlex
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Any
+
+from mcpgen import __version__
+from mcpgen.errors import MirrorError, UsageError, safe_text
+from mcpgen.input_files import read_json
+from mcpgen.json_types import is_array, is_object
+from mcpgen.skeleton.mirror import Limits, is_parameter, variables
+from mcpgen.skeleton.server_lists import KINDS, ServerLists, parse
+
+SECONDS = 30.0
+"""How long a server may take for its start, and for each page of a list."""
+
+MAX_PAGES = 100
+"""Pages of one list."""
+
+MAX_ENTRIES = 5000
+"""Entries of one list."""
+
+_METHODS: Mapping[str, tuple[str, str]] = {
+    "tools": ("tools/list", "tools"),
+    "resources": ("resources/list", "resources"),
+    "resourceTemplates": ("resources/templates/list", "resources"),
+    "prompts": ("prompts/list", "prompts"),
+}
+"""The request for each list, and the capability of servers that answer it."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A server to connect to.
+
+    Attributes:
+        shown: The words of the user, for messages.
+        address: Its URL, or the command that starts it.
+        options: Keywords of `connect`: environment, directory, header fields.
+    """
+
+    shown: str
+    address: str | list[str]
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+
+
+def target(words: str, directory: Path) -> Target:
+    """The server that a user names.
+
+    Args:
+        words: A URL; a file with `mcpServers`, with `#` and a name where it has several; or the
+            command that starts the server.
+        directory: Where the command is run, and where the file is looked for.
+
+    Raises:
+        UsageError: There are no words, or quotes are left open.
+        MirrorError: The file has no such entry.
+    """
+    if words.startswith(("http://", "https://")):
+        return Target(safe_text(words), words)
+    file, _, name = words.partition("#")
+    path = directory / file
+    if file.endswith(".json") and path.is_file():
+        return _configured(path, name, words, directory)
+    try:
+        command = shlex.split(words)
+    except ValueError as error:
+        raise UsageError(f"expected a command, got {safe_text(words)!r}: {error}") from error
+    if not command:
+        raise UsageError("expected a URL, a command or a file with mcpServers, got nothing")
+    return Target(safe_text(words), command, {"cwd": str(directory)})
+
+
+def _configured(path: Path, name: str, words: str, directory: Path) -> Target:
+    document = read_json(path, MirrorError)
+    source = str(path)
+    servers = document.get("mcpServers") if is_object(document) else None
+    if not is_object(servers) or not servers:
+        raise MirrorError(source, "/mcpServers", "an object with servers", "none")
+    if not name and len(servers) > 1:
+        known = ", ".join(safe_text(each) for each in servers)
+        raise MirrorError(source, "/mcpServers", f"FILE#NAME with one of {known}", "no name")
+    chosen = name or next(iter(servers))
+    entry = servers.get(chosen)
+    if not is_object(entry):
+        known = ", ".join(safe_text(each) for each in servers)
+        raise MirrorError(source, "/mcpServers", f"one of {known}", safe_text(chosen))
+    shown, url, command = safe_text(words), entry.get("url"), entry.get("command")
+    if isinstance(url, str):
+        headers = _texts(entry.get("headers"), source, "headers")
+        return Target(shown, url, {"headers": headers} if headers else {})
+    arguments = entry.get("args", [])
+    if not isinstance(command, str) or not is_array(arguments):
+        raise MirrorError(
+            source, f"/mcpServers/{chosen}", "a command with args, or a url", "neither"
+        )
+    options: dict[str, Any] = {"cwd": str(directory / str(entry.get("cwd") or "."))}
+    if environment := _texts(entry.get("env"), source, "env"):
+        options["env"] = environment
+    return Target(shown, [command, *map(str, arguments)], options)
+
+
+def _texts(value: object, source: str, member: str) -> dict[str, str]:
+    if value is None:
+        return {}
+    if not is_object(value) or not all(isinstance(text, str) for text in value.values()):
+        raise MirrorError(source, f"/{member}", "an object of strings", "something else")
+    return {key: str(text) for key, text in value.items()}
+
+
+@contextmanager
+def imported(files: Mapping[str, str]) -> Generator[Any]:
+    """A generated package, imported from a temporary folder.
+
+    Args:
+        files: Text by path within the package; imports within it are relative.
+
+    Yields:
+        The package. What it has not imported by the end cannot be imported any more.
+    """
+    with tempfile.TemporaryDirectory(prefix="mcpgen-") as folder:
+        name = f"mcpgen_peer_{secrets.token_hex(4)}"
+        for path, text in files.items():
+            place = Path(folder, name, path)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text, encoding="utf-8", newline="\n")
+        sys.path.insert(0, folder)
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+        try:
+            importlib.invalidate_caches()
+            yield importlib.import_module(name)
+        finally:
+            sys.path.remove(folder)
+            for module in [each for each in sys.modules if each.partition(".")[0] == name]:
+                del sys.modules[module]
+
+
+def lists(package: Any, server: Target) -> ServerLists:
+    """What a server lists.
+
+    Args:
+        package: A generated package with a client.
+        server: The server.
+
+    Raises:
+        MirrorError: The server does not start or answer, or answers with nonsense.
+    """
+    import anyio  # only to talk to servers
+
+    try:
+        document = anyio.run(_listed, package, server)
+    except (package.McpError, OSError) as error:
+        text = safe_text(" ".join(str(error).split()), 500)
+        raise MirrorError(server.shown, "", "a server that answers", text) from error
+    return parse(document, server.shown)
+
+
+async def _listed(package: Any, server: Target) -> dict[str, list[Any]]:
+    options = {"name": "mcpgen", "version": __version__, **server.options}
+    timeouts = package.Timeouts(opening=SECONDS)
+    async with package.connect(server.address, timeouts=timeouts, **options) as client:
+        declared = client.server_capabilities
+        found: dict[str, list[Any]] = {}
+        for kind, (method, capability) in _METHODS.items():
+            if capability in declared:
+                found[kind] = await _pages(client.request_raw, kind, method, server, package)
+        return found or {"tools": []}
+
+
+async def _pages(
+    request: Callable[..., Awaitable[Any]], kind: str, method: str, server: Target, package: Any
+) -> list[Any]:
+    """All entries of one list; of a template list that a server does not know, none."""
+    found: list[Any] = []
+    params: dict[str, str] = {}
+    for _ in range(MAX_PAGES):
+        try:
+            answer = await request(method, params, timeout=SECONDS)
+        except package.RemoteError:
+            if kind == "resourceTemplates":
+                return found
+            raise
+        page = _page(bytes(answer), kind, method, server)
+        found += page[kind]
+        cursor = page.get("nextCursor")
+        if len(found) > MAX_ENTRIES:
+            raise MirrorError(server.shown, f"/{kind}", f"{MAX_ENTRIES} entries at most", "more")
+        if not isinstance(cursor, str) or not cursor:
+            return found
+        params = {"cursor": cursor}
+    raise MirrorError(server.shown, f"/{kind}", f"{MAX_PAGES} pages at most", "more")
+
+
+def _page(answer: bytes, kind: str, method: str, server: Target) -> dict[str, Any]:
+    try:
+        page = json.loads(answer)
+    except (ValueError, RecursionError) as error:
+        raise MirrorError(server.shown, "", f"JSON for {method}", safe_text(str(error))) from error
+    if not is_object(page) or not is_array(page.get(kind)):
+        raise MirrorError(server.shown, f"/{kind}", f"an array in the result of {method}", "none")
+    return page
+
+
+def limits(package: Any, found: ServerLists) -> Limits:
+    """What of a server's lists a package refuses to register, found by trying.
+
+    Args:
+        package: A generated package with a server.
+        found: The lists.
+    """
+    server = package.Server("trial")
+    unchecked: list[str] = []
+    absent: dict[str, tuple[str, ...]] = {}
+    refused: list[str] = []
+    for entry in found.entries["tools"]:
+        name, options = entry["name"], {"description": entry.get("description")}
+        schemas = {
+            "input_schema": entry.get("inputSchema", {}),
+            "output_schema": entry.get("outputSchema"),
+        }
+        if _registers(server.tool, package, name, None, **options, **schemas):
+            continue
+        loose = {"input_schema": {"type": "object"}, "output_schema": None}
+        known = _registers(server.tool, package, name, None, **options, **loose)
+        (unchecked if known else refused).append(name)
+    absent["tools"] = tuple(refused)
+    for kind in ("resources", "resourceTemplates"):
+        rows = {entry[KINDS[kind]]: entry for entry in found.entries[kind]}
+        absent[kind] = tuple(
+            uri
+            for uri, entry in rows.items()
+            if not _registers(
+                server.resource, package, uri, variables(uri) or (), mime_type=entry.get("mimeType")
+            )
+        )
+    absent["prompts"] = tuple(
+        entry["name"]
+        for entry in found.entries["prompts"]
+        if not _registers(
+            server.prompt, package, entry["name"], [row["name"] for row in entry["arguments"]]
+        )
+    )
+    return Limits(tuple(unchecked), absent)
+
+
+def _registers(
+    decorator: Callable[..., Any],
+    package: Any,
+    name: str,
+    parameters: Any,
+    **options: Any,
+) -> bool:
+    """Whether a function with some parameters can be registered; any, where they are `None`."""
+
+    async def handler(**members: Any) -> None: ...
+
+    kind = Parameter.KEYWORD_ONLY
+    if parameters is None:
+        signature = Signature([Parameter("members", Parameter.VAR_KEYWORD)])
+    elif all(map(is_parameter, parameters)):
+        signature = Signature([Parameter(each, kind) for each in parameters])
+    else:
+        return False
+    handler.__dict__["__signature__"] = signature
+    try:
+        decorator(name, **options)(handler)
+    except (TypeError, ValueError, package.McpError):
+        return False
+    return True

@@ -1,0 +1,201 @@
+"""A project of a server or a client: its name, its choices, and the text of the user's files.
+
+The files lie as `templates/project` has them; `_FILES` says where each goes. The generated package
+is a subpackage, `src/NAME/protocol`.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from mcpgen import __version__
+from mcpgen.build_request import RUNTIME
+from mcpgen.errors import UsageError, safe_text
+from mcpgen.formatting import formatted
+from mcpgen.literals import Code
+from mcpgen.skeleton.mirror import Mirror
+from mcpgen.skeleton.templates import rendered, toml, verbatim
+
+Side: TypeAlias = Literal["server", "client"]
+
+PROTOCOL, MIRROR = "protocol", "mirror"
+"""Names of the generated package and of the mirror within the project's own package."""
+
+REQUIREMENTS: Mapping[str, str] = {
+    "aiohttp": "aiohttp>=3.14",
+    "anyio": "anyio>=4.11",
+    "httpx2": "httpx2>=2.16",
+    "jsonschema": "jsonschema>=4.20",
+    "msgspec": "msgspec>=0.19",
+    "uritemplate": "uritemplate>=4.1",
+    "uvicorn": "uvicorn>=0.54",
+}
+"""What a generated package may need, with the oldest version that it is tested with."""
+
+_ALWAYS = ("anyio", "msgspec")
+_OVER_HTTP: Mapping[Side, tuple[str, ...]] = {
+    "server": ("uvicorn",),
+    "client": ("aiohttp", "httpx2"),
+}
+_RESERVED = frozenset({"tests", "mcp", "pytest", "mypy", "pyright", "ruff", "hatchling"})
+"""Names of packages that a project is tested with, or that it could be confused with."""
+
+_NAME = re.compile(r"[a-z](?:[a-z0-9]|[-_.](?=[a-z0-9])){0,59}")
+_SHARED: Mapping[str, str] = {
+    "pyproject.toml": "pyproject.toml.jinja",
+    "README.md": "README.md.jinja",
+    "Dockerfile": "Dockerfile.jinja",
+    ".dockerignore": "dockerignore",
+    ".gitignore": "gitignore",
+    ".github/workflows/ci.yml": "ci.yml.jinja",
+    "src/NAME/__init__.py": "package.py.jinja",
+    "src/NAME/__main__.py": "SIDE/__main__.py.jinja",
+    "tests/conftest.py": "conftest.py",
+}
+_FILES: Mapping[Side, Mapping[str, str]] = {
+    "server": {
+        **_SHARED,
+        "src/NAME/server.py": "server/server.py.jinja",
+        "tests/test_server.py": "server/test_server.py.jinja",
+    },
+    "client": {
+        **_SHARED,
+        "src/NAME/client.py": "client/client.py.jinja",
+        "tests/test_client.py": "client/test_client.py.jinja",
+    },
+}
+_MIRRORED: Mapping[str, str] = {
+    "server/server.py.jinja": "server/mirrored_server.py.jinja",
+    "server/test_server.py.jinja": "server/test_mirrored_server.py.jinja",
+    "client/client.py.jinja": "client/mirrored_client.py.jinja",
+    "client/test_client.py.jinja": "client/test_mirrored_client.py.jinja",
+}
+"""Templates that take the place of others where a server is mirrored."""
+
+_EMPTY = "src/NAME/py.typed"
+
+
+@dataclass(frozen=True)
+class Project:
+    """What a project is made from.
+
+    Attributes:
+        name: Its name as a distribution.
+        side: Whether it is a server or a client.
+        revision_names: The revisions of its package, oldest first.
+        transport_names: The transports of its package, or `all`.
+        mirror: Lines of `[tool.mcpgen.mirror]`; `None` without a mirrored server.
+        needs_uritemplate: Whether the mirrored server has resource templates.
+    """
+
+    name: str
+    side: Side
+    revision_names: tuple[str, ...]
+    transport_names: tuple[str, ...] = ("all",)
+    mirror: Code | None = None
+    needs_uritemplate: bool = False
+
+    @property
+    def module(self) -> str:
+        """The import name of the project."""
+        return module_name(self.name)
+
+    @property
+    def http(self) -> bool:
+        """Whether its package speaks HTTP."""
+        return self.transport_names != ("stdio",)
+
+    @property
+    def mcpgen(self) -> str:
+        """The version of mcpgen that CI installs."""
+        return __version__
+
+    @property
+    def revisions(self) -> Code:
+        """The revisions as TOML."""
+        return toml(list(self.revision_names))
+
+    @property
+    def transports(self) -> Code:
+        """The transports as TOML."""
+        return toml(list(self.transport_names))
+
+    @property
+    def requirements(self) -> Code:
+        """What the project needs, as TOML."""
+        mirror = ["jsonschema"] if self.mirror else []
+        templates = ["uritemplate"] if self.needs_uritemplate else []
+        return toml([REQUIREMENTS[name] for name in sorted([*_ALWAYS, *mirror, *templates])])
+
+    @property
+    def http_requirements(self) -> Code:
+        """What the project needs for HTTP, as TOML."""
+        return toml([REQUIREMENTS[name] for name in _OVER_HTTP[self.side]])
+
+    @property
+    def about_uri(self) -> str:
+        """The URI of the first resource."""
+        return f"{self.name}://about"
+
+    @property
+    def about_text(self) -> str:
+        """The contents of the first resource."""
+        return f"{self.name} measures texts."
+
+    @property
+    def usage(self) -> str:
+        """What the client prints if no server is named."""
+        targets = "URL | COMMAND [ARGUMENT...]" if self.http else "COMMAND [ARGUMENT...]"
+        return f"usage: python -m {self.module} {targets}"
+
+
+def module_name(name: str) -> str:
+    """The import name for the name of a project.
+
+    Raises:
+        UsageError: The name is no name of a distribution, or hides a module that is needed.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            "expected a name of lower-case letters, digits, '-', '_' and '.', beginning with a"
+            f" letter, got {safe_text(name)!r}"
+        )
+    module = re.sub(r"[-.]", "_", name)
+    taken = module in sys.stdlib_module_names or module in RUNTIME | _RESERVED
+    if taken or keyword.iskeyword(module):
+        raise UsageError(
+            f"expected a name that no other module has, got {name!r}; try {name}-{PROTOCOL}"
+        )
+    return module
+
+
+def user_files(project: Project, mirror: Mirror | None = None) -> dict[str, str]:
+    """The text of the files that are written once, by path within the project."""
+    files: dict[str, str] = {}
+    for path, source in _FILES[project.side].items():
+        template = source.replace("SIDE", project.side)
+        if mirror is not None:
+            template = _MIRRORED.get(template, template)
+        files[_placed(path, project)] = _text(template, project, mirror)
+    modules = {path: text for path, text in files.items() if path.endswith(".py")}
+    return files | formatted(modules) | {_placed(_EMPTY, project): ""}
+
+
+def _placed(path: str, project: Project) -> str:
+    return path.replace("NAME", project.module)
+
+
+def _text(source: str, project: Project, mirror: Mirror | None) -> str:
+    if source.endswith(".jinja"):
+        return rendered(source, project=project, mirror=mirror)
+    return verbatim(source)
+
+
+def folder(project: Project, name: str) -> str:
+    """Where a generated package of a project lies, within the project."""
+    return f"src/{project.module}/{name}"

@@ -1,0 +1,11 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """The event loop that tests run on."""
+    return "asyncio"

@@ -1,0 +1,166 @@
+"""`[tool.mcpgen]`: what it may say, and what commands without options do with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from generator.test_cli import OLDEST, run
+from mcpgen import manifest, settings
+from mcpgen.errors import SettingsError
+from mcpgen.settings import MirrorSettings, PackageSettings
+
+ONE = f"""
+[project]
+name = "x"
+released = 2030-01-01
+
+[tool.mcpgen]
+revisions = ["{OLDEST}"]
+parts = ["types"]
+output = "src/acme/types"
+"""
+
+
+def saved(folder: Path, text: str) -> Path:
+    """A project with some settings."""
+    (folder / settings.FILE).write_text(text, "utf-8")
+    return folder
+
+
+def test_one_package_stands_in_the_table_itself(tmp_path: Path) -> None:
+    found = settings.read(saved(tmp_path, ONE))
+    assert found is not None
+    expected = PackageSettings("src/acme/types", (OLDEST,), ("types",))
+    assert found.packages == (expected,)
+    assert found.mirror is None
+    assert found.directory(expected) == tmp_path / "src/acme/types"
+
+
+def test_several_packages_are_an_array_of_tables(tmp_path: Path) -> None:
+    text = "[[tool.mcpgen.packages]]\noutput='a'\nrevisions=['all']\n" * 2
+    with pytest.raises(SettingsError, match="packages/1/output: expected a directory of its own"):
+        settings.read(saved(tmp_path, text))
+    found = settings.read(saved(tmp_path, text.replace("'a'", "'b'", 1)))
+    assert found is not None
+    assert [package.output for package in found.packages] == ["b", "a"]
+
+
+def test_the_settings_are_those_of_the_nearest_folder_that_has_some(tmp_path: Path) -> None:
+    inner = saved(tmp_path, ONE) / "src" / "acme"
+    inner.mkdir(parents=True)
+    saved(inner, "[project]\nname = 'mcpgen-user'\n")
+    found = settings.find(inner)
+    assert found is not None
+    assert found.root == tmp_path
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[tool.black]\n", "[tool]\nmcpgenerator = 1\n", "# mcpgen\n[tool]\nx = 1"]
+)
+def test_a_project_without_the_table_has_no_settings(text: str, tmp_path: Path) -> None:
+    assert settings.read(saved(tmp_path, text)) is None
+
+
+MIRROR = """
+[tool.mcpgen]
+revisions = ["all"]
+output = "src/acme/protocol"
+[tool.mcpgen.mirror]
+server = "python other.py"
+output = "src/acme/mirror"
+"""
+
+WRONG = {
+    "[tool.mcpgen]\nrevision = ['all']\noutput = 'a'": "/revision: expected one of the keys output,",
+    "[tool.mcpgen]\nrevison = ['all']\noutput = 'a'": "the nearest being revisions, got",
+    "[tool.mcpgen]\nrevisions = 'all'\noutput = 'a'": '/revisions: expected an array, got "all"',
+    "[tool.mcpgen]\nrevisions = ['all']": "expected the key output",
+    "[tool.mcpgen]\noutput = 'a'": "expected revisions or schemas, got",
+    "[tool.mcpgen]\nrevisions = ['all']\noutput = '/a'": "expected a path relative to the file",
+    "[tool]\nmcpgen = 1": "#/tool/mcpgen: expected a table",
+    "[tool.mcpgen]\npackages = []": "/packages: expected a package at least",
+    "[tool.mcpgen]\nx = 2030-01-01": "expected a value that JSON has, got date",
+    "[tool.mcpgen\n": "expected TOML text",
+    "[tool.mcpgen]\noutput='a'\n[[tool.mcpgen.packages]]\noutput='b'": "expected the keys of a",
+    MIRROR + "file = 'tools.json'": "/mirror: expected either file or server, got",
+    MIRROR.replace("src/acme/mirror", "mirror"): "expected a directory beside src/acme/protocol",
+    MIRROR.replace("acme/mirror", "acme/my-mirror"): "expected a directory that Python can import",
+    MIRROR.replace(
+        "[tool.mcpgen.mirror]", "parts = ['client']\n[tool.mcpgen.mirror]"
+    ): "expected a first package with the parts client and server",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_is_wrong_is_named_with_its_place(text: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as raised:
+        settings.read(saved(tmp_path, text))
+    assert WRONG[text] in str(raised.value)
+
+
+def test_a_mirror_is_named_by_a_file_or_a_server(tmp_path: Path) -> None:
+    found = settings.read(saved(tmp_path, MIRROR))
+    assert found is not None
+    assert found.mirror == MirrorSettings("src/acme/mirror", server="python other.py")
+    assert (found.protocol, found.mirror_directory) == ("protocol", tmp_path / "src/acme/mirror")
+
+
+def test_mcpgen_without_a_word_generates_what_the_settings_say(root: Path, tmp_path: Path) -> None:
+    saved(tmp_path, ONE)
+    first = run(root, cwd=tmp_path)
+    assert first.code == 0
+    assert first.out.startswith("src/acme/types: 7 files created")
+    record = json.loads((tmp_path / "src/acme/types" / manifest.NAME).read_text())
+    assert record["options"]["parts"] == ["types"]
+    (tmp_path / "src/acme/deep").mkdir()
+    again = run(root, "generate", cwd=tmp_path / "src/acme/deep")
+    assert (again.code, "unchanged" in again.out) == (0, True)
+    assert run(root, "check", cwd=tmp_path).out == "src/acme/types: up to date\n"
+    assert run(root, "check", tmp_path).code == 0
+
+
+def test_a_check_compares_the_settings_with_what_was_generated(root: Path, tmp_path: Path) -> None:
+    saved(tmp_path, ONE)
+    assert run(root, "-q", cwd=tmp_path).code == 0
+    saved(tmp_path, ONE.replace('["types"]', '["protocol"]'))
+    ended = run(root, "check", cwd=tmp_path)
+    assert (ended.code, ended.out.splitlines()[-1]) == (
+        1,
+        "the settings changed: parts; run mcpgen",
+    )
+    assert run(root, "update", cwd=tmp_path).code == 0
+    assert run(root, "check", cwd=tmp_path).code == 0
+
+
+@pytest.mark.parametrize("words", [["generate"], ["update"], ["check"], ["--force"]])
+def test_without_settings_a_command_says_what_it_needs(
+    words: list[str], root: Path, tmp_path: Path
+) -> None:
+    ended = run(root, *words, cwd=tmp_path)
+    assert ended.code == 2
+    assert "a pyproject.toml with [tool.mcpgen]" in ended.err
+
+
+def test_an_error_in_one_package_leaves_the_others_alone(root: Path, tmp_path: Path) -> None:
+    text = f"[[tool.mcpgen.packages]]\noutput='good'\nrevisions=['{OLDEST}']\nparts=['types']\n"
+    saved(tmp_path, text + "[[tool.mcpgen.packages]]\noutput='bad'\nrevisions=['2000-01-01']\n")
+    ended = run(root, cwd=tmp_path)
+    assert (ended.code, "2000-01-01" in ended.err) == (2, True)
+    assert [path.name for path in tmp_path.iterdir()] == [settings.FILE]
+
+
+def test_options_do_not_mix_with_settings(root: Path, tmp_path: Path) -> None:
+    ended = run(root, "update", "--revision", "latest", cwd=saved(tmp_path, ONE))
+    assert (ended.code, "expected [tool.mcpgen] to say what a project has" in ended.err) == (
+        2,
+        True,
+    )
+
+
+def test_paths_in_settings_start_from_the_file(root: Path, tmp_path: Path) -> None:
+    saved(tmp_path, "[tool.mcpgen]\nschemas=['draft.json']\noutput='pkg'\n")
+    ended = run(root, cwd=tmp_path)
+    assert (ended.code, "pyproject.toml: expected a file, got" in ended.err) == (2, True)

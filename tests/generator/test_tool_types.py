@@ -1,0 +1,182 @@
+"""JSON Schemas of tools as types: what each becomes, and what falls back to something wider."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcpgen.skeleton.tool_types import MAX_CLASSES, MAX_LEVELS, NoTypesError, Types, field_names
+
+TEXT, NUMBER = {"type": "string"}, {"type": "number"}
+POINT = {"type": "object", "properties": {"x": NUMBER}, "required": ["x"]}
+SEVERAL_OBJECTS = {"anyOf": [POINT, {"type": "object", "properties": {"y": TEXT}}]}
+
+
+def typed(schema: Any, **more: Any) -> tuple[str, list[str]]:
+    """The annotation of a required member of a schema, and the notes on it."""
+    notes: list[str] = []
+    root = {"type": "object", "properties": {"m": schema}, "required": ["m"], **more}
+    found, _ = Types(set()).struct(root, "Root", "A root.", notes.append)
+    return found.fields[0].type, notes
+
+
+@pytest.mark.parametrize(
+    ("schema", "annotation"),
+    [
+        (TEXT, "str"),
+        ({"type": "integer", "minimum": 1}, "int"),
+        (NUMBER, "float"),
+        ({"type": "boolean"}, "bool"),
+        ({"type": "null"}, "None"),
+        ({"type": ["string", "null"]}, "str | None"),
+        ({"type": ["null", "integer", "string"]}, "int | str | None"),
+        ({"type": ["integer", "number"]}, "float"),
+        ({"enum": ["a", 'b"']}, "Literal['a', 'b\"']"),
+        ({"enum": ["a", 1, None]}, "Literal['a'] | Literal[1] | None"),
+        ({"const": "only"}, "Literal['only']"),
+        ({"const": True}, "bool"),
+        ({"anyOf": [{"const": "a"}, {"const": "b"}]}, "Literal['a', 'b']"),
+        ({"anyOf": [{"const": "a"}, TEXT]}, "str"),
+        ({"anyOf": [TEXT, {"type": "null"}], "default": None}, "str | None"),
+        ({"allOf": [TEXT]}, "str"),
+        ({"type": "array", "items": NUMBER}, "list[float]"),
+        ({"type": "array"}, "list[Any]"),
+        ({"type": "array", "prefixItems": [TEXT], "items": NUMBER}, "list[Any]"),
+        ({"type": "object"}, "dict[str, Any]"),
+        ({"type": "object", "additionalProperties": TEXT}, "dict[str, str]"),
+        (POINT, "RootM"),
+        ({"type": "array", "items": POINT}, "list[RootMItem]"),
+        ({}, "Any"),
+        (True, "Any"),
+    ],
+)
+def test_a_schema_becomes_a_type(schema: Any, annotation: str) -> None:
+    assert typed(schema) == (annotation, [])
+
+
+@pytest.mark.parametrize(
+    ("schema", "annotation", "reason"),
+    [
+        (SEVERAL_OBJECTS, "dict[str, Any]", "it has several kinds of object"),
+        ({**POINT, "additionalProperties": True}, "dict[str, Any]", "members of any name"),
+        ({**POINT, "patternProperties": {}}, "dict[str, Any]", "members by patterns of names"),
+        ({"allOf": [POINT, POINT]}, "Any", "it combines several schemas"),
+        ({"enum": [{}]}, "Any", "its choices are no scalars"),
+        ({"enum": []}, "Any", "its choices are no scalars"),
+        ({"type": "thing"}, "Any", "its type is none of JSON Schema"),
+        (False, "Any", "no schema that is an object"),
+        ({"$ref": "https://elsewhere.example/x"}, "Any", "refers to another document"),
+        ({"$ref": "#/$defs/absent"}, "Any", "refers to what is not there"),
+        ({"$ref": "#/properties/m"}, "Any", "it refers to itself"),
+    ],
+)
+def test_what_has_no_type_falls_back_with_a_reason(
+    schema: Any, annotation: str, reason: str
+) -> None:
+    found, [note] = typed(schema)
+    assert (found, reason in note) == (annotation, True)
+
+
+def test_a_reference_is_one_class_wherever_it_stands() -> None:
+    types = Types(set())
+    reference = {"$ref": "#/$defs/point"}
+    schema = {
+        "type": "object",
+        "properties": {"a": reference, "b": {"type": "array", "items": reference}},
+        "$defs": {"point": POINT},
+    }
+    found, _ = types.struct(schema, "Root", "", lambda note: None)
+    assert [each.type for each in found.fields] == ["RootPoint | None", "list[RootPoint] | None"]
+    assert [each.name for each in types.classes] == ["RootPoint", "Root"]
+
+
+def test_a_class_may_refer_to_itself() -> None:
+    tree = {"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]}
+    found, hint = Types(set()).struct(tree, "Tree", "", lambda note: None)
+    assert (found.fields[0].type, hint.sample) == ("Tree", None)
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        (None, "no schema that is an object"),
+        ({}, 'does not say "type": "object"'),
+        ({"type": "object", "properties": []}, "its properties are no object"),
+        ({"type": "object", "additionalProperties": True}, "allows members of any name"),
+        ({"type": "object", "anyOf": [POINT]}, "has members in anyOf"),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}, "lead in a circle"),
+        (
+            {
+                "type": "object",
+                "properties": {f"p{number}": POINT for number in range(MAX_CLASSES)},
+            },
+            f"needs more than {MAX_CLASSES} classes",
+        ),
+    ],
+)
+def test_a_root_without_named_members_has_no_class(schema: Any, reason: str) -> None:
+    types = Types({"Taken"})
+    with pytest.raises(NoTypesError, match=reason):
+        types.struct(schema, "Root", "", lambda note: None)
+    assert (types.classes, types.taken) == ([], {"Taken"})
+
+
+def test_optional_members_have_the_default_of_the_schema_or_are_left_out() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "camelCase": {**TEXT, "default": "a\"'"},
+            "days": {"type": "integer", "default": 3},
+            "ratio": {**NUMBER, "default": 1},
+            "wrong": {"type": "integer", "default": True},
+            "other": {"enum": ["a"], "default": "b"},
+            "nullable": {"type": ["string", "null"]},
+            "plain": TEXT,
+        },
+    }
+    found, _ = Types(set()).struct(schema, "Root", "", lambda note: None)
+    assert [f"{each.name}: {each.type}{each.value}" for each in found.fields] == [
+        "camel_case: str = field(name='camelCase', default='a\"\\'')",
+        "days: int = 3",
+        "ratio: float = 1.0",
+        "wrong: int | None = None",
+        "other: Literal['a'] | None = None",
+        "nullable: str | None | UnsetType = UNSET",
+        "plain: str | None = None",
+    ]
+
+
+def test_names_that_collide_or_mean_something_in_python_are_changed() -> None:
+    wires = ["class", "self", "ctx", "a-b", "a_b", "list", "1st", "\u043f\u043e\u0433", "__init__"]
+    assert field_names(wires) == {
+        "class": "class_",
+        "self": "self_",
+        "ctx": "ctx_",
+        "a-b": "a_b",
+        "a_b": "a_b_",
+        "list": "list_",
+        "1st": "n1st",
+        "\u043f\u043e\u0433": "empty",
+        "__init__": "init",
+    }
+
+
+def test_references_that_double_at_each_step_stay_short() -> None:
+    steps = 40
+    definitions: dict[str, Any] = {f"d{steps}": TEXT}
+    for number in range(steps):
+        inner = {"$ref": f"#/$defs/d{number + 1}"}
+        twice = {"type": "object", "additionalProperties": inner}
+        definitions[f"d{number}"] = {"anyOf": [twice, {"type": "array", "items": inner}]}
+    annotation, notes = typed({"$ref": "#/$defs/d0"}, **{"$defs": definitions})
+    assert len(annotation) < 2500
+    assert any("its type is too long" in note for note in notes)
+
+
+def test_a_chain_of_references_ends_at_a_bound() -> None:
+    definitions = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(3000)}
+    annotation, notes = typed({"$ref": "#/$defs/d0"}, **{"$defs": definitions})
+    assert (annotation, len(notes)) == ("Any", 1)
+    assert "nested too deep" in notes[0]
+    assert MAX_LEVELS < 3000
