@@ -45,6 +45,14 @@ RECORDS = ("tests", "tests-rest")
 MEASURED = ("--cov", "--cov-report=", "--cov-fail-under=0")
 OLDEST_PYTHON = (3, 11)
 OTHERS_RUN = ("tests/generator", "tests/package")
+BUILDERS = (
+    "tests/generator/test_check.py",
+    "tests/generator/test_formatting.py",
+    "tests/generator/test_list_requests.py",
+    "tests/generator/test_typescript.py",
+    "tests/requirements/test_recording.py",
+)
+"""Tests that build packages or run pytest again and again: too slow for the inner loop."""
 CROWDS = ("tests/package/test_http_faults_many.py", "tests/package/test_http_faults_sessions.py")
 """Tests of what hundreds of clients cost: the slowest, and the same for all versions of Python."""
 TIMED = ("tests/generator/test_cli.py::test_an_unchanged_check_takes_a_second_at_most",)
@@ -126,10 +134,12 @@ def needs(session: nox.Session, group: str) -> None:
 def quick(session: nox.Session) -> None:
     """Tests for the inner loop: the newest revision, on asyncio, in memory.
 
-    Left out are older revisions, trio, slow tests, and tests with sockets or processes.
+    Left out are older revisions, trio, slow tests, files of tests with sockets, processes or
+    builds of many packages, and tests that have a session of their own.
     """
     needs(session, "test")
-    session.run("pytest", "--quick", *ON_ALL_CORES, *session.posargs)
+    without = [f"--ignore={path}" for path in BUILDERS]
+    session.run("pytest", "--quick", *without, *ON_ALL_CORES, *session.posargs)
 
 
 @nox.session

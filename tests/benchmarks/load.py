@@ -49,8 +49,7 @@ class Lane(asyncio.Protocol):
         self._transport: asyncio.WriteTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports have the methods of the class, but are no instances of it.
-        self._transport = cast(asyncio.WriteTransport, transport)
+        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's is of no such class
 
     def data_received(self, data: bytes) -> None:
         if self._waiting is None:
