@@ -68,7 +68,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(params=["asyncio", "trio"])
 def backend(request: pytest.FixtureRequest) -> str:
-    """The event loop that a server in a process of its own runs on."""
+    """The event loop of a server in a process of its own."""
     name: str = request.param
     return name
 
