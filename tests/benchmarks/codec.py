@@ -1,4 +1,4 @@
-"""Messages to bytes and back: our models, the official SDK's, and orjson, which types nothing."""
+"""Messages to bytes and back: our models, those of the official SDK, and orjson without types."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CALL = orjson.dumps(
 
 
 def tool(number: int) -> dict[str, Any]:
-    """A tool as servers describe them: three arguments, an output schema, annotations."""
+    """A typical tool: three arguments, an output schema, annotations."""
     return {
         "name": f"tool_{number}",
         "title": f"Tool {number}",
@@ -63,14 +63,14 @@ LISTING = orjson.dumps(
 
 
 def official_call() -> object:
-    """The request as the official server reads it."""
+    """Decode the request as the official server does."""
     message = mcp_types.jsonrpc_message_adapter.validate_json(CALL, by_name=False)
     assert isinstance(message, mcp_types.JSONRPCRequest)
     return parse_client_request(message.method, REVISION, message.params)
 
 
 def official_listing() -> bytes:
-    """The result as the official client reads it, then as the official server writes it."""
+    """Decode the result as the official client does, and encode it as the official server does."""
     message = mcp_types.jsonrpc_message_adapter.validate_json(LISTING, by_name=False)
     assert isinstance(message, mcp_types.JSONRPCResponse)
     result = parse_server_result("tools/list", REVISION, message.result)
@@ -80,7 +80,7 @@ def official_listing() -> bytes:
 
 
 def codec(rounds: int) -> Iterable[Line]:
-    """Lines on decoding and encoding."""
+    """Rows on decoding and encoding."""
     methods = REVISIONS[REVISION].client_requests
     params = _wire.decoder(methods["tools/call"].params)
     listing = _wire.decoder(methods["tools/list"].result)

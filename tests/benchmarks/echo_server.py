@@ -1,4 +1,4 @@
-"""The floor: a process that gives every line back, on bare asyncio streams."""
+"""The floor: a process that echoes every line, on bare asyncio streams."""
 
 from __future__ import annotations
 

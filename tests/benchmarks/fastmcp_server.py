@@ -1,4 +1,4 @@
-"""The same server on FastMCP."""
+"""The server of the benchmark on FastMCP."""
 
 from __future__ import annotations
 

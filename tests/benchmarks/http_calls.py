@@ -1,4 +1,4 @@
-"""A tool call over HTTP: the server alone under a load of raw requests, and with its own client."""
+"""A tool call over HTTP: the server alone under raw requests, and with the client of its kind."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ WAYS: Sequence[tuple[Callable[..., Awaitable[float]], str]] = (
 
 @asynccontextmanager
 async def raw(url: str, revision: str) -> AsyncIterator[Caller]:
-    """Requests made before, over bare sockets."""
+    """Requests that were encoded before, over bare sockets."""
     load = Load(url, revision)
     await load.start()
     yield load.call
@@ -61,7 +61,7 @@ async def ours(url: str, revision: str) -> AsyncIterator[Caller]:
 
 
 def mode(revision: str) -> str:
-    """What the official client calls a revision, and FastMCP's, which is made of it."""
+    """The name of a revision in the official client and in FastMCP, which is built on it."""
     return "legacy" if revision == HANDSHAKE else revision
 
 
@@ -86,11 +86,11 @@ async def by_fastmcp(url: str, revision: str) -> AsyncIterator[Caller]:
 
 
 CLIENTS = {OURS: ours, SDK: official, FASTMCP: by_fastmcp, FLOOR: ours}
-"""The floor is the same client as ours, with a server that does nothing."""
+"""The client of each contender. The floor is our client with a server that does nothing."""
 
 
 def over_http(rounds: int) -> Iterable[Line]:
-    """Lines on a call over HTTP."""
+    """Rows on a call over HTTP."""
     logging.getLogger("httpx2").setLevel(logging.WARNING)  # else each request formats a log text
     with all_serving() as servers:
         for revision in (HANDSHAKE, PER_REQUEST):
@@ -102,7 +102,7 @@ def over_http(rounds: int) -> Iterable[Line]:
 
 
 def alone(servers: Mapping[str, HttpServer], revision: str, rounds: int) -> Iterable[Line]:
-    """Lines on the servers without a client library: raw requests over 16 connections."""
+    """Rows on the servers without a client library: raw requests over 16 connections."""
     loads = {
         name: raw(server.url, revision)
         for name, server in servers.items()

@@ -1,4 +1,4 @@
-"""What one more client costs a server in memory, over HTTP: the process before and after it."""
+"""Memory that one more client costs a server over HTTP: growth of the server's process."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Holding = Callable[[HttpServer], Coroutine[Any, Any, float]]
 
 
 async def idle_session(server: HttpServer) -> float:
-    """Bytes for one session in which nothing happens."""
+    """Bytes for an idle session."""
     load = Load(server.url, HANDSHAKE)
     await load.start()
     return await _each(server, load.session, SESSIONS)
 
 
 async def session_stream(server: HttpServer) -> float:
-    """Bytes for the stream that a session has open for the server's own messages."""
+    """Bytes for the stream of a session, which is open for messages of the server."""
     load = Load(server.url, HANDSHAKE)
     sessions = [await load.session() for _ in range(WARM + STREAMS)]
     return await _each(server, lambda: load.stream(sessions.pop()), STREAMS)
@@ -39,7 +39,7 @@ async def subscription(server: HttpServer) -> float:
 
 
 async def _each(server: HttpServer, begin: Callable[[], Awaitable[object]], count: int) -> float:
-    """Bytes for one of what `begin` begins."""
+    """Bytes for each run of `begin`."""
     for _ in range(WARM):
         await begin()
     before = server.memory()
@@ -57,7 +57,7 @@ KINDS: dict[str, tuple[Holding, frozenset[str], tuple[AtMost, ...]]] = {
 
 
 def memory_held(_: int) -> Iterable[Line]:
-    """Lines on memory, each figure from a server of its own; once, as load does not change it."""
+    """Rows on memory, each figure from a server of its own; once, as load does not change it."""
     for kind, (holding, lacking, targets) in KINDS.items():
         figures: dict[str, float] = {}
         for contender in contenders():

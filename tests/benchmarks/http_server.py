@@ -1,8 +1,8 @@
 """A server of the benchmark over HTTP: `python -m tests.benchmarks.http_server CONTENDER`.
 
-Says its URL on standard output, and ends when its standard input does. All
-contenders run on the same uvicorn with the same settings, and answer with JSON: that is our default
-where nothing comes before the answer, and the quickest setting of the others.
+Prints its URL on standard output, and ends when its standard input does. All contenders run on the
+same uvicorn with the same settings, and answer with JSON: our default for a response without
+notifications before it, and the quickest setting of the others.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _find_method = re.compile(rb'"method":"([^"]+)"').search
 
 
 def canned(body: bytes) -> bytes | None:
-    """The answer to a message; `None` for those that get none."""
+    """The response to a message; `None` if it gets none."""
     identifier, method = _find_id(body), _find_method(body)
     if identifier is None or method is None:
         return None
@@ -60,7 +60,7 @@ def canned(body: bytes) -> bytes | None:
 
 
 async def echo(scope: Message, receive: Receive, send: Send) -> None:
-    """The floor: the right answer to the messages of the benchmark, as constant text."""
+    """The floor: the right response to the messages of the benchmark, as constant text."""
     assert scope["type"] == "http", scope
     body, more = b"", True
     while more:
@@ -82,7 +82,7 @@ async def echo(scope: Message, receive: Receive, send: Send) -> None:
 
 
 async def stream(body: bytes, receive: Receive, send: Send) -> None:
-    """Hold a stream of events open until the client leaves."""
+    """Keep a stream of events open until the client disconnects."""
     identifier = _find_id(body)
     first = b": open\n\n" if identifier is None else ACKNOWLEDGED % identifier[1]
     headers = [(b"content-type", b"text/event-stream")]
@@ -112,7 +112,7 @@ def application(contender: str) -> Any:
 
 
 def end_with_input() -> None:
-    """Leave once nobody holds the other end of standard input."""
+    """Exit when standard input is closed."""
     sys.stdin.buffer.read()
     os._exit(0)
 
@@ -123,7 +123,7 @@ def main() -> None:
         application(sys.argv[1]), log_level="error", access_log=False, ws="none"
     )
     with socket.create_server(("127.0.0.1", 0), backlog=2048) as listener:
-        # As asyncio does for sockets that it opens itself; connections inherit it.
+        # asyncio sets this on sockets that it opens itself; connections inherit it.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         threading.Thread(target=end_with_input, daemon=True).start()
         print(f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}", flush=True)

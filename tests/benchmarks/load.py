@@ -1,6 +1,6 @@
-"""A load generator on bare sockets: requests are bytes made before, every answer is checked.
+"""A load generator on bare sockets: requests are encoded before, every response is checked.
 
-It knows as little of HTTP as will do, so that the time measured is the server's.
+It reads only what it needs of HTTP, so that the measured time is that of the server.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from .calls import ARGUMENTS, HANDSHAKE, PER_REQUEST
 
 _IDS = itertools.count(1_000_000)
-_PLACE = 9_999_999  # where the id goes: all have seven digits
+_PLACE = 9_999_999  # stands for the id: all ids have seven digits
 _length = re.compile(rb"(?i)\r\ncontent-length: *(\d+)").search
 _session = re.compile(rb"(?i)\r\nmcp-session-id: *([!-~]+)").search
 
@@ -32,7 +32,7 @@ META = {
 
 
 class Answer(NamedTuple):
-    """One HTTP answer, or the beginning of a stream."""
+    """One HTTP response, or the head of a stream."""
 
     status: int
     head: bytes
@@ -40,7 +40,7 @@ class Answer(NamedTuple):
 
 
 class Lane(asyncio.Protocol):
-    """One connection that stays open: a request out, its answer in."""
+    """One persistent connection, with one open request at a time."""
 
     def __init__(self) -> None:
         self._received = b""
@@ -49,12 +49,11 @@ class Lane(asyncio.Protocol):
         self._transport: asyncio.WriteTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports have the methods of the class, but are no instances of it.
-        self._transport = cast(asyncio.WriteTransport, transport)
+        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's is of no such class
 
     def data_received(self, data: bytes) -> None:
         if self._waiting is None:
-            return  # the rest of a stream
+            return  # later parts of a stream
         self._received += data
         answer = whole(self._received, self._streams)
         if answer is not None:
@@ -67,7 +66,7 @@ class Lane(asyncio.Protocol):
             self._waiting.set_exception(ConnectionError(f"closed early, {self._received!r}"))
 
     def ask(self, request: bytes, *, streams: bool = False) -> asyncio.Future[Answer]:
-        """Send a request; its answer is to come, or the beginning of a stream."""
+        """Send a request; the future is its response, or the head of a stream."""
         assert self._transport is not None
         self._streams = streams
         self._waiting = asyncio.get_running_loop().create_future()
@@ -81,7 +80,7 @@ class Lane(asyncio.Protocol):
 
 
 def whole(received: bytes, streams: bool) -> Answer | None:
-    """An answer, once all of it is there; of a stream its head is enough."""
+    """A response that has arrived completely, or the head of a stream; `None` before that."""
     head, found, body = received.partition(b"\r\n\r\n")
     if not found:
         return None
@@ -95,7 +94,7 @@ def whole(received: bytes, streams: bool) -> Answer | None:
 
 
 class Load:
-    """Messages to one server, over as many connections as there are calls at once.
+    """Requests to one server, over as many connections as there are open calls.
 
     Args:
         url: The server.
@@ -113,13 +112,13 @@ class Load:
         self._before = self._after = b""
 
     async def start(self) -> None:
-        """Begin a session, where the revision has them, and make the bytes of the call."""
+        """Open a session, where the revision has sessions, and encode the call."""
         session = await self.session() if self._revision == HANDSHAKE else None
         request = self.request("tools/call", CALL, session)
         self._before, _, self._after = request.partition(b"%d" % _PLACE)
 
     async def call(self) -> None:
-        """Call the tool, and hold the answer against what it must be."""
+        """Call the tool, and check the response."""
         identifier = b"%d" % next(_IDS)
         lane = await self._lane()
         answer = await lane.ask(self._before + identifier + self._after)
@@ -128,7 +127,7 @@ class Load:
             raise AssertionError(answer)
 
     async def session(self) -> str:
-        """Begin a session that is ready to be used; its id."""
+        """Open a session and give its id."""
         lane = await self._lane()
         answer = await lane.ask(self.request("initialize", INITIALIZE))
         found = _session(answer.head)
@@ -140,7 +139,7 @@ class Load:
         return session
 
     async def stream(self, session: str | None = None) -> None:
-        """Open a stream: what a session has for the server's own messages, or a subscription."""
+        """Open a stream: the GET stream of a session, or a subscription."""
         lane = await self._new_lane()
         if session is not None:
             request = self.head("GET", session=session) + b"\r\n"
@@ -176,7 +175,7 @@ class Load:
         return self.head("POST", session=session) + fields + b"\r\n" + body
 
     def head(self, method: str, *, session: str | None = None) -> bytes:
-        """The head of a request, but for what only a POST has."""
+        """The head of a request, without the fields that only a POST has."""
         accept = "text/event-stream" if method == "GET" else "application/json, text/event-stream"
         lines = [
             f"{method} {self._url.path} HTTP/1.1",

@@ -23,7 +23,7 @@ LISTS = 20
 
 
 def server_with(tools: int) -> Server:
-    """A server with a tool that adds two numbers, and as many others as it takes."""
+    """A server with so many tools that add two numbers."""
     server = Server("many")
 
     async def add(a: int, b: int) -> str:
@@ -87,7 +87,7 @@ async def _measured(rounds: int) -> tuple[dict[str, float], dict[str, float]]:
 
 
 def many_tools(rounds: int) -> Iterable[Line]:
-    """Lines on a server with many tools."""
+    """Rows on a server with many tools."""
     calls, lists = asyncio.run(_measured(rounds))
     note = "the floor is a call of the only tool"
     yield Line(f"a call among {TOOLS:,} tools", calls, (AtMost(FLOOR, 1.15),), note)

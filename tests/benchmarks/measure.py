@@ -1,4 +1,4 @@
-"""How times are measured, and what a line of the table holds.
+"""How times are measured, and what a row of the table holds.
 
 Contenders take turns within each round, so that a busy moment of the machine hits all of them. The
 figure of a contender is the median of its rounds.
@@ -25,7 +25,7 @@ RIVALS = (SDK, FASTMCP)
 
 @dataclass(frozen=True)
 class AtMost:
-    """A target: our time is at most `factor` of the time of `contender`."""
+    """A target: our figure is at most `factor` of the figure of `contender`."""
 
     contender: str
     factor: float
@@ -37,7 +37,7 @@ class AtMost:
     def __str__(self) -> str:
         if self.factor < 1:
             return f"{self.contender}: {1 / self.factor:g}x as fast"
-        return f"{self.contender}: {self.factor:g}x the time"
+        return f"{self.contender}: at most {self.factor:g}x"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ Target: TypeAlias = AtMost | RateOf | Within
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the table: what was measured, seconds by contender, what is to be reached.
+    """One row of the table: the measured work, seconds by contender, and the targets.
 
     Attributes:
         show: Writes one figure; bytes, for example, where the figures are not seconds.
@@ -92,7 +92,7 @@ class Line:
         return all(self._met(target) for target in self.targets)
 
     def cells(self) -> list[str]:
-        """The line as cells of the table."""
+        """The row as cells of the table."""
         ours, floor = self.times[OURS], self.times.get(FLOOR)
         targets = "; ".join(
             f"{target}{'' if self._met(target) else ' MISSED'}" for target in self.targets

@@ -1,4 +1,4 @@
-"""The same server on the official SDK."""
+"""The server of the benchmark on the official SDK."""
 
 from __future__ import annotations
 

@@ -33,13 +33,13 @@ INITIALIZE = (
 
 
 def environment() -> dict[str, str]:
-    """This process's environment, with the generated package and the tool in reach."""
+    """The environment of this process, with the generated package and the tool on its path."""
     places = (GENERATED, ROOT / "generator")
     return {**os.environ, "PYTHONPATH": os.pathsep.join(str(place) for place in places)}
 
 
 def timed_import(statement: str) -> float:
-    """Seconds that a statement takes in a fresh interpreter, its own start not counted."""
+    """Seconds that a statement takes in a new interpreter, without the start of that."""
     done = subprocess.run(
         [sys.executable, "-c", TIMED_IMPORT.format(statement=statement)],
         check=True,
@@ -72,7 +72,7 @@ def first_answer(script: Path) -> float:
 
 
 def imports(rounds: int) -> Iterable[Line]:
-    """Lines on the time before a server can do anything."""
+    """Rows on the time before a server can respond."""
     ours = "from mcp_protocol import Context, Server, ToolError"
     yield Line(
         "import of what a server needs",
@@ -98,19 +98,34 @@ def imports(rounds: int) -> Iterable[Line]:
     )
 
 
+MEASURED_RUN = """
+import re, resource, sys
+from pathlib import Path
+from mcpgen import cli
+try:
+    cli.main(sys.argv[1:])
+finally:
+    own = int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
+    print(max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
+"""
+"""Runs the tool and prints the peak memory of its largest process in KiB.
+
+The `ru_maxrss` of the process itself would count the memory of the one that forked it.
+"""
+
+
 def run_mcpgen(arguments: Sequence[str]) -> tuple[float, int]:
     """Seconds and peak memory in bytes of one run of the tool."""
     start = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mcpgen", *arguments],
-        stdout=subprocess.DEVNULL,
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED_RUN, *arguments],
+        check=True,
+        capture_output=True,
+        text=True,
         env=environment(),
     )
-    _, status, usage = os.wait4(process.pid, 0)
     taken = time.perf_counter() - start
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0, arguments
-    return taken, usage.ru_maxrss * 1024
+    return taken, int(done.stdout.splitlines()[-1]) * 1024
 
 
 GENERATED_PARTS: Sequence[tuple[str, str, str, Sequence[Within]]] = (
@@ -122,7 +137,7 @@ GENERATED_PARTS: Sequence[tuple[str, str, str, Sequence[Within]]] = (
 
 
 def generation(rounds: int) -> Iterable[Line]:
-    """Lines on the tool itself: into new folders, into an unchanged one, and a check of that."""
+    """Rows on the tool itself: into new folders, into an unchanged one, and a check of that."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         for number, (revisions, parts, name, targets) in enumerate(GENERATED_PARTS):
@@ -139,7 +154,7 @@ def generation(rounds: int) -> Iterable[Line]:
 def tool_line(
     name: str, arguments: Iterator[Sequence[str]], targets: Sequence[Within], rounds: int
 ) -> Line:
-    """The line of one command of the tool, with its peak memory.
+    """The row of one command of the tool, with its peak memory.
 
     Args:
         arguments: The arguments of each run.

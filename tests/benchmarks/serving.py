@@ -1,4 +1,4 @@
-"""Servers over HTTP as child processes: their URLs, their memory, their end."""
+"""Servers over HTTP as child processes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def node() -> str:
 
 @dataclass(frozen=True)
 class HttpServer:
-    """A server that runs.
+    """A running server.
 
     Attributes:
         url: Its endpoint.
@@ -58,7 +58,7 @@ class HttpServer:
     pid: int
 
     def memory(self) -> int:
-        """Bytes of it that are in memory now."""
+        """Bytes of its resident memory."""
         pages = Path(f"/proc/{self.pid}/statm").read_text(encoding="ascii").split()[1]
         return int(pages) * os.sysconf("SC_PAGESIZE")
 

@@ -46,7 +46,7 @@ def test_a_row_names_the_target_that_was_missed() -> None:
     line = Line("work", times, (AtMost(SDK, 1 / 4), AtMost(FLOOR, 1.3), RateOf(FLOOR, 0.55)))
     assert table([line]).splitlines()[-1] == (
         "| work | 2 ms | 10 ms (5.0x ours) |  | 1 ms (ours 2.00x) | official SDK: 4x as fast; "
-        "floor: 1.3x the time MISSED; floor: 0.55 of its calls per second MISSED |"
+        "floor: at most 1.3x MISSED; floor: 0.55 of its calls per second MISSED |"
     )
 
 

@@ -1,4 +1,4 @@
-// The same server on the SDK for TypeScript, for 2026-07-28 alone. Answers with JSON.
+// The server of the benchmark on the TypeScript SDK, for 2026-07-28 alone. It answers with JSON.
 //
 // Prints its URL on standard output, and ends when its standard input does. MCP_NPM_PEERS names the
 // folder with the packages of npm.

@@ -66,7 +66,7 @@ class LedgerError(Exception):
 
 @dataclass(frozen=True)
 class Entry:
-    """One requirement: `README.md` beside the official ledger says what the fields mean."""
+    """One requirement of the ledger, with the fields of its file."""
 
     id: str
     level: str
@@ -131,7 +131,7 @@ def exceptions() -> dict[str, Exemption]:
     """Exemptions by id, for binding entries of finished areas that have no test.
 
     Raises:
-        LedgerError: an id stands there twice, or a reason is empty.
+        LedgerError: an id occurs twice, or a reason is empty.
     """
     exemptions: dict[str, Exemption] = {}
     with (HERE / "exceptions.toml").open("rb") as file:
@@ -149,7 +149,7 @@ def claims() -> dict[str, list[Claim]]:
     """Every claim of every test file by id.
 
     Raises:
-        LedgerError: a `requirement(...)` holds something else than string literals.
+        LedgerError: an id in a `requirement(...)` is not a string literal.
     """
     found: defaultdict[str, list[Claim]] = defaultdict(list)
     for path in sorted(TESTS.rglob("test_*.py")):
@@ -159,7 +159,7 @@ def claims() -> dict[str, list[Claim]]:
 
 
 def claims_of(source: str, file: str) -> Iterator[Claim]:
-    """The claims of one test file, given as text."""
+    """The claims in the source of one test file."""
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call) or _last_name(node.func) != "requirement":
             continue

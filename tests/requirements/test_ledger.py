@@ -1,4 +1,4 @@
-"""The check: what the specification binds us to is tested, and what tests claim exists."""
+"""Checks of the source: each binding rule is claimed by a test, and each claimed id exists."""
 
 from __future__ import annotations
 
