@@ -275,7 +275,9 @@ def facts_(console: Console, schema_file: Path, facts_file: Path | None, quiet: 
 @click.option(
     "--affects",
     multiple=True,
-    type=click.Choice([f"{r}{w}" for r in ("client", "server") for w in ("", "-sends", "-receives")]),
+    type=click.Choice(
+        [f"{r}{w}" for r in ("client", "server") for w in ("", "-sends", "-receives")]
+    ),
     help="Only what affects this side. May be given several times.",
 )
 @click.option(
@@ -289,7 +291,7 @@ def facts_(console: Console, schema_file: Path, facts_file: Path | None, quiet: 
 @_common
 @click.pass_obj
 def diff(
-    console: Console, old: str | None, new: str | None, quiet: bool, **options: Any
+    console: Console, /, old: str | None, new: str | None, quiet: bool, **options: Any
 ) -> None:
     """Tell what changes from A to B: revisions, or schema files in JSON or TypeScript.
 

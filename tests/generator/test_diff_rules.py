@@ -118,7 +118,9 @@ PAIRS = (
         *("VARIANT_ADDED", SIZE, {**field(any_of("Brush", "Cup")), "Brush": BRUSH, "Cup": ROLLER}),
         {
             **field(any_of("Brush", "Cup", "Pad")),
-            **{"Brush": BRUSH, "Cup": ROLLER, "Pad": obj("kind", kind=const("pad"))},
+            "Brush": BRUSH,
+            "Cup": ROLLER,
+            "Pad": obj("kind", kind=const("pad")),
         },
     ),
     Pair(
@@ -211,7 +213,12 @@ def test_the_mirror_of_a_mirror_is_the_rule_itself() -> None:
     assert [rule.id for rule in rules.values() if rules[rule.mirror].mirror != rule.id] == []
 
 
-OPPOSITE = {"added": "removed", "tightened": "loosened", "removed": "added", "loosened": "tightened"}
+OPPOSITE = {
+    "added": "removed",
+    "tightened": "loosened",
+    "removed": "added",
+    "loosened": "tightened",
+}
 
 
 def test_a_mirror_has_the_opposite_kind() -> None:
@@ -250,7 +257,9 @@ def test_a_type_that_both_sides_send_affects_both() -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        pytest.param(field(obj("", a=TEXT)), {**field(ref("Own")), "Own": obj("", a=TEXT)}, id="ref"),
+        pytest.param(
+            field(obj("", a=TEXT)), {**field(ref("Own")), "Own": obj("", a=TEXT)}, id="ref"
+        ),
         pytest.param(
             field({"anyOf": [TEXT, COUNT]}), field({"type": ["integer", "string"]}), id="types"
         ),
@@ -265,14 +274,18 @@ def test_a_type_that_both_sides_send_affects_both() -> None:
             field({"enum": ["s"]}), {**field(ref("Size")), "Size": {"const": "s"}}, id="const"
         ),
         pytest.param(
-            field({"type": "object"}), field({"type": "object", "additionalProperties": {}}), id="map"
+            field({"type": "object"}),
+            field({"type": "object", "additionalProperties": {}}),
+            id="map",
         ),
         pytest.param(
             {"PaintRequest": message("wall/paint", obj("color", color=TEXT))}, {}, id="params"
         ),
     ],
 )
-def test_the_same_said_in_another_way_is_no_change(old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_the_same_said_in_another_way_is_no_change(
+    old: dict[str, Any], new: dict[str, Any]
+) -> None:
     assert found(protocol(**old), protocol(**new)) == []
     assert found(protocol(**new), protocol(**old)) == []
 

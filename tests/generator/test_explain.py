@@ -34,16 +34,20 @@ MESSAGES: dict[str, Any] = {
     "notification": {"jsonrpc": "2.0", "method": "notifications/initialized"},
     "result": {"jsonrpc": "2.0", "id": 1, "result": {"content": [TEXT], "isError": False}},
     "wrong-content": {
-        **{"jsonrpc": "2.0", "id": 1},
+        "jsonrpc": "2.0",
+        "id": 1,
         "result": {"content": [{"type": "image", "data": "AA=="}]},
     },
     "retired-code": {
-        **{"jsonrpc": "2.0", "id": 1},
+        "jsonrpc": "2.0",
+        "id": 1,
         "error": {"code": -32002, "message": "Resource not found"},
     },
     "batch": [CALL, {**CALL, "id": 2}],
     "elicitation": {
-        **{"jsonrpc": "2.0", "id": 1, "method": "elicitation/create"},
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "elicitation/create",
         "params": {
             "message": "Which city?",
             "requestedSchema": {"type": "object", "properties": {"city": {"type": "string"}}},
@@ -154,7 +158,9 @@ def test_text_of_others_never_reaches_the_terminal_raw(
     }[place]
     out = run("explain", saved(tmp_path, message), *options).out
     assert out
-    assert [char for char in out if not (char.isascii() and char.isprintable()) and char != "\n"] == []
+    assert [
+        char for char in out if not (char.isascii() and char.isprintable()) and char != "\n"
+    ] == []
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,7 @@ class Diff:
         return counts(self.changes)
 
 
-def compare(
-    old: Protocol, new: Protocol, severities: Mapping[str, Severity] | None = None
-) -> Diff:
+def compare(old: Protocol, new: Protocol, severities: Mapping[str, Severity] | None = None) -> Diff:
     """What changes from one side to another.
 
     Args:
@@ -140,8 +138,8 @@ class _Comparison:
     def _method(self, old: Method, new: Method) -> None:
         spot = _spot(old, new)
         if old.capability != new.capability:
-            texts = (".".join(method.capability) or "none" for method in (old, new))
-            self.collected.add("CAPABILITY_CHANGED", spot, *texts)
+            before, after = (".".join(method.capability) or "none" for method in (old, new))
+            self.collected.add("CAPABILITY_CHANGED", spot, before, after)
         if old.has_params != new.has_params:
             rule = "PARAMS_ADDED" if new.has_params else "PARAMS_REMOVED"
             self.collected.add(rule, spot, old.params or "", new.params or "")

@@ -103,7 +103,7 @@ class Protocol:
     @cached_property
     def types(self) -> frozenset[str]:
         """Names of the objects in messages. Unions and enumerations leave no trace on the wire."""
-        return self.users.keys() & self.published
+        return self.published.intersection(self.users)
 
     def users_of(self, each: Object) -> frozenset[Message]:
         """The messages that hold an object with a name; empty for one without."""

@@ -125,8 +125,7 @@ _ROWS: tuple[tuple[str, str, Kind, Affects, Severity, str, str], ...] = (
     (
         *("METHOD_MOVED_INTO_RESULT", "method", "changed", "both", "breaking"),
         "METHOD_MOVED_OUT_OF_RESULT",
-        "it is no message of its own any more: it comes inside a result, and is answered by a retry"
-        " of the request",
+        "it comes inside a result now, and a retry of the request answers it",
     ),
     (
         *("METHOD_MOVED_OUT_OF_RESULT", "method", "changed", "both", "breaking"),
@@ -341,8 +340,8 @@ _ROWS: tuple[tuple[str, str, Kind, Affects, Severity, str, str], ...] = (
 RULES: Mapping[str, Rule] = {row[0]: Rule(*row) for row in _ROWS}
 """All rules by id, in the order of reports."""
 
-CATEGORIES = tuple(dict.fromkeys(rule.category for rule in RULES.values()))
-"""The first words of all ids."""
+_BY_NAME: Mapping[str, Severity] = {severity: severity for severity in SEVERITIES}
+"""The severities as settings spell them."""
 
 
 def severities(settings: Sequence[str]) -> Mapping[str, Severity]:
@@ -358,13 +357,14 @@ def severities(settings: Sequence[str]) -> Mapping[str, Severity]:
     chosen: dict[str, Severity] = {rule.id: rule.severity for rule in RULES.values()}
     for setting in settings:
         name, _, value = setting.partition("=")
-        severity = next((known for known in SEVERITIES if known == value.strip().lower()), None)
+        severity = _BY_NAME.get(value.strip().lower())
         name = name.strip().upper()
         ids = [rule.id for rule in RULES.values() if name in (rule.id, rule.category, "ALL")]
         if severity is None or not ids:
             expected = f"RULE=SEVERITY, with a rule of mcpgen diff --rules and {_listed()}"
             raise UsageError(f"expected --severity {expected}, got {shown(setting)}")
-        chosen.update(dict.fromkeys(ids, severity))
+        for rule in ids:
+            chosen[rule] = severity
     return chosen
 
 

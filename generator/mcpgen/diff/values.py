@@ -60,9 +60,7 @@ class Values:
             rule = (
                 "FIELD_TYPE_CHANGED"
                 if removed and added
-                else "FIELD_TYPE_NARROWED"
-                if removed
-                else "FIELD_TYPE_WIDENED"
+                else "FIELD_TYPE_NARROWED" if removed else "FIELD_TYPE_WIDENED"
             )
             self.collected.add(rule, spot, described(ours), described(theirs))
         self._bounds(ours, theirs, spot)
@@ -85,9 +83,9 @@ class Values:
             gone.discard(one)
             come.discard(other)
         for text in sorted(gone):
-            self.collected.add("VALUE_REMOVED", spot, old=text)
+            self.collected.add("VALUE_REMOVED", spot, text, described(theirs))
         for text in sorted(come):
-            self.collected.add("VALUE_ADDED", spot, new=text)
+            self.collected.add("VALUE_ADDED", spot, described(ours), text)
         return False, False
 
     def _kinds(self, ours: Sequence[Atom], theirs: Sequence[Atom]) -> tuple[bool, bool]:
@@ -120,8 +118,9 @@ class Values:
         old = [atom for atom in ours if isinstance(atom, Array)]
         new = [atom for atom in theirs if isinstance(atom, Array)]
         if old and new:
-            items = ({"anyOf": [atom.items for atom in arrays]} for arrays in (old, new))
-            self.compare(*items, spot.below("[]"))
+            before: Node = {"anyOf": [atom.items for atom in old]}
+            after: Node = {"anyOf": [atom.items for atom in new]}
+            self.compare(before, after, spot.below("[]"))
 
     def _objects(self, ours: Sequence[Atom], theirs: Sequence[Atom], spot: Spot) -> bool:
         """Compare the objects among alternatives; whether single ones have nothing in common."""
@@ -145,9 +144,9 @@ class Values:
             self._note_name(one, other, likeness)
             self.objects(one, other, spot)
         for one in left:
-            self.collected.add("VARIANT_REMOVED", spot, old=str(one))
+            self.collected.add("VARIANT_REMOVED", spot, str(one), described(theirs))
         for other in right:
-            self.collected.add("VARIANT_ADDED", spot, new=str(other))
+            self.collected.add("VARIANT_ADDED", spot, described(ours), str(other))
         return False
 
     def _matched(
@@ -276,7 +275,8 @@ def _kinds_of(atoms: Iterable[Atom]) -> set[str]:
 
 def _is_covered(text: str, atoms: Iterable[Atom]) -> bool:
     """Whether a fixed value is one of those that a type allows."""
-    kind = _JSON_TYPES.get(type(json.loads(text)), "object")
+    value: object = json.loads(text)
+    kind = _JSON_TYPES.get(type(value), "object")
     return any(isinstance(atom, Scalar) and atom.type == kind for atom in atoms)
 
 

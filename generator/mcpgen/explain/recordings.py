@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from mcpgen.errors import InputError, UsageError, shown
-from mcpgen.input_files import MAX_BYTES, check_json, json_pointer, read_text
+from mcpgen.input_files import MAX_BYTES, check_json, read_text
 from mcpgen.json_types import Json, Node, is_array, is_object
 
 Direction = Literal["sent", "received"]
@@ -137,8 +137,3 @@ def _direction(row: Node) -> Direction | None:
 
 def _channel(row: Node) -> str:
     return shown([row.get("channel"), row.get("pid")])
-
-
-def place(path: tuple[object, ...]) -> str:
-    """The place in a message, as a JSON pointer; `the message` for the whole."""
-    return json_pointer(path) or "the message"
