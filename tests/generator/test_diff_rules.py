@@ -16,13 +16,13 @@ from mcpgen.errors import UsageError
 from mcpgen.revision_facts import MethodFacts
 
 COUNT = {"type": "integer"}
-SCRUB = {
+SCRUB: dict[str, Any] = {
     "ClientRequest": any_of("PaintRequest", "ScrubRequest"),
     "ScrubRequest": message("wall/scrub", ref("ScrubRequestParams")),
     "ScrubRequestParams": obj("", speed=TEXT),
     "ScrubResult": obj("", clean={"type": "boolean"}),
 }
-SCRAPE = {
+SCRAPE: dict[str, Any] = {
     "ClientRequest": any_of("PaintRequest", "ScrapeRequest"),
     "ScrapeRequest": message("wall/scrape", ref("ScrapeRequestParams")),
     "ScrapeRequestParams": obj("", speed=TEXT),
@@ -246,7 +246,7 @@ def test_a_loosened_field_of_a_result_affects_the_client_that_receives() -> None
 
 
 def test_a_type_that_both_sides_send_affects_both() -> None:
-    both = {"PaintResult": obj("area", area=COUNT, tool=ref("Tool"))}
+    both: dict[str, Any] = {"PaintResult": obj("area", area=COUNT, tool=ref("Tool"))}
     old = protocol(**both, **field(ref("Tool")), Tool=obj("", name=TEXT))
     new = protocol(**both, **field(ref("Tool")), Tool=obj("name", name=TEXT))
     (change,) = changes(old, new)

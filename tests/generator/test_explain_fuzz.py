@@ -15,7 +15,9 @@ from mcpgen.explain import conversation, repair
 from mcpgen.explain.recordings import Recorded
 from mcpgen.explain.revision import revision
 
-SCALARS = st.sampled_from([None, True, 0, -1, 1.5, "", "tools/call", "2.0", "text", [], {}])
+SCALARS: st.SearchStrategy[Any] = st.sampled_from(
+    [None, True, 0, -1, 1.5, "", "tools/call", "2.0", "text", [], {}]
+)
 VALUES = st.recursive(
     SCALARS,
     lambda inner: (

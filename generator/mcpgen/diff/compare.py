@@ -66,47 +66,19 @@ class _Comparison:
         """Compare messages, direction by direction."""
         for sender in get_args(Role):
             for kind in get_args(Kind):
-                self._direction(
-                    self.old.messages(sender, kind), self.new.messages(sender, kind), sender
-                )
-        gone = self.old.inputs.keys() - self.new.inputs.keys()
-        come = self.new.inputs.keys() - self.old.inputs.keys()
-        self._direction(self._inputs(self.old, come), self._inputs(self.new, gone), "server")
+                self._direction(self.old.messages(sender, kind), self.new.messages(sender, kind))
 
-    def _inputs(self, side: Protocol, moved: set[str]) -> dict[str, Method]:
-        """What is asked inside results, without what is a message of its own elsewhere."""
-        own = side.messages("server", "request")
-        other = self.new if side is self.old else self.old
-        outside = other.messages("server", "request")
-        return {
-            name: method
-            for name, method in side.inputs.items()
-            if name not in own and not (name in outside and name not in other.inputs)
-        } | {name: own[name] for name in moved if name in own and name in side.inputs}
-
-    def _direction(
-        self, old: Mapping[str, Method], new: Mapping[str, Method], sender: Role
-    ) -> None:
+    def _direction(self, old: Mapping[str, Method], new: Mapping[str, Method]) -> None:
         gone = [method for name, method in old.items() if name not in new]
         come = [method for name, method in new.items() if name not in old]
         for name in old:
             if name in new:
                 self._method(old[name], new[name])
-        for one in list(gone):
-            inside = self.new.inputs.get(one.name) if one.kind == "request" else None
-            if inside is not None and sender == "server" and one not in self.old.methods.inputs:
-                self._moved("METHOD_MOVED_INTO_RESULT", one, inside)
-                gone.remove(one)
-        for other in list(come):
-            inside = self.old.inputs.get(other.name) if other.kind == "request" else None
-            if inside is not None and sender == "server" and other not in self.new.methods.inputs:
-                self._moved("METHOD_MOVED_OUT_OF_RESULT", inside, other)
-                come.remove(other)
         for one, other, score in similarity.pairs(
             gone, come, self._likeness, lambda each: each.name, least=_SAME_METHOD
         ):
             spot = _spot(one, other)
-            rule = f"{one.kind.upper().replace('REQUEST', 'METHOD')}_RENAMED"
+            rule = f"{_word(one)}_RENAMED"
             self.collected.add(rule, spot, one.name, other.name, confidence=score)
             self._method(one, other)
             gone.remove(one)
@@ -116,11 +88,13 @@ class _Comparison:
         for other in come:
             self.collected.add(f"{_word(other)}_ADDED", _spot(other, other))
 
-    def _moved(self, rule: str, one: Method, other: Method) -> None:
-        texts = ("request", "part of a result")
-        into = rule == "METHOD_MOVED_INTO_RESULT"
-        self.collected.add(rule, _spot(one, other), *(texts if into else texts[::-1]))
-        self._method(one, other)
+    def _delivery(self, old: Method, new: Method, spot: Spot) -> None:
+        """Compare whether a request is a message of its own."""
+        was, is_now = self.old.is_inside(old), self.new.is_inside(new)
+        if was != is_now:
+            rule = "METHOD_MOVED_INTO_RESULT" if is_now else "METHOD_MOVED_OUT_OF_RESULT"
+            texts = ("part of a result" if inside else "request" for inside in (was, is_now))
+            self.collected.add(rule, spot, *texts)
 
     def _likeness(self, one: Method, other: Method) -> float:
         """How alike two messages are: half by name, half by what they hold."""
@@ -137,6 +111,7 @@ class _Comparison:
 
     def _method(self, old: Method, new: Method) -> None:
         spot = _spot(old, new)
+        self._delivery(old, new, spot)
         if old.capability != new.capability:
             before, after = (".".join(method.capability) or "none" for method in (old, new))
             self.collected.add("CAPABILITY_CHANGED", spot, before, after)

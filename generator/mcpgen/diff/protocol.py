@@ -66,13 +66,16 @@ class Protocol:
         return Shapes(self.normal)
 
     def messages(self, sender: Role, kind: Kind) -> dict[str, Method]:
-        """The messages of one direction by name, without those inside results."""
-        return {method.name: method for method in self.methods.of(sender, kind)}
+        """The messages of one direction by name, and what is asked inside results."""
+        own = self.methods.of(sender, kind)
+        inside = (
+            each for each in self.methods.inputs if (sender, kind) == (each.sender, each.kind)
+        )
+        return {method.name: method for method in (*inside, *own)}
 
-    @cached_property
-    def inputs(self) -> dict[str, Method]:
-        """What a server may ask inside a result, by name."""
-        return {method.name: method for method in self.methods.inputs}
+    def is_inside(self, method: Method) -> bool:
+        """Whether a request comes inside a result alone, and is no message of its own."""
+        return method in self.methods.inputs and method not in self.methods.all
 
     def slots(self, method: Method) -> Iterator[Slot]:
         """Where a message holds values of types: its params and its result."""

@@ -142,7 +142,7 @@ def _least(revision: Revision, node: Json, name: str, depth: int = 0) -> Json:
     match kinds if isinstance(kinds, str) else kinds[0]:
         case "string":
             is_version = name == _VERSION or name == revision.protocol.facts.meta.protocol_version
-            return revision.name if is_version else ""
+            return revision.version if is_version else ""
         case "integer" | "number":
             return node.get("minimum", 0)
         case "boolean":

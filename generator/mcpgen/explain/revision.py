@@ -98,8 +98,13 @@ class Revision:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Its name, or the file that it was read from."""
         return self.protocol.name
+
+    @property
+    def version(self) -> str:
+        """What messages call it, and the pages of the specification."""
+        return self.protocol.normal.schema.revision
 
     @cached_property
     def definitions(self) -> Node:
@@ -130,8 +135,14 @@ class Revision:
 
     def violation(self, name: str, value: Json) -> Violation | None:
         """What is wrong with a value of a type."""
-        validator: Any = Draft202012Validator(self.schema_of(name))
-        return violations.first(validator.iter_errors(value))
+        if name not in self._validators:
+            self._validators[name] = Draft202012Validator(self.schema_of(name))
+        return violations.first(self._validators[name].iter_errors(value))
+
+    @cached_property
+    def _validators(self) -> dict[str, Any]:
+        """Validators by type, made when they are needed."""
+        return {}
 
     def envelope(self, kind: Kind) -> str:
         """The type of every message of a kind; empty if the schema has none."""
@@ -209,6 +220,8 @@ class Revision:
             expected = f"a method that the {sender} sends"
         elif known:
             expected = f"a {known[0].kind}"
+        elif self.protocol.facts.method(name).extension:
+            expected = "a method of the revision, not one of an extension"
         else:
             close = self.closest_method(name)
             expected = "a method of the revision" + (f", such as {close}" if close else "")
@@ -325,12 +338,12 @@ class Revision:
 
     def page(self, name: str) -> str:
         """Address of the page about a type; empty if none is known."""
-        page = _docs().page(self.name, name)
-        return f"{SITE}/{self.name}/{page.removesuffix('/index')}" if page else ""
+        page = _docs().page(self.version, name)
+        return f"{SITE}/{self.version}/{page.removesuffix('/index')}" if page else ""
 
     def summary(self, name: str) -> str:
         """What a type is, in a sentence; empty if that is not known."""
-        return _docs().type_doc(self.name, name)
+        return _docs().type_doc(self.version, name)
 
     def _unknown(self, name: str, value: Json, path: tuple[object, ...]) -> Iterator[str]:
         held = self.protocol.shapes.object(name)
