@@ -69,23 +69,23 @@ class _Comparison:
                 self._direction(self.old.messages(sender, kind), self.new.messages(sender, kind))
 
     def _direction(self, old: Mapping[str, Method], new: Mapping[str, Method]) -> None:
-        gone = [method for name, method in old.items() if name not in new]
-        come = [method for name, method in new.items() if name not in old]
+        removed = [method for name, method in old.items() if name not in new]
+        added = [method for name, method in new.items() if name not in old]
         for name in old:
             if name in new:
                 self._method(old[name], new[name])
         for one, other, score in similarity.pairs(
-            gone, come, self._likeness, lambda each: each.name, least=_SAME_METHOD
+            removed, added, self._likeness, lambda each: each.name, least=_SAME_METHOD
         ):
             spot = _spot(one, other)
             rule = f"{_word(one)}_RENAMED"
             self.collected.add(rule, spot, one.name, other.name, confidence=score)
             self._method(one, other)
-            gone.remove(one)
-            come.remove(other)
-        for one in gone:
+            removed.remove(one)
+            added.remove(other)
+        for one in removed:
             self.collected.add(f"{_word(one)}_REMOVED", _spot(one, one))
-        for other in come:
+        for other in added:
             self.collected.add(f"{_word(other)}_ADDED", _spot(other, other))
 
     def _delivery(self, old: Method, new: Method, spot: Spot) -> None:
@@ -149,19 +149,21 @@ class _Comparison:
             if one is not None and other is not None:
                 self.values.objects(one, other, _of_type(name, name))
         inline = self.values.extracted
-        gone = sorted(self.old.types - self.new.normal.definitions.keys() - inline)
-        come = sorted(self.new.types - self.old.normal.definitions.keys() - inline)
-        for one_name, other_name, score in self._renamed(gone, come):
+        removed = sorted(self.old.types - self.new.normal.definitions.keys() - inline)
+        added = sorted(self.new.types - self.old.normal.definitions.keys() - inline)
+        for one_name, other_name, score in self._renamed(removed, added):
             spot = self._type_spot(one_name, other_name)
             self.collected.add("TYPE_RENAMED", spot, one_name, other_name, confidence=score)
-            gone.remove(one_name)
-            come.remove(other_name)
-        for name in gone:
+            removed.remove(one_name)
+            added.remove(other_name)
+        for name in removed:
             self.collected.add("TYPE_REMOVED", self._type_spot(name, name))
-        for name in come:
+        for name in added:
             self.collected.add("TYPE_ADDED", self._type_spot(name, name))
 
-    def _renamed(self, gone: Sequence[str], come: Sequence[str]) -> list[tuple[str, str, float]]:
+    def _renamed(
+        self, removed: Sequence[str], added: Sequence[str]
+    ) -> list[tuple[str, str, float]]:
         """Types that changed their name: at the same place, or nearly the same otherwise."""
 
         def alike(one: str, other: str) -> float:
@@ -175,7 +177,7 @@ class _Comparison:
             same_words = similarity.of_names(one, other) >= similarity.ENOUGH
             return likeness if likeness >= _SAME_TYPE and same_words else 0.0
 
-        return similarity.pairs(gone, come, alike, str)
+        return similarity.pairs(removed, added, alike, str)
 
     def _type_spot(self, old: str, new: str) -> Spot:
         users = self.old.users.get(old, frozenset()) | self.new.users.get(new, frozenset())

@@ -75,7 +75,7 @@ def _record(collected: Collected, path: str, before: Any, after: Any) -> None:
     table, _, name = path.partition(".")
     spot = _spot(path, table)
     senders = _SENDERS.get(path, _SENDERS.get(table, _BOTH))
-    if isinstance(before, tuple) or isinstance(after, tuple):
+    if any(isinstance(value, tuple) for value in (before, after)):
         _entries(collected, spot, senders, (before, after))
         return
     absent, present = _is_absent(before), not _is_absent(after)
