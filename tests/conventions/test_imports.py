@@ -36,10 +36,10 @@ GENERATOR_LAYERS: Layers = (
     ("pipeline",),
     ("output",),
     ("check",),
-    ("console", "commands"),
+    ("console", "commands", "cli_options"),
     ("diff",),
     ("explain",),
-    ("listing",),
+    ("listing", "protocol_commands"),
     ("cli",),
     ("__main__",),
 )
