@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html as escapes
 import json
+import os
 import re
 import subprocess
 import sys
@@ -209,6 +210,17 @@ def test_the_rules_are_listed_with_their_reasons() -> None:
     for rule in diff.RULES.values():
         assert f"{rule.id} {rule.severity}, {rule.kind}, affects {rule.affects}" in text
         assert rule.reason in text
+
+
+def test_a_report_is_the_same_in_every_process() -> None:
+    command = [sys.executable, "-m", "mcpgen", "diff", "2025-11-25", "2026-07-28", "--json"]
+    printed = {
+        subprocess.run(
+            command, check=True, capture_output=True, env={**os.environ, "PYTHONHASHSEED": seed}
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(printed) == 1
 
 
 @pytest.mark.parametrize("words", [["--version"], ["list"], ["diff", "--help"]])

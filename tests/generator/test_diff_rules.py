@@ -290,6 +290,29 @@ def test_the_same_said_in_another_way_is_no_change(
     assert found(protocol(**new), protocol(**old)) == []
 
 
+@pytest.mark.parametrize(
+    "node",
+    [
+        {"type": "array", "items": ref("Own")},
+        {"type": "object", "additionalProperties": ref("Own")},
+        obj("own", own=ref("Own")),
+        obj("", own={"type": "array", "items": obj("", inner=ref("Own"))}),
+    ],
+)
+def test_a_type_that_holds_itself_is_compared_once(node: dict[str, Any]) -> None:
+    old = protocol(**field(ref("Own")), Own=node)
+    assert found(old, protocol(**field(ref("Own")), Own=node)) == []
+    new = protocol(**field({"anyOf": [ref("Own"), COUNT]}), Own=node)
+    assert ("FIELD_TYPE_WIDENED", SIZE) in found(old, new)
+
+
+def test_very_many_names_are_not_compared_each_with_each() -> None:
+    old = {f"before{number}": TEXT for number in range(1000)}
+    new = {f"after{number}": TEXT for number in range(1000)}
+    rules = {rule for rule, _ in found(protocol(**params(**old)), protocol(**params(**new)))}
+    assert rules == {"FIELD_REMOVED_OPTIONAL", "FIELD_ADDED_OPTIONAL"}
+
+
 def test_a_message_that_is_renamed_says_how_sure_that_is() -> None:
     change = next(c for c in changes(protocol(**SCRUB), protocol(**SCRAPE)) if c.confidence)
     assert change.sentence.startswith("renamed from wall/scrub (")

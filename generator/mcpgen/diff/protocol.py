@@ -94,7 +94,7 @@ class Protocol:
             objects = (self.shapes.object(name) for name in candidates if name in self.published)
             first = next((each for each in objects if each is not None), None)
             if first is not None:
-                fields = {wire: first.fields[wire] for wire in first.fields.keys() - _CONTENT}
+                fields = {wire: node for wire, node in first.fields.items() if wire not in _CONTENT}
                 found[text] = replace(first, fields=fields)
         return found
 
@@ -115,7 +115,7 @@ class Protocol:
     @cached_property
     def errors(self) -> tuple[Object, ...]:
         """The types of error responses that have a code of their own."""
-        found = (self.shapes.object(name) for name in self.published)
+        found = (self.shapes.object(name) for name in sorted(self.published))
         return tuple(
             each
             for each in found
@@ -146,7 +146,8 @@ class Protocol:
         pending = list(atoms)
         while pending:
             atom = pending.pop()
-            if isinstance(atom, Array):
+            if isinstance(atom, Array) and atom.key not in seen:
+                seen.add(atom.key)
                 pending += self.shapes.of(atom.items)
             elif isinstance(atom, Object) and atom.key not in seen:
                 seen.add(atom.key)

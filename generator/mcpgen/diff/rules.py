@@ -1,8 +1,9 @@
 """The rules that name and judge a change between two revisions, as one table.
 
-A change hurts who is written for the old revision and meets the new one. What is sent in fewer
-forms hurts the sender, which still sends the old ones; what is sent in more forms hurts the
-receiver, which does not know the new ones. Each rule says whom it hurts, and how much:
+A change is judged for code that is written for the old revision and meets a peer of the new one.
+If fewer forms of a message are valid than before, senders are affected: they still send the old
+forms. If more forms are valid, receivers are affected: they do not know the new forms. Each rule
+says who is affected, and how much:
 
     breaking     a peer refuses or misses something until code changes
     warning      messages stay valid, but something that was sent or relied on has no effect
@@ -222,11 +223,11 @@ _ROWS: tuple[tuple[str, str, Kind, Affects, Severity, str, str], ...] = (
     (
         *("FIELD_BOUND_LOOSENED", "field", "loosened", "receiver", "warning"),
         "FIELD_BOUND_TIGHTENED",
-        "values outside the old bound come; few receivers depend on it",
+        "values outside the old bound come, which most receivers can read",
     ),
     (
         *("FIELD_PATTERN_CHANGED", "field", "changed", "both", "breaking", "FIELD_PATTERN_CHANGED"),
-        "no one can tell whether values of one pattern fit the other",
+        "values of one pattern need not match the other",
     ),
     (
         *("VARIANT_ADDED", "type", "loosened", "receiver", "breaking", "VARIANT_REMOVED"),

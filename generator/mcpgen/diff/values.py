@@ -12,7 +12,7 @@ from mcpgen.diff.protocol import Protocol
 from mcpgen.diff.shapes import ANY, Array, Atom, Literal, Object, Scalar, described
 from mcpgen.errors import shown
 from mcpgen.json_types import Json, Node
-from mcpgen.schema_queries import META
+from mcpgen.schema_queries import META, canonical
 
 _JSON_TYPES: Mapping[type, str] = {
     bool: "boolean",
@@ -50,9 +50,17 @@ class Values:
     renamed: dict[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
     extracted: set[str] = field(default_factory=set[str])
     _seen: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
+    _open: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
     def compare(self, old: Node, new: Node, spot: Spot) -> None:
-        """Compare two schemas at one place."""
+        """Compare two schemas at one place, unless they are those that hold the place."""
+        pair = (canonical(old), canonical(new))
+        if pair not in self._open:
+            self._open.add(pair)
+            self._compare(old, new, spot)
+            self._open.remove(pair)
+
+    def _compare(self, old: Node, new: Node, spot: Spot) -> None:
         ours, theirs = self.old.shapes.of(old), self.new.shapes.of(new)
         if (ANY in ours) != (ANY in theirs):
             rule = "FIELD_TYPE_WIDENED" if ANY in theirs else "FIELD_TYPE_NARROWED"

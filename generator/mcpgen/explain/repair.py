@@ -15,7 +15,7 @@ from mcpgen.methods import Role
 
 _MOST = 40
 """Changes after which a message counts as another one."""
-_DEPTH = 12
+_DEPTH = 6
 _VERSION = "protocolVersion"
 
 
