@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from mcpgen import __version__
+from mcpgen.cli_options import LazyGroup
+from mcpgen.cli_options import common as _common
 from mcpgen.console import Console
 from mcpgen.errors import McpgenError, UsageError
 from mcpgen.parts import PARTS, TRANSPORTS
@@ -122,15 +124,6 @@ def _choices(command: Any) -> Any:
     return revisions(parts(transports(command)))
 
 
-def _common(command: Any) -> Any:
-    """Add the options that every command takes."""
-    quiet = click.option("-q", "--quiet", is_flag=True, help="Leave out progress and summaries.")
-    debug = click.option(
-        "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."
-    )
-    return quiet(debug(command))
-
-
 def _json(command: Any) -> Any:
     """Add the option for output that programs read."""
     return click.option(
@@ -201,7 +194,11 @@ def _project(directory: Path | None) -> Any:
     return found
 
 
-@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @_choices
 @click.option(
     "-o",
@@ -523,105 +520,7 @@ def completion(context: click.Context, shell: str) -> None:
     click.echo(found(cli, {}, "mcpgen", "_MCPGEN_COMPLETE").source())
 
 
-@cli.command()
-@click.argument("old", metavar="A", required=False)
-@click.argument("new", metavar="B", required=False)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "markdown", "json", "html"]),
-    default="text",
-    help="Form of the report.",
-)
-@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-@click.option("-o", "--output", type=_DIRECTORY, metavar="FILE", help="Write the report to FILE.")
-@click.option(
-    "--severity",
-    "settings",
-    multiple=True,
-    metavar="RULE=SEVERITY",
-    help="Judge a rule, a category such as FIELD, or ALL as breaking, warning, compatible or"
-    " ignore. May be given several times; later ones win.",
-)
-@click.option(
-    "--affects",
-    multiple=True,
-    type=click.Choice([f"{r}{w}" for r in ("client", "server") for w in ("", "-sends", "-receives")]),
-    help="Only what affects this side. May be given several times.",
-)
-@click.option(
-    "--fail-on",
-    type=click.Choice(["never", "breaking", "warning", "any"]),
-    default="never",
-    help="Exit with 1 if there is a change of this severity, or a graver one.",
-)
-@click.option("--no-errata", is_flag=True, help="Take published schemas as they are.")
-@click.option("--rules", "only_rules", is_flag=True, help="Print the rules and end.")
-@_common
-@click.pass_obj
-def diff(
-    console: Console, old: str | None, new: str | None, quiet: bool, **options: Any
-) -> None:
-    """Tell what changes from A to B: revisions, or schema files in JSON or TypeScript.
-
-    Each change has a rule, which says whom it affects and why it is breaking or not, for code that
-    is written for A. Exits with 0, with 1 if --fail-on finds something, with 2 if A or B cannot be
-    read.
-    """
-    from mcpgen.diff import command
-
-    console.quiet |= quiet
-    command.run_options(console, old, new, options)
-
-
-def _recording(command: Any) -> Any:
-    """Add what the commands that read messages take."""
-    source = click.argument("source", metavar="[FILE]", default="-")
-    as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-    return source(as_json(_common(click.pass_obj(command))))
-
-
-@cli.command()
-@click.option(
-    *("-r", "--revision", "revisions"),
-    multiple=True,
-    metavar="REVISION",
-    help="Ask this revision; all unless given. May be given several times.",
-)
-@_recording
-def explain(
-    console: Console, source: str, revisions: tuple[str, ...], as_json: bool, quiet: bool
-) -> None:
-    """Tell what the messages in FILE or standard input are, and which revisions accept them.
-
-    FILE holds one message, several (an array, or one on each line), or a trace of MCP_TRACE. Where
-    a revision refuses a message: the place, the reason and the nearest valid form.
-    """
-    from mcpgen.explain import command
-
-    console.quiet |= quiet
-    command.explain(console, source, revisions, as_json=as_json)
-
-
-@cli.command()
-@click.option(
-    *("-r", "--revision"),
-    metavar="REVISION",
-    help="The revision; the one that the messages agree on unless given.",
-)
-@_recording
-def validate(
-    console: Console, source: str, revision: str | None, as_json: bool, quiet: bool
-) -> None:
-    """Check a recorded conversation, such as a trace of MCP_TRACE, against one revision.
-
-    Each response is held against the result of the request that it answers. Exits with 1 if a
-    message breaks the revision, with 2 if FILE cannot be read.
-    """
-    from mcpgen.explain import command
-
-    console.quiet |= quiet
-    command.validate(console, source, revision, as_json=as_json)
+cli.add_lazy("mcpgen.protocol_commands", "diff", "explain", "validate")
 
 
 @cli.group()

@@ -1,4 +1,4 @@
-"""Tiny protocols for the tests of `mcpgen diff`: one request, one notification, and what differs."""
+"""Tiny protocols for the tests of `mcpgen diff`: a request, a notification, and what differs."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ and the governance of the specification.
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from mcpgen import diff, schema
 
 REVISIONS = tuple(row.name for row in schema.revisions())
-STEPS = tuple(zip(REVISIONS, REVISIONS[1:], strict=False))
+STEPS = tuple(pairwise(REVISIONS))
 BATCHES, OUTPUT, TASKS, STATELESS = STEPS
 
 
@@ -65,7 +66,9 @@ NAMED = (
     Named(
         *(OUTPUT, "and its capability", "FIELD_ADDED_OPTIONAL", "ClientCapabilities.elicitation"),
     ),
-    Named(OUTPUT, "links to resources", "VARIANT_ADDED", "CallToolResult.content[]", "ResourceLink"),
+    Named(
+        OUTPUT, "links to resources", "VARIANT_ADDED", "CallToolResult.content[]", "ResourceLink"
+    ),
     Named(
         *(OUTPUT, "the version header", "HEADER_ADDED", "headers.protocol_version"),
         "MCP-Protocol-Version",
@@ -235,7 +238,12 @@ NAMED = (
         "notifications/elicitation/complete",
     ),
     Named(
-        *(STATELESS, "nor its id", "FIELD_REMOVED_REQUIRED", "ElicitRequestURLParams.elicitationId"),
+        *(
+            STATELESS,
+            "nor its id",
+            "FIELD_REMOVED_REQUIRED",
+            "ElicitRequestURLParams.elicitationId",
+        ),
     ),
     *(
         Named(STATELESS, "reserved codes", "FACT_ADDED", "errors.defined", code)

@@ -91,7 +91,9 @@ def renamed(definitions: dict[str, Any], names: dict[str, str]) -> dict[str, Any
     """Definitions with other names for some types."""
     text = json.dumps(definitions)
     for old, new in names.items():
-        text = text.replace(f'"#/$defs/{old}"', f'"#/$defs/{new}"').replace(f'"{old}":', f'"{new}":')
+        text = text.replace(f'"#/$defs/{old}"', f'"#/$defs/{new}"').replace(
+            f'"{old}":', f'"{new}":'
+        )
     result: dict[str, Any] = json.loads(text)
     return result
 

@@ -16,13 +16,13 @@ from mcpgen.errors import UsageError
 from mcpgen.revision_facts import MethodFacts
 
 COUNT = {"type": "integer"}
-SCRUB = {
+SCRUB: dict[str, Any] = {
     "ClientRequest": any_of("PaintRequest", "ScrubRequest"),
     "ScrubRequest": message("wall/scrub", ref("ScrubRequestParams")),
     "ScrubRequestParams": obj("", speed=TEXT),
     "ScrubResult": obj("", clean={"type": "boolean"}),
 }
-SCRAPE = {
+SCRAPE: dict[str, Any] = {
     "ClientRequest": any_of("PaintRequest", "ScrapeRequest"),
     "ScrapeRequest": message("wall/scrape", ref("ScrapeRequestParams")),
     "ScrapeRequestParams": obj("", speed=TEXT),
@@ -118,7 +118,9 @@ PAIRS = (
         *("VARIANT_ADDED", SIZE, {**field(any_of("Brush", "Cup")), "Brush": BRUSH, "Cup": ROLLER}),
         {
             **field(any_of("Brush", "Cup", "Pad")),
-            **{"Brush": BRUSH, "Cup": ROLLER, "Pad": obj("kind", kind=const("pad"))},
+            "Brush": BRUSH,
+            "Cup": ROLLER,
+            "Pad": obj("kind", kind=const("pad")),
         },
     ),
     Pair(
@@ -211,7 +213,12 @@ def test_the_mirror_of_a_mirror_is_the_rule_itself() -> None:
     assert [rule.id for rule in rules.values() if rules[rule.mirror].mirror != rule.id] == []
 
 
-OPPOSITE = {"added": "removed", "tightened": "loosened", "removed": "added", "loosened": "tightened"}
+OPPOSITE = {
+    "added": "removed",
+    "tightened": "loosened",
+    "removed": "added",
+    "loosened": "tightened",
+}
 
 
 def test_a_mirror_has_the_opposite_kind() -> None:
@@ -239,7 +246,7 @@ def test_a_loosened_field_of_a_result_affects_the_client_that_receives() -> None
 
 
 def test_a_type_that_both_sides_send_affects_both() -> None:
-    both = {"PaintResult": obj("area", area=COUNT, tool=ref("Tool"))}
+    both: dict[str, Any] = {"PaintResult": obj("area", area=COUNT, tool=ref("Tool"))}
     old = protocol(**both, **field(ref("Tool")), Tool=obj("", name=TEXT))
     new = protocol(**both, **field(ref("Tool")), Tool=obj("name", name=TEXT))
     (change,) = changes(old, new)
@@ -250,7 +257,9 @@ def test_a_type_that_both_sides_send_affects_both() -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        pytest.param(field(obj("", a=TEXT)), {**field(ref("Own")), "Own": obj("", a=TEXT)}, id="ref"),
+        pytest.param(
+            field(obj("", a=TEXT)), {**field(ref("Own")), "Own": obj("", a=TEXT)}, id="ref"
+        ),
         pytest.param(
             field({"anyOf": [TEXT, COUNT]}), field({"type": ["integer", "string"]}), id="types"
         ),
@@ -265,16 +274,43 @@ def test_a_type_that_both_sides_send_affects_both() -> None:
             field({"enum": ["s"]}), {**field(ref("Size")), "Size": {"const": "s"}}, id="const"
         ),
         pytest.param(
-            field({"type": "object"}), field({"type": "object", "additionalProperties": {}}), id="map"
+            field({"type": "object"}),
+            field({"type": "object", "additionalProperties": {}}),
+            id="map",
         ),
         pytest.param(
             {"PaintRequest": message("wall/paint", obj("color", color=TEXT))}, {}, id="params"
         ),
     ],
 )
-def test_the_same_said_in_another_way_is_no_change(old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_the_same_said_in_another_way_is_no_change(
+    old: dict[str, Any], new: dict[str, Any]
+) -> None:
     assert found(protocol(**old), protocol(**new)) == []
     assert found(protocol(**new), protocol(**old)) == []
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        {"type": "array", "items": ref("Own")},
+        {"type": "object", "additionalProperties": ref("Own")},
+        obj("own", own=ref("Own")),
+        obj("", own={"type": "array", "items": obj("", inner=ref("Own"))}),
+    ],
+)
+def test_a_type_that_holds_itself_is_compared_once(node: dict[str, Any]) -> None:
+    old = protocol(**field(ref("Own")), Own=node)
+    assert found(old, protocol(**field(ref("Own")), Own=node)) == []
+    new = protocol(**field({"anyOf": [ref("Own"), COUNT]}), Own=node)
+    assert ("FIELD_TYPE_WIDENED", SIZE) in found(old, new)
+
+
+def test_very_many_names_are_not_compared_each_with_each() -> None:
+    old = {f"before{number}": TEXT for number in range(1000)}
+    new = {f"after{number}": TEXT for number in range(1000)}
+    rules = {rule for rule, _ in found(protocol(**params(**old)), protocol(**params(**new)))}
+    assert rules == {"FIELD_REMOVED_OPTIONAL", "FIELD_ADDED_OPTIONAL"}
 
 
 def test_a_message_that_is_renamed_says_how_sure_that_is() -> None:

@@ -67,7 +67,11 @@ def run(command: Command, folder: Path) -> str:
     """What a command prints, run in a folder; it must succeed. `> FILE` keeps that in a file."""
     line, _, target = command.line.partition(" > ")
     words = shlex.split(line)
-    programs = {"mcpgen": [sys.executable, "-m", "mcpgen"], "python": [sys.executable]}
+    programs = {
+        "echo": ["echo"],
+        "mcpgen": [sys.executable, "-m", "mcpgen"],
+        "python": [sys.executable],
+    }
     place = os.pathsep.join((str(documents.ROOT / "generator"), str(folder)))
     done = subprocess.run(
         [*programs[words[0]], *words[1:]],

@@ -34,16 +34,20 @@ MESSAGES: dict[str, Any] = {
     "notification": {"jsonrpc": "2.0", "method": "notifications/initialized"},
     "result": {"jsonrpc": "2.0", "id": 1, "result": {"content": [TEXT], "isError": False}},
     "wrong-content": {
-        **{"jsonrpc": "2.0", "id": 1},
+        "jsonrpc": "2.0",
+        "id": 1,
         "result": {"content": [{"type": "image", "data": "AA=="}]},
     },
     "retired-code": {
-        **{"jsonrpc": "2.0", "id": 1},
+        "jsonrpc": "2.0",
+        "id": 1,
         "error": {"code": -32002, "message": "Resource not found"},
     },
     "batch": [CALL, {**CALL, "id": 2}],
     "elicitation": {
-        **{"jsonrpc": "2.0", "id": 1, "method": "elicitation/create"},
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "elicitation/create",
         "params": {
             "message": "Which city?",
             "requestedSchema": {"type": "object", "properties": {"city": {"type": "string"}}},
@@ -154,7 +158,9 @@ def test_text_of_others_never_reaches_the_terminal_raw(
     }[place]
     out = run("explain", saved(tmp_path, message), *options).out
     assert out
-    assert [char for char in out if not (char.isascii() and char.isprintable()) and char != "\n"] == []
+    assert [
+        char for char in out if not (char.isascii() and char.isprintable()) and char != "\n"
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -175,6 +181,33 @@ def test_what_is_no_message_is_one_error(text: str, reason: str, tmp_path: Path)
     assert done.code == 2
     assert reason in done.err
     assert len(done.err.splitlines()) == 1
+
+
+def test_a_line_that_is_too_large_spoils_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "messages.jsonl"
+    path.write_text(f"{json.dumps(CALL)}\n{json.dumps([0] * 6000)}\n", "utf-8")
+    lines = run("explain", str(path), "-r", "2025-06-18").out.splitlines()
+    assert lines[0] == "1: request tools/call, client to server"
+    assert lines[-1].startswith("2: no message: ")
+    assert "at most 5000 entries" in lines[-1]
+
+
+def test_a_method_of_an_extension_is_called_so(tmp_path: Path) -> None:
+    message = {**CALL, "method": "tasks/get", "params": {"taskId": "a"}}
+    row = verdicts(tmp_path, message)["2026-07-28"]
+    assert row["expected"] == "a method of the revision, not one of an extension"
+
+
+def test_a_draft_in_a_file_is_asked_like_a_revision(tmp_path: Path) -> None:
+    draft = tmp_path / "draft.json"
+    published = schema.load("2025-11-25", errata=False).definitions
+    params = published["CallToolRequestParams"]
+    changed = {**params, "required": [*params["required"], "arguments"]}
+    draft.write_text(json.dumps({"$defs": {**published, "CallToolRequestParams": changed}}))
+    bare = {**CALL, "params": {"name": "forecast"}}
+    (found,) = explained(tmp_path, bare, "-r", str(draft))
+    assert found["revisions"][0]["revision"] == str(draft)
+    assert found["revisions"][0]["pointer"] == "/params/arguments"
 
 
 def test_a_file_that_is_not_there_is_one_error(tmp_path: Path) -> None:

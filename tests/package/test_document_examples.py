@@ -228,6 +228,7 @@ async def tools_at(path: str, app: Any) -> list[Any]:
 RUN_HERE = {"server.py", "city.py", "booking.py", "notes.py", "mounted.py"}
 RUN_AS_PROGRAMS = {"client.py", "remote.py", "guest.py", "read_messages.py", "test_weather.py"}
 READ_ELSEWHERE = {
+    "record.py",  # as a program, in generator/test_document_commands.py
     "own.toml",  # by mcpgen, in generator/test_document_commands.py
     "check.yml",  # by a service; conventions/test_documents.py parses it
 }

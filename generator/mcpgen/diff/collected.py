@@ -80,7 +80,7 @@ class Collected:
         key = (rule, old_place, new_place, old, new)
         before = self.changes.get(key)
         messages = spot.messages | set(before.messages if before else ())
-        who = frozenset(senders) | {message.sender for message in spot.messages}
+        who: frozenset[Role] = frozenset((*senders, *(each.sender for each in spot.messages)))
         self.changes[key] = Change(
             rule=known,
             severity=severity,
@@ -89,7 +89,7 @@ class Collected:
             new_place=new_place,
             old=old,
             new=new,
-            senders=who | (before.senders if before else frozenset()),
+            senders=who | before.senders if before else who,
             messages=tuple(sorted(messages)),
             confidence=confidence,
         )

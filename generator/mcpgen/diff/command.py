@@ -111,7 +111,7 @@ def _write(console: Console, diff: Diff, options: Options) -> None:
     text = _forms()[options.form](diff)
     if options.output is None:
         if options.form == "text":
-            _show(console, text)
+            _show(text)
         else:
             click.echo(text.removesuffix("\n"))
         return
@@ -136,7 +136,7 @@ def _forms() -> Mapping[str, Callable[[Diff], str]]:
     }
 
 
-def _show(console: Console, text: str) -> None:
+def _show(text: str) -> None:
     """Print a report line by line; on a terminal, severities have colours."""
     colours = {"breaking": "red", "warning": "yellow", "compatible": "green"}
     for number, line in enumerate(text.splitlines()):
@@ -145,5 +145,5 @@ def _show(console: Console, text: str) -> None:
             click.secho(line, bold=True)
         elif first in colours:
             click.echo(f"{click.style(first, fg=colours[first], bold=True)}{space}{rest}")
-        elif not console.quiet or line:
+        else:
             click.echo(line)

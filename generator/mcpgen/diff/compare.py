@@ -39,9 +39,7 @@ class Diff:
         return counts(self.changes)
 
 
-def compare(
-    old: Protocol, new: Protocol, severities: Mapping[str, Severity] | None = None
-) -> Diff:
+def compare(old: Protocol, new: Protocol, severities: Mapping[str, Severity] | None = None) -> Diff:
     """What changes from one side to another.
 
     Args:
@@ -68,61 +66,35 @@ class _Comparison:
         """Compare messages, direction by direction."""
         for sender in get_args(Role):
             for kind in get_args(Kind):
-                self._direction(
-                    self.old.messages(sender, kind), self.new.messages(sender, kind), sender
-                )
-        gone = self.old.inputs.keys() - self.new.inputs.keys()
-        come = self.new.inputs.keys() - self.old.inputs.keys()
-        self._direction(self._inputs(self.old, come), self._inputs(self.new, gone), "server")
+                self._direction(self.old.messages(sender, kind), self.new.messages(sender, kind))
 
-    def _inputs(self, side: Protocol, moved: set[str]) -> dict[str, Method]:
-        """What is asked inside results, without what is a message of its own elsewhere."""
-        own = side.messages("server", "request")
-        other = self.new if side is self.old else self.old
-        outside = other.messages("server", "request")
-        return {
-            name: method
-            for name, method in side.inputs.items()
-            if name not in own and not (name in outside and name not in other.inputs)
-        } | {name: own[name] for name in moved if name in own and name in side.inputs}
-
-    def _direction(
-        self, old: Mapping[str, Method], new: Mapping[str, Method], sender: Role
-    ) -> None:
-        gone = [method for name, method in old.items() if name not in new]
-        come = [method for name, method in new.items() if name not in old]
+    def _direction(self, old: Mapping[str, Method], new: Mapping[str, Method]) -> None:
+        removed = [method for name, method in old.items() if name not in new]
+        added = [method for name, method in new.items() if name not in old]
         for name in old:
             if name in new:
                 self._method(old[name], new[name])
-        for one in list(gone):
-            inside = self.new.inputs.get(one.name) if one.kind == "request" else None
-            if inside is not None and sender == "server" and one not in self.old.methods.inputs:
-                self._moved("METHOD_MOVED_INTO_RESULT", one, inside)
-                gone.remove(one)
-        for other in list(come):
-            inside = self.old.inputs.get(other.name) if other.kind == "request" else None
-            if inside is not None and sender == "server" and other not in self.new.methods.inputs:
-                self._moved("METHOD_MOVED_OUT_OF_RESULT", inside, other)
-                come.remove(other)
         for one, other, score in similarity.pairs(
-            gone, come, self._likeness, lambda each: each.name, least=_SAME_METHOD
+            removed, added, self._likeness, lambda each: each.name, least=_SAME_METHOD
         ):
             spot = _spot(one, other)
-            rule = f"{one.kind.upper().replace('REQUEST', 'METHOD')}_RENAMED"
+            rule = f"{_word(one)}_RENAMED"
             self.collected.add(rule, spot, one.name, other.name, confidence=score)
             self._method(one, other)
-            gone.remove(one)
-            come.remove(other)
-        for one in gone:
+            removed.remove(one)
+            added.remove(other)
+        for one in removed:
             self.collected.add(f"{_word(one)}_REMOVED", _spot(one, one))
-        for other in come:
+        for other in added:
             self.collected.add(f"{_word(other)}_ADDED", _spot(other, other))
 
-    def _moved(self, rule: str, one: Method, other: Method) -> None:
-        texts = ("request", "part of a result")
-        into = rule == "METHOD_MOVED_INTO_RESULT"
-        self.collected.add(rule, _spot(one, other), *(texts if into else texts[::-1]))
-        self._method(one, other)
+    def _delivery(self, old: Method, new: Method, spot: Spot) -> None:
+        """Compare whether a request is a message of its own."""
+        was, is_now = self.old.is_inside(old), self.new.is_inside(new)
+        if was != is_now:
+            rule = "METHOD_MOVED_INTO_RESULT" if is_now else "METHOD_MOVED_OUT_OF_RESULT"
+            texts = ("part of a result" if inside else "request" for inside in (was, is_now))
+            self.collected.add(rule, spot, *texts)
 
     def _likeness(self, one: Method, other: Method) -> float:
         """How alike two messages are: half by name, half by what they hold."""
@@ -139,9 +111,10 @@ class _Comparison:
 
     def _method(self, old: Method, new: Method) -> None:
         spot = _spot(old, new)
+        self._delivery(old, new, spot)
         if old.capability != new.capability:
-            texts = (".".join(method.capability) or "none" for method in (old, new))
-            self.collected.add("CAPABILITY_CHANGED", spot, *texts)
+            before, after = (".".join(method.capability) or "none" for method in (old, new))
+            self.collected.add("CAPABILITY_CHANGED", spot, before, after)
         if old.has_params != new.has_params:
             rule = "PARAMS_ADDED" if new.has_params else "PARAMS_REMOVED"
             self.collected.add(rule, spot, old.params or "", new.params or "")
@@ -176,19 +149,21 @@ class _Comparison:
             if one is not None and other is not None:
                 self.values.objects(one, other, _of_type(name, name))
         inline = self.values.extracted
-        gone = sorted(self.old.types - self.new.normal.definitions.keys() - inline)
-        come = sorted(self.new.types - self.old.normal.definitions.keys() - inline)
-        for one_name, other_name, score in self._renamed(gone, come):
+        removed = sorted(self.old.types - self.new.normal.definitions.keys() - inline)
+        added = sorted(self.new.types - self.old.normal.definitions.keys() - inline)
+        for one_name, other_name, score in self._renamed(removed, added):
             spot = self._type_spot(one_name, other_name)
             self.collected.add("TYPE_RENAMED", spot, one_name, other_name, confidence=score)
-            gone.remove(one_name)
-            come.remove(other_name)
-        for name in gone:
+            removed.remove(one_name)
+            added.remove(other_name)
+        for name in removed:
             self.collected.add("TYPE_REMOVED", self._type_spot(name, name))
-        for name in come:
+        for name in added:
             self.collected.add("TYPE_ADDED", self._type_spot(name, name))
 
-    def _renamed(self, gone: Sequence[str], come: Sequence[str]) -> list[tuple[str, str, float]]:
+    def _renamed(
+        self, removed: Sequence[str], added: Sequence[str]
+    ) -> list[tuple[str, str, float]]:
         """Types that changed their name: at the same place, or nearly the same otherwise."""
 
         def alike(one: str, other: str) -> float:
@@ -202,7 +177,7 @@ class _Comparison:
             same_words = similarity.of_names(one, other) >= similarity.ENOUGH
             return likeness if likeness >= _SAME_TYPE and same_words else 0.0
 
-        return similarity.pairs(gone, come, alike, str)
+        return similarity.pairs(removed, added, alike, str)
 
     def _type_spot(self, old: str, new: str) -> Spot:
         users = self.old.users.get(old, frozenset()) | self.new.users.get(new, frozenset())

@@ -75,8 +75,8 @@ def _record(collected: Collected, path: str, before: Any, after: Any) -> None:
     table, _, name = path.partition(".")
     spot = _spot(path, table)
     senders = _SENDERS.get(path, _SENDERS.get(table, _BOTH))
-    if isinstance(before, tuple) or isinstance(after, tuple):
-        _entries(collected, spot, senders, before or (), after or ())
+    if any(isinstance(value, tuple) for value in (before, after)):
+        _entries(collected, spot, senders, (before, after))
         return
     absent, present = _is_absent(before), not _is_absent(after)
     way = "CHANGED" if absent != present else "ADDED" if present else "REMOVED"
@@ -113,24 +113,21 @@ def _text(value: Any) -> str:
 
 
 def _entries(
-    collected: Collected,
-    spot: Spot,
-    senders: Sequence[Role],
-    before: Sequence[Any],
-    after: Sequence[Any],
+    collected: Collected, spot: Spot, senders: Sequence[Role], lists: tuple[Any, Any]
 ) -> None:
-    """Record the entries of a list that only one side has."""
-    for entry in before:
-        if entry not in after:
-            collected.add("FACT_REMOVED", spot, old=str(entry), senders=senders)
-    for entry in after:
-        if entry not in before:
-            collected.add("FACT_ADDED", spot, new=str(entry), senders=senders)
+    """Record the entries of a list that only one side has; `None` is an empty list."""
+    before, after = (set(map(str, entries or ())) for entries in lists)
+    for entry in sorted(before - after):
+        collected.add("FACT_REMOVED", spot, old=entry, senders=senders)
+    for entry in sorted(after - before):
+        collected.add("FACT_ADDED", spot, new=entry, senders=senders)
 
 
 def _methods(old: Protocol, new: Protocol, collected: Collected) -> None:
     """Compare facts of methods that both sides have."""
-    ours = {method.name: method.sender for method in (*old.methods.all, *old.methods.inputs)}
+    ours: dict[str, Role] = {
+        method.name: method.sender for method in (*old.methods.all, *old.methods.inputs)
+    }
     theirs = {method.name for method in (*new.methods.all, *new.methods.inputs)}
     for name in sorted(ours.keys() & theirs):
         one, other = old.facts.method(name), new.facts.method(name)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -14,6 +15,7 @@ from mcpgen.diff.compare import Diff
 from mcpgen.diff.rules import SEVERITIES
 from mcpgen.errors import safe_text
 
+_LONGEST = 300
 _KINDS = (
     ("Messages", ("method", "notification", "params", "capability")),
     ("Types", ("field", "value", "type")),
@@ -45,7 +47,8 @@ def html(diff: Diff) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update({"safe_text": lambda text: safe_text(text, 300)})
+    filters: Mapping[str, Any] = {"safe_text": _shown, "within": _within, "side": _side}
+    environment.filters.update(filters)
     return environment.get_template("page.html.jinja").render(
         diff=diff,
         owners=list(_owners(diff)),
@@ -54,6 +57,26 @@ def html(diff: Diff) -> str:
         by_party=report.by_party(diff),
         severities=SEVERITIES[:-1],
     )
+
+
+def _shown(text: str) -> str:
+    """A foreign text in one line, cut where it is very long."""
+    return safe_text(text, _LONGEST)
+
+
+def _within(place: str, owner: str) -> str:
+    """A place as it is called below the name of what it is in."""
+    return place.removeprefix(f"{owner}.")
+
+
+def _side(change: Change, which: str) -> str:
+    """What one revision has; its place too where that differs from the other one's."""
+    place, text = (
+        (change.old_place, change.old) if which == "old" else (change.new_place, change.new)
+    )
+    if not text or text == place:
+        return place
+    return text if change.old_place == change.new_place else f"{place}: {text}"
 
 
 def _owners(diff: Diff) -> Iterator[Owner]:

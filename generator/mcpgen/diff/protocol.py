@@ -66,13 +66,16 @@ class Protocol:
         return Shapes(self.normal)
 
     def messages(self, sender: Role, kind: Kind) -> dict[str, Method]:
-        """The messages of one direction by name, without those inside results."""
-        return {method.name: method for method in self.methods.of(sender, kind)}
+        """The messages of one direction by name, and what is asked inside results."""
+        own = self.methods.of(sender, kind)
+        inside = (
+            each for each in self.methods.inputs if (sender, kind) == (each.sender, each.kind)
+        )
+        return {method.name: method for method in (*inside, *own)}
 
-    @cached_property
-    def inputs(self) -> dict[str, Method]:
-        """What a server may ask inside a result, by name."""
-        return {method.name: method for method in self.methods.inputs}
+    def is_inside(self, method: Method) -> bool:
+        """Whether a request comes inside a result alone, and is no message of its own."""
+        return method in self.methods.inputs and method not in self.methods.all
 
     def slots(self, method: Method) -> Iterator[Slot]:
         """Where a message holds values of types: its params and its result."""
@@ -91,7 +94,7 @@ class Protocol:
             objects = (self.shapes.object(name) for name in candidates if name in self.published)
             first = next((each for each in objects if each is not None), None)
             if first is not None:
-                fields = {wire: first.fields[wire] for wire in first.fields.keys() - _CONTENT}
+                fields = {wire: node for wire, node in first.fields.items() if wire not in _CONTENT}
                 found[text] = replace(first, fields=fields)
         return found
 
@@ -103,7 +106,7 @@ class Protocol:
     @cached_property
     def types(self) -> frozenset[str]:
         """Names of the objects in messages. Unions and enumerations leave no trace on the wire."""
-        return self.users.keys() & self.published
+        return self.published.intersection(self.users)
 
     def users_of(self, each: Object) -> frozenset[Message]:
         """The messages that hold an object with a name; empty for one without."""
@@ -112,7 +115,7 @@ class Protocol:
     @cached_property
     def errors(self) -> tuple[Object, ...]:
         """The types of error responses that have a code of their own."""
-        found = (self.shapes.object(name) for name in self.published)
+        found = (self.shapes.object(name) for name in sorted(self.published))
         return tuple(
             each
             for each in found
@@ -143,7 +146,8 @@ class Protocol:
         pending = list(atoms)
         while pending:
             atom = pending.pop()
-            if isinstance(atom, Array):
+            if isinstance(atom, Array) and atom.key not in seen:
+                seen.add(atom.key)
                 pending += self.shapes.of(atom.items)
             elif isinstance(atom, Object) and atom.key not in seen:
                 seen.add(atom.key)

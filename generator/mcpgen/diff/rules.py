@@ -1,8 +1,9 @@
 """The rules that name and judge a change between two revisions, as one table.
 
-A change hurts who is written for the old revision and meets the new one. What is sent in fewer
-forms hurts the sender, which still sends the old ones; what is sent in more forms hurts the
-receiver, which does not know the new ones. Each rule says whom it hurts, and how much:
+A change is judged for code that is written for the old revision and meets a peer of the new one.
+If fewer forms of a message are valid than before, senders are affected: they still send the old
+forms. If more forms are valid, receivers are affected: they do not know the new forms. Each rule
+says who is affected, and how much:
 
     breaking     a peer refuses or misses something until code changes
     warning      messages stay valid, but something that was sent or relied on has no effect
@@ -125,8 +126,7 @@ _ROWS: tuple[tuple[str, str, Kind, Affects, Severity, str, str], ...] = (
     (
         *("METHOD_MOVED_INTO_RESULT", "method", "changed", "both", "breaking"),
         "METHOD_MOVED_OUT_OF_RESULT",
-        "it is no message of its own any more: it comes inside a result, and is answered by a retry"
-        " of the request",
+        "it comes inside a result now, and a retry of the request answers it",
     ),
     (
         *("METHOD_MOVED_OUT_OF_RESULT", "method", "changed", "both", "breaking"),
@@ -223,11 +223,11 @@ _ROWS: tuple[tuple[str, str, Kind, Affects, Severity, str, str], ...] = (
     (
         *("FIELD_BOUND_LOOSENED", "field", "loosened", "receiver", "warning"),
         "FIELD_BOUND_TIGHTENED",
-        "values outside the old bound come; few receivers depend on it",
+        "values outside the old bound come, which most receivers can read",
     ),
     (
         *("FIELD_PATTERN_CHANGED", "field", "changed", "both", "breaking", "FIELD_PATTERN_CHANGED"),
-        "no one can tell whether values of one pattern fit the other",
+        "values of one pattern need not match the other",
     ),
     (
         *("VARIANT_ADDED", "type", "loosened", "receiver", "breaking", "VARIANT_REMOVED"),
@@ -341,8 +341,8 @@ _ROWS: tuple[tuple[str, str, Kind, Affects, Severity, str, str], ...] = (
 RULES: Mapping[str, Rule] = {row[0]: Rule(*row) for row in _ROWS}
 """All rules by id, in the order of reports."""
 
-CATEGORIES = tuple(dict.fromkeys(rule.category for rule in RULES.values()))
-"""The first words of all ids."""
+_BY_NAME: Mapping[str, Severity] = {severity: severity for severity in SEVERITIES}
+"""The severities as settings spell them."""
 
 
 def severities(settings: Sequence[str]) -> Mapping[str, Severity]:
@@ -358,13 +358,14 @@ def severities(settings: Sequence[str]) -> Mapping[str, Severity]:
     chosen: dict[str, Severity] = {rule.id: rule.severity for rule in RULES.values()}
     for setting in settings:
         name, _, value = setting.partition("=")
-        severity = next((known for known in SEVERITIES if known == value.strip().lower()), None)
+        severity = _BY_NAME.get(value.strip().lower())
         name = name.strip().upper()
         ids = [rule.id for rule in RULES.values() if name in (rule.id, rule.category, "ALL")]
         if severity is None or not ids:
             expected = f"RULE=SEVERITY, with a rule of mcpgen diff --rules and {_listed()}"
             raise UsageError(f"expected --severity {expected}, got {shown(setting)}")
-        chosen.update(dict.fromkeys(ids, severity))
+        for rule in ids:
+            chosen[rule] = severity
     return chosen
 
 

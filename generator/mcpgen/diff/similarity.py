@@ -14,6 +14,10 @@ ENOUGH = 0.6
 """What is less alike is not the same thing under another name."""
 
 
+_MOST_PAIRS = 10_000
+"""Candidates of one side times those of the other. Published revisions have some 200."""
+
+
 def of_names(old: str, new: str) -> float:
     """How alike two names are, whatever their case and separators."""
     one, other = ("".join(filter(str.isalnum, name)).lower() for name in (old, new))
@@ -50,8 +54,13 @@ def pairs(
         alike: How alike two of them are.
         name: What orders equally good matches, so that the way back finds the same pairs.
         least: How alike they must be at least.
+
+    Returns:
+        The matches; none where there are too many candidates to compare each with each.
     """
-    new = list(new)
+    old, new = list(old), list(new)
+    if len(old) * len(new) > _MOST_PAIRS:
+        return []
     scored = [(alike(one, other), one, other) for one in old for other in new]
     scored.sort(key=lambda row: (-row[0], *sorted((name(row[1]), name(row[2])))))
     found: list[tuple[Thing, Thing, float]] = []

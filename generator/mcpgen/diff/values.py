@@ -12,7 +12,7 @@ from mcpgen.diff.protocol import Protocol
 from mcpgen.diff.shapes import ANY, Array, Atom, Literal, Object, Scalar, described
 from mcpgen.errors import shown
 from mcpgen.json_types import Json, Node
-from mcpgen.schema_queries import META
+from mcpgen.schema_queries import META, canonical
 
 _JSON_TYPES: Mapping[type, str] = {
     bool: "boolean",
@@ -21,6 +21,12 @@ _JSON_TYPES: Mapping[type, str] = {
     str: "string",
     type(None): "null",
 }
+_TYPE_RULES: Mapping[tuple[bool, bool], str] = {
+    (True, True): "FIELD_TYPE_CHANGED",
+    (True, False): "FIELD_TYPE_NARROWED",
+    (False, True): "FIELD_TYPE_WIDENED",
+}
+"""The rule by whether old values are refused, and whether there are new ones."""
 _LOWER_BOUNDS = frozenset({"minimum", "minLength", "minItems"})
 _RELATED = 0.3
 """Objects at one place that are less alike are different types, not changed ones."""
@@ -44,26 +50,29 @@ class Values:
     renamed: dict[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
     extracted: set[str] = field(default_factory=set[str])
     _seen: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
+    _open: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
     def compare(self, old: Node, new: Node, spot: Spot) -> None:
-        """Compare two schemas at one place."""
+        """Compare two schemas at one place, unless they are those that hold the place."""
+        pair = (canonical(old), canonical(new))
+        if pair not in self._open:
+            self._open.add(pair)
+            self._compare(old, new, spot)
+            self._open.remove(pair)
+
+    def _compare(self, old: Node, new: Node, spot: Spot) -> None:
         ours, theirs = self.old.shapes.of(old), self.new.shapes.of(new)
         if (ANY in ours) != (ANY in theirs):
             rule = "FIELD_TYPE_WIDENED" if ANY in theirs else "FIELD_TYPE_NARROWED"
             self.collected.add(rule, spot, described(ours), described(theirs))
             return
-        removed, added = self._values(ours, theirs, spot)
-        gone, come = self._kinds(ours, theirs)
+        fewer, more = self._values(ours, theirs, spot)
+        old_kinds, new_kinds = _kinds_of(ours), _kinds_of(theirs)
         unlike = self._objects(ours, theirs, spot)
-        removed, added = removed or gone or unlike, added or come or unlike
-        if removed or added:
-            rule = (
-                "FIELD_TYPE_CHANGED"
-                if removed and added
-                else "FIELD_TYPE_NARROWED"
-                if removed
-                else "FIELD_TYPE_WIDENED"
-            )
+        fewer = fewer or unlike or bool(old_kinds - new_kinds)
+        more = more or unlike or bool(new_kinds - old_kinds)
+        if fewer or more:
+            rule = _TYPE_RULES[fewer, more]
             self.collected.add(rule, spot, described(ours), described(theirs))
         self._bounds(ours, theirs, spot)
         self._items(ours, theirs, spot)
@@ -74,26 +83,21 @@ class Values:
         """Compare fixed values; whether one side has some and the other has nothing for them."""
         old = {atom.text for atom in ours if isinstance(atom, Literal)}
         new = {atom.text for atom in theirs if isinstance(atom, Literal)}
-        gone = {text for text in old - new if not _is_covered(text, theirs)}
-        come = {text for text in new - old if not _is_covered(text, ours)}
+        removed = {text for text in old - new if not _is_covered(text, theirs)}
+        added = {text for text in new - old if not _is_covered(text, ours)}
         if not (old and new):
-            return bool(gone), bool(come)
+            return bool(removed), bool(added)
         for one, other, score in similarity.pairs(
-            sorted(gone), sorted(come), similarity.of_names, str, least=0.75
+            sorted(removed), sorted(added), similarity.of_names, str, least=0.75
         ):
             self.collected.add("VALUE_RENAMED", spot, one, other, confidence=score)
-            gone.discard(one)
-            come.discard(other)
-        for text in sorted(gone):
-            self.collected.add("VALUE_REMOVED", spot, old=text)
-        for text in sorted(come):
-            self.collected.add("VALUE_ADDED", spot, new=text)
+            removed.discard(one)
+            added.discard(other)
+        for text in sorted(removed):
+            self.collected.add("VALUE_REMOVED", spot, text, described(theirs))
+        for text in sorted(added):
+            self.collected.add("VALUE_ADDED", spot, described(ours), text)
         return False, False
-
-    def _kinds(self, ours: Sequence[Atom], theirs: Sequence[Atom]) -> tuple[bool, bool]:
-        """Whether kinds of values are gone, and whether there are new ones."""
-        old, new = _kinds_of(ours), _kinds_of(theirs)
-        return bool(old - new), bool(new - old)
 
     def _bounds(self, ours: Sequence[Atom], theirs: Sequence[Atom], spot: Spot) -> None:
         old, new = _loosest(ours), _loosest(theirs)
@@ -120,8 +124,9 @@ class Values:
         old = [atom for atom in ours if isinstance(atom, Array)]
         new = [atom for atom in theirs if isinstance(atom, Array)]
         if old and new:
-            items = ({"anyOf": [atom.items for atom in arrays]} for arrays in (old, new))
-            self.compare(*items, spot.below("[]"))
+            before: Node = {"anyOf": [atom.items for atom in old]}
+            after: Node = {"anyOf": [atom.items for atom in new]}
+            self.compare(before, after, spot.below("[]"))
 
     def _objects(self, ours: Sequence[Atom], theirs: Sequence[Atom], spot: Spot) -> bool:
         """Compare the objects among alternatives; whether single ones have nothing in common."""
@@ -145,9 +150,9 @@ class Values:
             self._note_name(one, other, likeness)
             self.objects(one, other, spot)
         for one in left:
-            self.collected.add("VARIANT_REMOVED", spot, old=str(one))
+            self.collected.add("VARIANT_REMOVED", spot, str(one), described(theirs))
         for other in right:
-            self.collected.add("VARIANT_ADDED", spot, new=str(other))
+            self.collected.add("VARIANT_ADDED", spot, described(ours), str(other))
         return False
 
     def _matched(
@@ -202,22 +207,22 @@ class Values:
             users = self.old.users_of(old) | self.new.users_of(new)
             spot = Spot(owner, before, owner, users or spot.messages)
         common = [wire for wire in old.fields if wire in new.fields]
-        gone = [wire for wire in old.fields if wire not in new.fields]
-        come = [wire for wire in new.fields if wire not in old.fields]
-        for one, other, score in self._renamed_fields(old, new, gone, come):
+        removed = [wire for wire in old.fields if wire not in new.fields]
+        added = [wire for wire in new.fields if wire not in old.fields]
+        for one, other, score in self._renamed_fields(old, new, removed, added):
             self.collected.add(
                 "FIELD_RENAMED", spot.member(one, other), one, other, confidence=score
             )
             self._field(old, new, (one, other), spot)
-            gone.remove(one)
-            come.remove(other)
+            removed.remove(one)
+            added.remove(other)
         for wire in common:
             self._field(old, new, (wire, wire), spot)
-        for wire in gone:
+        for wire in removed:
             rule = "FIELD_REMOVED_REQUIRED" if wire in old.required else "FIELD_REMOVED_OPTIONAL"
             text = described(self.old.shapes.of(old.fields[wire]))
             self.collected.add(rule, spot.member(wire, wire), old=text)
-        for wire in come:
+        for wire in added:
             rule = "FIELD_ADDED_REQUIRED" if wire in new.required else "FIELD_ADDED_OPTIONAL"
             text = described(self.new.shapes.of(new.fields[wire]))
             self.collected.add(rule, spot.member(wire, wire), new=text)
@@ -232,7 +237,7 @@ class Values:
         self.compare(old.fields[one], new.fields[other], here)
 
     def _renamed_fields(
-        self, old: Object, new: Object, gone: Sequence[str], come: Sequence[str]
+        self, old: Object, new: Object, removed: Sequence[str], added: Sequence[str]
     ) -> list[tuple[str, str, float]]:
         def alike(one: str, other: str) -> float:
             before, after = old.fields[one], new.fields[other]
@@ -240,7 +245,7 @@ class Values:
             same = described(ours) == described(theirs)
             return similarity.of_names(one, other) if same else 0.0
 
-        return similarity.pairs(gone, come, alike, str, least=0.7)
+        return similarity.pairs(removed, added, alike, str, least=0.7)
 
     def _rest(self, old: Object, new: Object, spot: Spot, *, is_meta: bool) -> None:
         """Compare what the objects say about members that they do not name.
@@ -248,14 +253,17 @@ class Values:
         An object that names fewer members and says that any other is allowed was opened; `_meta`
         is always open, whatever its schema says.
         """
-        gone, come = old.fields.keys() - new.fields.keys(), new.fields.keys() - old.fields.keys()
+        removed, added = (
+            old.fields.keys() - new.fields.keys(),
+            new.fields.keys() - old.fields.keys(),
+        )
         comparable = bool(old.fields and new.fields) and not is_meta
         if (old.rest is None) != (new.rest is None):
             rule = "OBJECT_CLOSED" if new.rest is None else "OBJECT_OPENED"
             self.collected.add(rule, spot)
-        elif comparable and gone and new.open and not old.open:
+        elif comparable and removed and new.open and not old.open:
             self.collected.add("OBJECT_OPENED", spot)
-        elif comparable and come and old.open and not new.open:
+        elif comparable and added and old.open and not new.open:
             self.collected.add("OBJECT_CLOSED", spot)
         if old.rest is not None and new.rest is not None and (old.rest or new.rest):
             self.compare(old.rest, new.rest, spot.below("{}"))
@@ -276,7 +284,8 @@ def _kinds_of(atoms: Iterable[Atom]) -> set[str]:
 
 def _is_covered(text: str, atoms: Iterable[Atom]) -> bool:
     """Whether a fixed value is one of those that a type allows."""
-    kind = _JSON_TYPES.get(type(json.loads(text)), "object")
+    value: object = json.loads(text)
+    kind = _JSON_TYPES.get(type(value), "object")
     return any(isinstance(atom, Scalar) and atom.type == kind for atom in atoms)
 
 

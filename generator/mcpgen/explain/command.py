@@ -18,8 +18,8 @@ from mcpgen.diff.changes import OTHER
 from mcpgen.errors import UsageError, safe_text, shown
 from mcpgen.explain import conversation, recordings, repair
 from mcpgen.explain.conversation import Conversation, Turn
-from mcpgen.explain.recordings import place
 from mcpgen.explain.revision import Revision, Verdict, revision
+from mcpgen.explain.violations import Violation
 from mcpgen.json_types import Json, is_array, is_object
 
 PROBLEMS = 1
@@ -64,8 +64,7 @@ def explain(console: Console, source: str, names: Sequence[str], *, as_json: boo
     revisions = [revision(name) for name in chosen]
     recorded = recordings.read(source)
     found = [
-        _explained(turn, revisions)
-        for turn in conversation.follow(recorded, revisions[::-1]).turns
+        _explained(turn, revisions) for turn in conversation.follow(recorded, revisions[::-1]).turns
     ]
     if as_json:
         click.echo(json.dumps([_explanation_record(each) for each in found], indent=2))
@@ -79,11 +78,7 @@ def _explained(turn: Turn, revisions: Sequence[Revision]) -> Explanation:
     repairs: dict[str, repair.Repair] = {}
     for each, verdict in zip(revisions, verdicts, strict=True):
         if not verdict.is_accepted:
-            mended = repair.nearest(
-                each,
-                turn.message,
-                lambda message, each=each: each.judge(message, turn.sender, turn.request),
-            )
+            mended = repair.nearest(each, turn.message, turn.sender, turn.request)
             if mended is not None:
                 repairs[each.name] = mended
     summary = _summary(revisions, verdicts)
@@ -164,7 +159,7 @@ def _verdict_text(
         ignored = ", ".join(safe_text(path) for path in verdict.ignored)
         yield f"  {names}: accepted" + (f", ignores {ignored}" if ignored else "")
     else:
-        text = f"refused at {safe_text(place(wrong.path))}: {_difference(wrong)}"
+        text = f"refused at {safe_text(wrong.pointer) or 'the message'}: {_difference(wrong)}"
         yield f"  {names}: {text}"
         if mended is not None:
             yield from (f"    {safe_text(edit, _LONG)}" for edit in mended.edits)
@@ -174,7 +169,7 @@ def _verdict_text(
         yield f"    {verdict.page}"
 
 
-def _difference(wrong: Any) -> str:
+def _difference(wrong: Violation) -> str:
     return f"expected {safe_text(wrong.expected)}, got {safe_text(wrong.came)}"
 
 
@@ -201,7 +196,7 @@ def _verdict_record(verdict: Verdict, mended: repair.Repair | None) -> dict[str,
         "accepted": verdict.is_accepted,
         "type": verdict.type or None,
         "senders": list(verdict.senders),
-        "pointer": None if wrong is None else recordings.json_pointer(wrong.path),
+        "pointer": None if wrong is None else wrong.pointer,
         "expected": None if wrong is None else wrong.expected,
         "came": None if wrong is None else wrong.came,
         "ignored": list(verdict.ignored),
@@ -289,8 +284,7 @@ def _problems(turn: Turn, chosen: Revision) -> Iterator[Problem]:
         yield Problem(turn.recorded.line, what, "", turn.problem)
     wrong = verdict.violation
     if wrong is not None:
-        pointer = recordings.json_pointer(wrong.path)
-        yield Problem(turn.recorded.line, what, pointer, _difference(wrong))
+        yield Problem(turn.recorded.line, what, wrong.pointer, _difference(wrong))
 
 
 def _validation_text(source: str, chosen: Revision, held: Conversation, problems: int) -> str:

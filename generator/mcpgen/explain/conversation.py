@@ -136,7 +136,7 @@ def _only_sender(message: Json, revisions: Sequence[Revision]) -> Role | None:
     if not is_object(message) or not isinstance(message.get("method"), str):
         return None
     for revision in revisions:
-        senders = {method.sender for method in revision.methods(message["method"])}
+        senders: set[Role] = {method.sender for method in revision.methods(message["method"])}
         if senders:
             return senders.pop() if len(senders) == 1 else None
     return None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from mcpgen.errors import InputError, UsageError, shown
-from mcpgen.input_files import MAX_BYTES, check_json, json_pointer, read_text
+from mcpgen.input_files import MAX_BYTES, check_json, read_text
 from mcpgen.json_types import Json, Node, is_array, is_object
 
 Direction = Literal["sent", "received"]
@@ -31,7 +31,7 @@ class Recorded:
         line: Where it stands, from 1; the position in an array.
         value: The message, or what stands in its place.
         direction: Whether the side that wrote the trace sent or received it; `None` if unknown.
-        channel: The connection that it belongs to.
+        channel: The connection that it belongs to; empty if that is not known.
         error: Why there is no message; empty if there is one.
     """
 
@@ -71,8 +71,8 @@ def _stdin() -> str:
 
 def without_ends(recorded: tuple[Recorded, ...]) -> tuple[Recorded, ...]:
     """A recording without the errors that end a connection: the last line of a channel each."""
-    last = {each.channel: each for each in recorded}
-    return tuple(each for each in recorded if not each.error or last[each.channel] is not each)
+    last = {each.channel: each for each in recorded if each.channel}
+    return tuple(each for each in recorded if not each.error or last.get(each.channel) is not each)
 
 
 def _messages(text: str, name: str) -> Iterator[Recorded]:
@@ -109,7 +109,10 @@ def _lines(text: str, name: str, why: str) -> Iterator[Recorded]:
             value = _parsed(line, name)
         except ValueError as error:
             raise UsageError(f"{name}:{number}: expected JSON text, got {error}") from error
-        yield from _of_value(value, number)
+        except InputError as error:  # one that is too large or too deep
+            yield Recorded(number, None, error=str(error))
+        else:
+            yield from _of_value(value, number)
 
 
 def _parsed(text: str, name: str) -> Json:
@@ -137,8 +140,3 @@ def _direction(row: Node) -> Direction | None:
 
 def _channel(row: Node) -> str:
     return shown([row.get("channel"), row.get("pid")])
-
-
-def place(path: tuple[object, ...]) -> str:
-    """The place in a message, as a JSON pointer; `the message` for the whole."""
-    return json_pointer(path) or "the message"

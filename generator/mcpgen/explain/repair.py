@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
 from mcpgen.errors import shown
-from mcpgen.explain.recordings import place
-from mcpgen.explain.revision import Revision, Verdict
+from mcpgen.explain.revision import Revision
 from mcpgen.explain.violations import Violation, resolved
 from mcpgen.json_types import Json, Node, is_array, is_object
+from mcpgen.methods import Role
 
 _MOST = 40
 """Changes after which a message counts as another one."""
-_DEPTH = 12
+_DEPTH = 6
 _VERSION = "protocolVersion"
 
 
@@ -33,17 +32,18 @@ class Repair:
     edits: tuple[str, ...]
 
 
-def nearest(revision: Revision, message: Json, judge: Callable[[Json], Verdict]) -> Repair | None:
+def nearest(revision: Revision, message: Json, sender: Role | None, request: Json) -> Repair | None:
     """The nearest valid form; `None` if there is none, as for a method that does not exist.
 
     Args:
         revision: The revision.
         message: The message.
-        judge: What the revision says of a form of the message.
+        sender: Who sent it, if that is known.
+        request: The request that a response answers, if that is known.
     """
     changed, edits = deepcopy(message), list[str]()
     for _ in range(_MOST):
-        wrong = judge(changed).violation
+        wrong = revision.judge(changed, sender, request).violation
         if wrong is None:
             return Repair(changed, tuple(edits)) if edits else None
         edit = _repaired(revision, changed, wrong)
@@ -57,27 +57,27 @@ def _repaired(revision: Revision, message: Json, wrong: Violation) -> str | None
     """Change a message in place; the change in words, or `None` if nothing helps."""
     if not wrong.path:
         return None
-    *way, last = wrong.path
     held: Any = message
-    for step in way:
+    for step in wrong.path[:-1]:
         held = held[step]
+    last: Any = wrong.path[-1]
     before: Json = held.get(last) if is_object(held) else held[last]
     if wrong.keyword == "additionalProperties":
         del held[last]
-        return f"remove {place(wrong.path)}"
+        return f"remove {wrong.pointer}"
     if wrong.keyword == "method":
         value: Json = revision.closest_method(str(before))
     elif wrong.keyword == "required":
         node: Json = wrong.schema.get("properties", {}) if is_object(wrong.schema) else {}
         value = _least(revision, node.get(last, {}), str(last))
         held[last] = value
-        return f"add {place(wrong.path)}: {shown(value, 100)}"
+        return f"add {wrong.pointer}: {shown(value, 100)}"
     else:
         value = _converted(revision, before, wrong, str(last))
     if value is None or value == before:
         return None
     held[last] = value
-    return f"change {place(wrong.path)} from {shown(before)} to {shown(value, 100)}"
+    return f"change {wrong.pointer} from {shown(before)} to {shown(value, 100)}"
 
 
 def _converted(revision: Revision, before: Json, wrong: Violation, name: str) -> Json:
@@ -142,7 +142,7 @@ def _least(revision: Revision, node: Json, name: str, depth: int = 0) -> Json:
     match kinds if isinstance(kinds, str) else kinds[0]:
         case "string":
             is_version = name == _VERSION or name == revision.protocol.facts.meta.protocol_version
-            return revision.name if is_version else ""
+            return revision.version if is_version else ""
         case "integer" | "number":
             return node.get("minimum", 0)
         case "boolean":

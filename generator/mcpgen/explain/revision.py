@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from jsonschema import Draft202012Validator
 
@@ -35,6 +35,11 @@ _ENVELOPES: Mapping[Kind, tuple[str, ...]] = {
 }
 _RESERVED = range(-32099, -32019)
 """Codes that the specification keeps for itself, where a revision says so."""
+_CONDITIONS = (
+    *("resource_not_found", "missing_capability", "header_mismatch"),
+    *("unsupported_revision", "url_elicitation_required"),
+)
+"""Facts that are codes of errors."""
 _RESULT_TYPE = "resultType"
 _CODES: Mapping[int, str] = {
     -32700: "parse error",
@@ -93,8 +98,13 @@ class Revision:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Its name, or the file that it was read from."""
         return self.protocol.name
+
+    @property
+    def version(self) -> str:
+        """What messages call it, and the pages of the specification."""
+        return self.protocol.normal.schema.revision
 
     @cached_property
     def definitions(self) -> Node:
@@ -125,17 +135,21 @@ class Revision:
 
     def violation(self, name: str, value: Json) -> Violation | None:
         """What is wrong with a value of a type."""
-        validator = Draft202012Validator(self.schema_of(name))
-        return violations.first(validator.iter_errors(value))
+        if name not in self._validators:
+            self._validators[name] = Draft202012Validator(self.schema_of(name))
+        return violations.first(self._validators[name].iter_errors(value))
+
+    @cached_property
+    def _validators(self) -> dict[str, Any]:
+        """Validators by type, made when they are needed."""
+        return {}
 
     def envelope(self, kind: Kind) -> str:
         """The type of every message of a kind; empty if the schema has none."""
         names = (name for name in _ENVELOPES.get(kind, ()) if name in self.definitions)
         return next((name for name in names if "properties" in self.definitions[name]), "")
 
-    def judge(
-        self, message: Json, sender: Role | None = None, request: Json = None
-    ) -> Verdict:
+    def judge(self, message: Json, sender: Role | None = None, request: Json = None) -> Verdict:
         """What the revision says of a message.
 
         Args:
@@ -167,14 +181,11 @@ class Revision:
         for index, message in enumerate(messages):
             verdict = self.judge(message, sender)
             if verdict.violation is not None:
-                wrong = verdict.violation
-                at = Violation((index, *wrong.path), wrong.expected, wrong.came)
+                at = verdict.violation.below(index)
                 return Verdict(self.name, verdict.type, "", verdict.senders, at, (), verdict.page)
         return Verdict(self.name, "JSONRPCBatchRequest", "", (), None)
 
-    def _content(
-        self, kind: Kind, message: Node, sender: Role | None, request: Json
-    ) -> Verdict:
+    def _content(self, kind: Kind, message: Node, sender: Role | None, request: Json) -> Verdict:
         match kind:
             case "request" | "notification":
                 return self._call(message, sender)
@@ -188,16 +199,17 @@ class Revision:
     def _call(self, message: Node, sender: Role | None) -> Verdict:
         name: str = message["method"]
         known = self.methods(name)
-        held = tuple(method for method in self.methods(name, sender) if method.kind == _word(message))
+        held = tuple(
+            method for method in self.methods(name, sender) if method.kind == _word(message)
+        )
         if not held:
             return self._unknown_method(message, known, sender)
         method = held[0]
-        senders = tuple(dict.fromkeys(each.sender for each in held))
+        senders: tuple[Role, ...] = tuple(dict.fromkeys(each.sender for each in held))
+        wrong = self.violation(method.type, message)
         if all(each in self.protocol.methods.inputs for each in held):
             expected = f"{method.name} inside a result that requires input"
             wrong = Violation((), expected, "a message of its own")
-            return self._verdict(method.type, "", senders, wrong, message)
-        wrong = self.violation(method.type, message)
         return self._verdict(method.type, "", senders, wrong, message)
 
     def _unknown_method(
@@ -208,6 +220,8 @@ class Revision:
             expected = f"a method that the {sender} sends"
         elif known:
             expected = f"a {known[0].kind}"
+        elif self.protocol.facts.method(name).extension:
+            expected = "a method of the revision, not one of an extension"
         else:
             close = self.closest_method(name)
             expected = "a method of the revision" + (f", such as {close}" if close else "")
@@ -234,11 +248,10 @@ class Revision:
         senders: tuple[Role, ...] = (OTHER[method.sender],)
         if not found:
             return Verdict(self.name, "", "", senders, None)
-        wrong, name = min(found, key=lambda row: (row[0] is not None, -self._known(row[1], message)))
-        if wrong is not None:
-            wrong = Violation(
-                *(("result", *wrong.path), wrong.expected, wrong.came, wrong.keyword, wrong.schema)
-            )
+        wrong, name = min(
+            found, key=lambda row: (row[0] is not None, -self._known(row[1], message))
+        )
+        wrong = None if wrong is None else wrong.below("result")
         return self._verdict(name, "result", senders, wrong, message)
 
     def _meant(self, names: Sequence[str], result: Json) -> list[str]:
@@ -305,9 +318,7 @@ class Revision:
     def code_meaning(self, code: Json) -> str:
         """What a code of an error means; empty for an unknown one."""
         errors = self.protocol.facts.errors
-        own = ("resource_not_found", "missing_capability", "header_mismatch")
-        own += ("unsupported_revision", "url_elicitation_required")
-        named = [name for name in own if getattr(errors, name) == code]
+        named = [name for name in _CONDITIONS if getattr(errors, name) == code]
         meanings = [_CODES[code]] if isinstance(code, int) and code in _CODES else []
         return ", ".join([*meanings, *(name.replace("_", " ") for name in named)])
 
@@ -320,17 +331,19 @@ class Revision:
         message: Node,
     ) -> Verdict:
         value: Json = message.get(part) if part else message
-        ignored = tuple(self._unknown(name, value, (part,) if part else ())) if wrong is None else ()
+        ignored = (
+            tuple(self._unknown(name, value, (part,) if part else ())) if wrong is None else ()
+        )
         return Verdict(self.name, name, part, senders, wrong, ignored, self.page(name))
 
     def page(self, name: str) -> str:
         """Address of the page about a type; empty if none is known."""
-        page = _docs().page(self.name, name)
-        return f"{SITE}/{self.name}/{page.removesuffix('/index')}" if page else ""
+        page = _docs().page(self.version, name)
+        return f"{SITE}/{self.version}/{page.removesuffix('/index')}" if page else ""
 
     def summary(self, name: str) -> str:
         """What a type is, in a sentence; empty if that is not known."""
-        return _docs().type_doc(self.name, name)
+        return _docs().type_doc(self.version, name)
 
     def _unknown(self, name: str, value: Json, path: tuple[object, ...]) -> Iterator[str]:
         held = self.protocol.shapes.object(name)
@@ -385,7 +398,7 @@ def _word(message: Node) -> str:
 def _every_method() -> frozenset[str]:
     """The methods of all revisions that mcpgen has."""
     documents = (known_document(row) for row in schema.revisions())
-    return frozenset().union(*(features(document).methods for document in documents))
+    return frozenset(name for document in documents for name in features(document).methods)
 
 
 @cache

@@ -7,12 +7,13 @@ the value was meant to be: the one whose fixed members it has, then the one with
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jsonschema.exceptions import ValidationError
 
 from mcpgen.errors import safe_text, shown
+from mcpgen.input_files import json_pointer
 from mcpgen.json_types import Json, Node, is_object
 
 _UNIONS = ("anyOf", "oneOf")
@@ -36,6 +37,15 @@ class Violation:
     came: str
     keyword: str = ""
     schema: Json = None
+
+    @property
+    def pointer(self) -> str:
+        """The place as a JSON pointer; empty for the whole message."""
+        return json_pointer(self.path)
+
+    def below(self, *path: object) -> Violation:
+        """The same in a value that the message holds at a place."""
+        return replace(self, path=(*path, *self.path))
 
 
 def first(errors: Iterable[ValidationError]) -> Violation | None:
@@ -92,7 +102,7 @@ def _violation(error: ValidationError) -> Violation:
         case "anyOf" | "oneOf":
             return Violation(path, _wanted(schema), shown(value), keyword, schema)
         case "additionalProperties":
-            known = schema.get("properties", {}) if is_object(schema) else {}
+            known: Node = schema.get("properties", {}) if is_object(schema) else {}
             extra = next((name for name in value if name not in known), "")
             return Violation((*path, extra), "nothing", shown(value.get(extra)), keyword, schema)
         case _:
