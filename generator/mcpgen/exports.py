@@ -38,8 +38,9 @@ EXPORTS = (
     _export("._wire", "client", "to_builtins"),
     _export(".channel", "protocol", "Channel"),
     _export(".client.async_client", "client", "Client", "ClientHandlers", "connect"),
+    _export(".client.host", "client", "choose_model", "safe_icons"),
     _export(
-        ".client.change_events",
+        ".client.listen",
         "client",
         "Change",
         "ListeningAgain",
@@ -49,10 +50,8 @@ EXPORTS = (
         "ResourceUpdated",
         "ToolsChanged",
     ),
-    _export(".client.connect", "client", "Timeouts"),
-    _export(".client.icons", "client", "safe_icons"),
-    _export(".client.model_preferences", "client", "choose_model"),
     _export(".client.response_cache", "client", "Caching"),
+    _export(".client.client_settings", "client", "ClientLimits", "Timeouts"),
     _export(".client.sync_client", "client", "SyncClient", "SyncClientHandlers", "connect_sync"),
     _export(
         ".errors",

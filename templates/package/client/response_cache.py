@@ -216,3 +216,9 @@ def is_part(uri: str, whole: str) -> bool:
     Source: server/resources (subscriptions: the URI of an update may be that of a sub-resource).
     """
     return uri == whole or uri.startswith(f"{whole.rstrip('/')}/")
+
+
+def drop_oldest(entries: dict[str, Any], limit: int) -> None:
+    """Remove the entries that were added first, until at most `limit` are left."""
+    while len(entries) > limit:
+        del entries[next(iter(entries))]
