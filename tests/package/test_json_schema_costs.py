@@ -427,7 +427,8 @@ async def test_a_schema_that_is_never_used_costs_nothing(revision: str) -> None:
     async with scripted(revision, *[listing(schema)] * 2, TEXT) as (client, _):
         await client.list_tools()
         await client.list_tools()
-        assert client._application.server_state.output_schemas._complaints == {}
+        schemas = client._application.server_state.output_schemas._tools
+        assert [stored.complaint for stored in schemas.values()] == [None]
 
 
 async def test_arguments_that_cannot_be_judged_in_time_are_refused() -> None:

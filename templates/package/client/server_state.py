@@ -231,32 +231,27 @@ class OutputSchemas:
     def __init__(self, seconds: float, limit: int) -> None:
         self.seconds = seconds
         self._limit = limit
-        self._schemas: dict[str, JsonSchema] = {}
-        self._complaints: dict[str, Complaint] = {}
+        self._tools: dict[str, _ToolSchema] = {}
         self._can_check = True
 
     def listed(self, tools: Iterable[Any]) -> None:
         """Store the schemas of typed tools."""
         for tool in tools:
             schema = getattr(tool, "output_schema", None)
+            stored = self._tools.get(tool.name)
             if schema is None:
-                self._schemas.pop(tool.name, None)
-                self._complaints.pop(tool.name, None)
-                continue
-            if tool.name in self._complaints and not _same(schema, self._schemas[tool.name]):
-                del self._complaints[tool.name]
-            self._schemas[tool.name] = schema
-            drop_oldest(self._schemas, self._limit)
-            drop_oldest(self._complaints, self._limit)
+                self._tools.pop(tool.name, None)
+            elif stored is None or stored.complaint is None or not _same(schema, stored.schema):
+                self._tools[tool.name] = _ToolSchema(schema)
+                drop_oldest(self._tools, self._limit)
 
     def forget(self) -> None:
         """Drop all schemas."""
-        self._schemas.clear()
-        self._complaints.clear()
+        self._tools.clear()
 
     def promised(self, tool: str) -> bool:
         """Whether a tool has an output schema."""
-        return tool in self._schemas
+        return tool in self._tools
 
     async def check(self, tool: str, result: Any, seconds: float | None = None) -> None:
         """Validate a tool's result; errors and tools without schema are not validated.
@@ -273,8 +268,8 @@ class OutputSchemas:
             RemoteProtocolError: The result does not match, the schema is no JSON Schema, or the
                 validation took too long.
         """
-        schema = self._schemas.get(tool)
-        if schema is None or not hasattr(result, "structured_content") or result.is_error:
+        stored = self._tools.get(tool)
+        if stored is None or not hasattr(result, "structured_content") or result.is_error:
             return
         if seconds is None:
             deadline = Deadline.after(self.seconds, "Timeouts.validation")
@@ -282,25 +277,29 @@ class OutputSchemas:
             deadline = Deadline.after(seconds, "the call's own timeout")
         wrong: str | None = _MISSING
         if _has_structured_content(result):
-            wrong = await self._wrong(tool, schema, result.structured_content, deadline)
+            wrong = await self._wrong(stored, result.structured_content, deadline)
         if wrong is not None:
             raise RemoteProtocolError(f"tools/call {safe_repr(tool)}: structuredContent: {wrong}")
 
-    async def _wrong(
-        self, tool: str, schema: JsonSchema, value: Any, deadline: Deadline
-    ) -> str | None:
-        complaint = self._complaints.get(tool)
-        if complaint is None and self._can_check:
+    async def _wrong(self, tool: _ToolSchema, value: Any, deadline: Deadline) -> str | None:
+        if tool.complaint is None and self._can_check:
             try:
-                complaint = await validator_in_time(schema, "checking results", deadline)
-                if self._schemas.get(tool) is schema:  # a new list may have replaced it meanwhile
-                    self._complaints[tool] = complaint
+                tool.complaint = await validator_in_time(tool.schema, "checking results", deadline)
             except MissingExtraError as error:
                 _logger.warning("structured results are taken as they come: %s", error)
                 self._can_check = False
             except ValueError as error:
                 return f"the tool's output schema is {error}"
-        return None if complaint is None else await complaint_in_time(complaint, value, deadline)
+        if tool.complaint is None:
+            return None
+        return await complaint_in_time(tool.complaint, value, deadline)
+
+
+class _ToolSchema(msgspec.Struct):
+    """The output schema of a tool, and its validator once a result was validated."""
+
+    schema: JsonSchema
+    complaint: Complaint | None = None
 
 
 def _has_structured_content(result: Any) -> bool:
