@@ -54,8 +54,9 @@ EXPORTS = (
         "WorkloadIdentity",
     ),
     _export(".client.auth.oauth", "client+http", "OAuth", "PendingAuthorization"),
+    _export(".client.host", "client", "choose_model", "safe_icons"),
     _export(
-        ".client.change_events",
+        ".client.listen",
         "client",
         "Change",
         "ListeningAgain",
@@ -65,10 +66,8 @@ EXPORTS = (
         "ResourceUpdated",
         "ToolsChanged",
     ),
-    _export(".client.connect", "client", "Timeouts"),
-    _export(".client.icons", "client", "safe_icons"),
-    _export(".client.model_preferences", "client", "choose_model"),
     _export(".client.response_cache", "client", "Caching"),
+    _export(".client.client_settings", "client", "ClientLimits", "Timeouts"),
     _export(".client.sync_client", "client", "SyncClient", "SyncClientHandlers", "connect_sync"),
     _export(
         ".errors",

@@ -42,7 +42,8 @@ def of_client(sent: Messages, handled: Messages) -> Imports:
 
 def of_connect(sent: Messages, handled: Messages) -> Imports:
     """The same for the module that also has `connect`."""
-    return _imports({"Literal", "Mapping", "Any", "overload", *_client(sent, handled)})
+    used = {"Literal", "Mapping", "Sequence", "Any", "overload", *_client(sent, handled)}
+    return _imports(used)
 
 
 def of_client_sync(sent: Messages) -> Imports:

@@ -1,4 +1,4 @@
-"""What a revision states only in prose about one method, as data.
+"""Facts about one method that a revision states only in prose.
 
 Like `revision_facts`, this module is a part of mcpgen and of each generated package.
 """
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class MethodFacts:
-    """What is stated about one method, by its name on the wire.
+    """Facts about one method; the defaults hold for a method without facts.
 
     Attributes:
-        extension: Whether an extension may have the method where the revision itself does not.
+        extension: Whether an extension may add the method to a revision that lacks it.
         idempotent: Whether a request has the same effect however often it is sent, so that it may
             be retried if its response is lost. Safe methods are idempotent.
         cancellable: Whether a request may be cancelled.
@@ -42,4 +42,4 @@ class MethodFacts:
 
 
 UNSTATED = MethodFacts()
-"""What holds for a method about which nothing is stated."""
+"""The facts about a method for which a revision states none."""

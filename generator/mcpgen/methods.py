@@ -1,7 +1,7 @@
-"""Which messages a revision has: who sends them, with what params, and what answers them.
+"""The messages of a revision, with sender, params and result.
 
-The schema's unions by direction say who sends what. A result is what the facts name, else what
-`XResultResponse` holds, else `XResult`.
+The senders follow from the unions of the schema. The result of a request `X` is the type that the
+facts name, else the type in `XResultResponse`, else `XResult`.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _UNIONS: Mapping[str, tuple[Role, Kind]] = {
 _NAME = re.compile(r"[A-Za-z0-9_$][A-Za-z0-9_$./:-]{0,199}")
 _NAME_RULE = "a method of 1 to 200 letters, digits and $ . / : _ -, the first none of . / : -"
 _INPUTS = "InputRequest"
-"""The union of what a server may ask inside a result."""
+"""The union of the requests for input inside results."""
 _HANDSHAKE = "InitializeRequest"
 _BATCH = "JSONRPCBatchRequest"
 _CURSOR, _NEXT = "cursor", "nextCursor"
 _LIST = "list"
-"""The last part of the name of requests for a list."""
+"""The last part of the names of list requests."""
 
 
 @dataclass(frozen=True)
@@ -45,16 +45,16 @@ class Method:
     Attributes:
         name: The wire's name.
         kind: Request or notification.
-        sender: Who sends it.
+        sender: The role of the sender.
         type: The definition of the whole message.
-        params: The definition of its params; `None` if there is none with a name.
-        has_params: Whether the message may have params at all.
-        params_required: Whether it must.
+        params: The definition of its params; `None` for params without a named definition.
+        has_params: Whether the message may have params.
+        params_required: Whether the message must have params.
         result: The definition of its result; `None` for notifications.
-        results: The members of the result, where it is one of several.
-        capability: Path of the capability it depends on.
-        items: The list in the result of a list request, by wire name.
-        item: Definition of that list's items.
+        results: The definitions that the result may be.
+        capability: Path of the required capability.
+        items: Wire name of the list in the result of a list request.
+        item: Definition of the items of that list.
     """
 
     name: str
@@ -83,9 +83,9 @@ class Methods:
     Attributes:
         normal: The schema, with the unions of results that methods add.
         all: Every method, in the order of the schema's unions.
-        inputs: What a server may ask inside a result that wants input.
+        inputs: Requests for input inside results of a server.
         handshake: Whether a session begins with `initialize`.
-        batching: Whether several messages may come as one.
+        batching: Whether a message may be a batch.
     """
 
     normal: NormalizedSchema

@@ -141,12 +141,12 @@ class RpcApi:
     Attributes:
         client: Messages of a client; a server has a handler for each.
         server: Messages of a server.
-        asked: Messages that a client has a handler for, with the requests inside results.
+        handled: Messages that a client has a handler for, with the requests inside results.
     """
 
     client: Messages
     server: Messages
-    asked: Messages
+    handled: Messages
 
 
 def derive(methods: Methods, texts: Texts) -> RpcApi:
@@ -163,7 +163,7 @@ def derive(methods: Methods, texts: Texts) -> RpcApi:
     return RpcApi(
         client=messages(methods.of("client", "request"), notifications=from_client),
         server=messages(asking, notifications=from_server),
-        asked=messages(asking, methods.inputs, notifications=from_server),
+        handled=messages(asking, methods.inputs, notifications=from_server),
     )
 
 
@@ -172,7 +172,7 @@ def merge(apis: Mapping[str, RpcApi]) -> RpcApi:
     return RpcApi(
         client=_merged_messages({name: each.client for name, each in apis.items()}),
         server=_merged_messages({name: each.server for name, each in apis.items()}),
-        asked=_merged_messages({name: each.asked for name, each in apis.items()}),
+        handled=_merged_messages({name: each.handled for name, each in apis.items()}),
     )
 
 
@@ -185,7 +185,7 @@ class _Maker:
         message = self.normal.definitions[method.type]
         params = self.normal.named(method.params)
         whole = params is not None and not params.is_object
-        found = self._whole(params) if params and whole else self._arguments(params, method)
+        arguments = self._whole(params) if params and whole else self._arguments(params, method)
         result = union(f"models.{name}" for name in method.results) or "None"
         answer = union(f"models.{name}" for name in self._answers(method)) or "None"
         return _documented(
@@ -196,7 +196,7 @@ class _Maker:
                 page_doc="",
                 handler_doc="",
                 params=_params(method),
-                arguments=found,
+                arguments=arguments,
                 whole=whole,
                 result=result,
                 answer=answer,
@@ -218,7 +218,7 @@ class _Maker:
         left_out = {META, *self._left_out(method)}
         python = names.members(params.properties)
         free = names.members((*_TAKEN, *python.values()))
-        found = [
+        members = [
             Argument(
                 name=free[python[wire]],
                 field=python[wire],
@@ -230,7 +230,7 @@ class _Maker:
             for wire, node in params.properties.items()
             if wire not in left_out
         ]
-        return tuple(sorted(found, key=lambda argument: not argument.required))
+        return tuple(sorted(members, key=lambda argument: not argument.required))
 
     def _answers(self, method: Method) -> list[str]:
         """The results that are possible without the params that are left out."""
@@ -268,15 +268,15 @@ def _params(method: Method) -> str:
 
 def _documented(call: Call, revisions: Sequence[str]) -> Call:
     """A call with docstrings."""
-    told = [(a.name, a.doc) for a in call.arguments]
-    own = [(a.name, a.doc) for a in call.filters] if call.item else told
+    every_argument = [(a.name, a.doc) for a in call.arguments]
+    own = [(a.name, a.doc) for a in call.filters] if call.item else every_argument
     only = f"Only in {', '.join(revisions)}." if revisions else ""
-    paged = call.item and len(own) < len(told)
+    paged = call.item and len(own) < len(every_argument)
     every = "Follows the pages to the last, and returns the items of all." if paged else ""
     return replace(
         call,
         doc=docstring([call.summary, every, only, arguments(own), call.source], _INDENT),
-        page_doc=docstring([call.summary, only, arguments(told), call.source], _INDENT),
+        page_doc=docstring([call.summary, only, arguments(every_argument), call.source], _INDENT),
         handler_doc=docstring([call.summary, only, call.source], _INDENT),
     )
 

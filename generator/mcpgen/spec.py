@@ -161,7 +161,7 @@ class RevisionSpec:
     @property
     def client_imports(self) -> Imports:
         """Imports of the module of the client class."""
-        return imports.of_client(self.api.client, self.api.asked)
+        return imports.of_client(self.api.client, self.api.handled)
 
     @property
     def sync_imports(self) -> Imports:
@@ -236,12 +236,12 @@ class PackageSpec:
     @property
     def connect_imports(self) -> Imports:
         """Imports of the module of the client class."""
-        return imports.of_connect(self.api.client, self.api.asked)
+        return imports.of_connect(self.api.client, self.api.handled)
 
     @property
     def sync_imports(self) -> Imports:
         """Imports of the module of the blocking client class."""
-        return imports.of_connect_sync(self.api.client, self.api.asked)
+        return imports.of_connect_sync(self.api.client, self.api.handled)
 
     @property
     def session_imports(self) -> Imports:

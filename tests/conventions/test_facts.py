@@ -19,8 +19,7 @@ ROW = "MethodFacts"
 
 MAY_NAME_METHODS: Mapping[str, str] = {
     "client/handler_validation.py": "what handlers of a client are called with, and their checks",
-    "client/pipeline.py": "lists of tools give output schemas, parameter headers and retries",
-    "client/session_restore.py": "restores log level and subscriptions in a new session",
+    "client/server_state.py": "keeps tools, session and elicitations by the messages about them",
     "protocol/lifecycle.py": "initialization, whose messages move the states",
     "protocol/capabilities.py": "capabilities that depend on params",
     "protocol/notifications.py": "cancellation, progress, log messages, subscriptions",

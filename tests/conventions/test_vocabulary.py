@@ -21,6 +21,8 @@ STANDARD: Mapping[str, str] = {
     "conversations": "sampling messages",
     "dialogue": "multi round-trip request",
     "exchange": "request context",
+    "face": "stub, client class",
+    "faces": "stubs",
     "handover": "eager execution",
     "honoured": "accepted",
     "impatient": "timeouts",

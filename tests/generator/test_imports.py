@@ -56,7 +56,7 @@ def test_a_client_that_only_notifies_waits_for_nothing() -> None:
 
 def test_opening_sessions_takes_a_little_more() -> None:
     found = imports.of_connect(EMPTY, EMPTY)
-    assert found.abc == "Mapping"
+    assert found.abc == "Mapping, Sequence"
     assert found.typing == "TYPE_CHECKING, Any, ClassVar, Literal, overload"
 
 

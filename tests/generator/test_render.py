@@ -24,8 +24,13 @@ RENDERED = sorted(
     path for path in tiny_package() if path not in SHARED and not (PACKAGE / path).is_file()
 )
 CHOSEN = {path for path in RENDERED if (PACKAGE / f"{path}.jinja").is_file()} & {
-    *("__main__.py", "server/asgi/endpoints.py", "client/targets.py", "server/toolkit/server.py"),
-    *("server/asgi/draft.py", "client/call_headers.py", "server/toolkit/declared_headers.py"),
+    *(
+        "__main__.py",
+        "server/asgi/endpoints.py",
+        "client/tool_param_headers.py",
+        "server/toolkit/server.py",
+    ),
+    *("server/asgi/draft.py", "server/toolkit/declared_headers.py"),
     "transports/http/older_revisions.py",
 }
 """Modules that depend on the parts of the package, and on no schema."""

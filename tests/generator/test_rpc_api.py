@@ -170,7 +170,7 @@ def test_a_client_has_handlers_for_what_is_asked_inside_results() -> None:
         ElicitResult=obj(x=TEXT),
         InputRequest=any_of("ElicitRequest"),
     )
-    assert [call.python_name for call in found.asked.requests] == ["elicit"]
+    assert [call.python_name for call in found.handled.requests] == ["elicit"]
     assert found.server.requests == ()
 
 
@@ -203,7 +203,7 @@ def test_params_that_are_whole_in_one_revision_are_whole_over_all() -> None:
 
 def test_a_module_imports_what_it_uses() -> None:
     found = task_api()
-    assert imports.of_client(found.client, found.asked) == imports.Imports(
+    assert imports.of_client(found.client, found.handled) == imports.Imports(
         abc="Mapping",
         typing="TYPE_CHECKING, Any, ClassVar",
         stubs="HandlersBase",
@@ -214,7 +214,7 @@ def test_a_module_imports_what_it_uses() -> None:
         models="models",
     )
     whole = asking(any_of("A", "B"), A=obj("a", a=TEXT), B=obj("b", b=TEXT))
-    assert imports.of_client(whole.client, whole.asked).wire == "to_builtins"
+    assert imports.of_client(whole.client, whole.handled).wire == "to_builtins"
     handled = imports.of_handlers_and_session(found.client, found.server)
     assert (handled.errors, handled.request_context, handled.wire) == (
         "MethodNotFoundError",

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.client.base import ClientApplication, Identity
+from mcp_protocol.client.base import ClientApplication
+from mcp_protocol.client.client_settings import Identity
 from mcp_protocol.errors import LocalProtocolError, MissingCapabilityError
 from mcp_protocol.facts import Method, Revision
 from mcp_protocol.protocol.connection import Connection

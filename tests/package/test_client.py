@@ -154,9 +154,9 @@ async def test_what_the_revision_does_not_have_is_an_error_and_is_not_sent(revis
         with pytest.raises(MethodNotFoundError):
             await client.request(missing)
         with pytest.raises(InvalidParamsError, match="nothing_of_the_kind"):
-            await client._call("tools/list", {"nothing_of_the_kind": 1}, None, None, None)
+            await client._requests.call("tools/list", {"nothing_of_the_kind": 1}, None, None, None)
         with pytest.raises(MethodNotFoundError):
-            await client._pages("tools/call", {}, None, None)
+            await client._requests.pages("tools/call", {}, None, None)
         with pytest.raises(MethodNotFoundError):
             await client.notify("notifications/nothing_of_the_kind")
     assert server.heard == []

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from mcp_protocol.client.async_client import ClientHandlers, connect
-from mcp_protocol.client.pipeline import INPUT_ROUNDS
+from mcp_protocol.client.client_settings import ClientLimits
 from mcp_protocol.errors import RemoteProtocolError
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.runtime.request_context import RequestContext
@@ -99,7 +99,7 @@ async def test_a_server_that_never_stops_asking_is_an_error(revision: str) -> No
     async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
 
         async def ask_again() -> None:
-            for _ in range(INPUT_ROUNDS + 1):
+            for _ in range(ClientLimits().input_rounds + 1):
                 await server.answer(await server.next(), wants(requestState="again"))
 
         tasks.start_soon(ask_again)
@@ -112,7 +112,7 @@ async def test_a_server_that_never_stops_asking_is_an_error(revision: str) -> No
 async def test_how_often_a_server_may_ask_can_be_set(revision: str) -> None:
     again = wants(requestState="again")
     async with scripted(revision, *[again] * 9, TEXT) as (client, server):
-        assert client.input_rounds == INPUT_ROUNDS
+        assert client.input_rounds == ClientLimits().input_rounds
         client.input_rounds = 2
         with pytest.raises(RemoteProtocolError, match="asked for input 2 times"):
             await client.call_tool("any")

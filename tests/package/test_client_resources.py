@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.client.change_events import ResourceUpdated
+from mcp_protocol.client.listen import ResourceUpdated
 from mcp_protocol.errors import InvalidParamsError, MethodNotFoundError, RemoteError
 from mcp_protocol.server.toolkit.server import Server
 from package.live import live

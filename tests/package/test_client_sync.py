@@ -19,7 +19,7 @@ import anyio
 import pytest
 
 from mcp_protocol.client.async_client import Client, ClientHandlers, connect
-from mcp_protocol.client.change_events import NotificationFilter, ToolsChanged
+from mcp_protocol.client.listen import NotificationFilter, ToolsChanged
 from mcp_protocol.client.sync import Backend
 from mcp_protocol.client.sync_client import SyncClient, SyncClientHandlers, connect_sync
 from mcp_protocol.errors import (

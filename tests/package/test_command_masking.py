@@ -10,7 +10,7 @@ import pytest
 
 from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.connect import Timeouts
+from mcp_protocol.client.client_settings import Timeouts
 from mcp_protocol.command_masking import COMMAND_TEXT, masked_command
 from mcp_protocol.errors import ConnectionClosedError, RequestTimeoutError, ServerStartError
 from mcp_protocol.transports.process import open_process

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from mcp_protocol import Server
-from mcp_protocol.client.handler_validation import ID_CHARACTERS, Elicitations
-from mcp_protocol.client.output_schemas import KEPT_TOOLS, OutputSchemas
-from mcp_protocol.client.tool_param_headers import ToolParamHeaders
+from mcp_protocol.client.client_settings import ClientLimits, ClientSettings
+from mcp_protocol.client.server_state import ID_CHARACTERS, ServerState
 from mcp_protocol.errors import RemoteProtocolError
 from mcp_protocol.protocol import elicitation_schema
 from mcp_protocol.protocol.sampling_messages import complaint as conversation_complaint
+from mcp_protocol.revisions import REVISIONS
 from package.live import TEXT
 from package.wire import ALL, speaking_to
 
@@ -123,26 +123,38 @@ def test_a_conversation_names_few_of_its_ids() -> None:
     assert is_shown_safely(str(wrong))
 
 
+READ_ONLY = SimpleNamespace(read_only_hint=True)
+
+
 def tool(name: str, **more: Any) -> Any:
     return SimpleNamespace(name=name, **more)
 
 
-def test_what_is_kept_of_tools_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    outputs, marks = OutputSchemas(), ToolParamHeaders()
-    marks.mirrored, marks.prefix = True, "x-"
+def state(**limits: int) -> ServerState:
+    """The state of a server without a cache, over a transport with headers."""
+    kept = ServerState(ClientSettings(limits=ClientLimits(**limits), cache=None))
+    kept.param_headers.mirrored, kept.param_headers.prefix = True, "x-"
+    return kept
+
+
+def test_what_is_kept_of_tools_is_bounded() -> None:
+    kept = state(tools=7)
+    outputs, marks = kept.output_schemas, kept.param_headers
+    call = REVISIONS[ALL[-1]].client_requests["tools/call"].facts
     marked = {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "A"}}}
-    for n in range(KEPT_TOOLS + 5):
+    for n in range(12):
         outputs.listed([tool(str(n), output_schema={})])
-        marks.listed([tool(str(n), input_schema=marked)])
+        kept.tools_listed([tool(str(n), input_schema=marked, annotations=READ_ONLY)])
     assert not outputs.promised("4")
     assert outputs.promised("5")
     assert marks.headers_for("4", {"a": "1"}) == {}
     assert marks.headers_for("5", {"a": "1"}) == {"x-A": "1"}
+    assert not kept.retry_is_safe(call, {"name": "4"})
+    assert kept.retry_is_safe(call, {"name": "5"})
 
 
 def test_a_tool_that_is_left_out_is_named_in_short(caplog: pytest.LogCaptureFixture) -> None:
-    marks = ToolParamHeaders()
-    marks.mirrored, marks.prefix = True, "x-"
+    marks = state().param_headers
     wrong = {"properties": {LONG: {"type": LONG, "x-mcp-header": LONG}}}
     with caplog.at_level(logging.WARNING):
         assert marks.listed([tool(LONG, input_schema=wrong)]) == []
@@ -151,7 +163,7 @@ def test_a_tool_that_is_left_out_is_named_in_short(caplog: pytest.LogCaptureFixt
 
 
 async def test_a_result_that_breaks_a_promise_is_named_in_short() -> None:
-    outputs = OutputSchemas()
+    outputs = state().output_schemas
     outputs.listed([tool(LONG, output_schema={"type": "object", "required": [LONG]})])
     result = SimpleNamespace(structured_content={}, is_error=None)
     with pytest.raises(RemoteProtocolError) as info:
@@ -161,8 +173,15 @@ async def test_a_result_that_breaks_a_promise_is_named_in_short() -> None:
 
 
 def test_an_elicitation_whose_id_is_very_long_is_not_kept() -> None:
-    elicitations = Elicitations()
+    elicitations = state().elicitations
     for length in (ID_CHARACTERS, ID_CHARACTERS + 1):
         elicitations.begun("x" * length)
     assert elicitations.completed("x" * ID_CHARACTERS)
     assert not elicitations.completed("x" * (ID_CHARACTERS + 1))
+
+
+def test_so_many_elicitations_may_be_pending() -> None:
+    elicitations = state(elicitations=2).elicitations
+    for identifier in "abc":
+        elicitations.begun(identifier)
+    assert [elicitations.completed(identifier) for identifier in "abc"] == [False, True, True]

@@ -17,7 +17,7 @@ import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
 from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.connect import Timeouts
+from mcp_protocol.client.client_settings import Timeouts
 from mcp_protocol.errors import (
     ConnectFailedError,
     HttpStatusError,

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from mcp_protocol.client.async_client import ClientHandlers
-from mcp_protocol.client.connect import Timeouts
+from mcp_protocol.client.client_settings import Timeouts
 from mcp_protocol.errors import (
     ConnectFailedError,
     McpError,
@@ -266,12 +266,11 @@ OPENINGS.update(dict.fromkeys(SSE_ONLY, SseScript))
 
 @pytest.mark.parametrize("seed", range(2))
 async def test_garbage_fails_calls_readably_and_never_hangs(
-    revision: str, seed: int, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    revision: str, seed: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("mcp_protocol.client.pipeline.RETRY_PAUSES", (0.0,))
     noise = random.Random(f"{revision} {seed}")
     script = Script(revision)
-    async with scripted(script) as (client, _):
+    async with scripted(script, timeouts=Timeouts(retries=(0.0,))) as (client, _):
         for what in ("tools/call", "tools/list", "GET"):
             script.on[what] = noisy(noise)
         for _ in range(10):

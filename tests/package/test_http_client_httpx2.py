@@ -10,7 +10,7 @@ import anyio
 import httpx2
 import pytest
 
-from mcp_protocol.client.connect import Timeouts
+from mcp_protocol.client.client_settings import Timeouts
 from mcp_protocol.errors import ConnectFailedError, McpError, RequestTimeoutError, ResponseLostError
 from mcp_protocol.transports.http import event_stream
 from package.broken_answers import half_a_body, half_a_head, half_an_event, noisy
@@ -27,6 +27,9 @@ def revision(request: pytest.FixtureRequest) -> str:
     return name
 
 
+QUICK = Timeouts(retries=(0.0,))
+
+
 @pytest.fixture
 async def own() -> AsyncIterator[httpx2.AsyncClient]:
     """A client of httpx2's own making."""
@@ -40,7 +43,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_stream, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.01)
     monkeypatch.setattr(event_stream, "LONGEST_POLL", 0.01)
-    monkeypatch.setattr("mcp_protocol.client.pipeline.RETRY_PAUSES", (0.0,))
 
 
 async def breaking(asked: Asked, reply: Reply) -> None:
@@ -53,7 +55,7 @@ async def breaking(asked: Asked, reply: Reply) -> None:
 async def test_answers_come_as_json_and_on_streams(revision: str, own: httpx2.AsyncClient) -> None:
     script = Script(revision)
     script.once["tools/call"] = [streamed]
-    async with scripted(script, http_client=own) as (client, _):
+    async with scripted(script, http_client=own, timeouts=QUICK) as (client, _):
         for _ in range(2):
             assert (await client.call_tool("echo", {})).content[0].text == "done"
 
@@ -71,7 +73,7 @@ async def test_a_stream_is_taken_up_again(revision: str, own: httpx2.AsyncClient
 
     script = Script(revision)
     script.on = {"tools/call": breaking, "GET": rest}
-    async with scripted(script, http_client=own) as (client, server):
+    async with scripted(script, http_client=own, timeouts=QUICK) as (client, server):
         assert (await client.call_tool("echo", {})).content[0].text == "done"
 
 
@@ -83,7 +85,7 @@ async def test_what_is_lost_is_asked_again_if_it_only_reads(
 
     script = Script(revision)
     script.once = {"tools/list": [cut], "tools/call": [cut]}
-    async with scripted(script, http_client=own) as (client, server):
+    async with scripted(script, http_client=own, timeouts=QUICK) as (client, server):
         assert await client.list_tools()
         with pytest.raises(ResponseLostError):
             await client.call_tool("echo", {})
@@ -96,7 +98,7 @@ async def test_half_an_answer_ends_with_the_timeout_and_the_connection_closed(
 ) -> None:
     script = Script(revision)
     script.once["tools/call"] = [half]
-    async with scripted(script, http_client=own) as (client, server):
+    async with scripted(script, http_client=own, timeouts=QUICK) as (client, server):
         with pytest.raises(RequestTimeoutError):
             await client.call_tool("echo", {}, timeout=0.1)
         await server.until_left()
@@ -106,7 +108,9 @@ async def test_half_an_answer_ends_with_the_timeout_and_the_connection_closed(
 async def test_a_body_that_stands_still_is_lost(revision: str, own: httpx2.AsyncClient) -> None:
     script = Script(revision)
     script.once["tools/call"] = [half_a_body]
-    async with scripted(script, http_client=own, timeouts=Timeouts(silence=0.2)) as (client, _):
+    async with scripted(
+        script, http_client=own, timeouts=Timeouts(silence=0.2, retries=(0.0,))
+    ) as (client, _):
         with pytest.raises(ResponseLostError, match="made no progress"):
             await client.call_tool("echo", {})
 
@@ -127,7 +131,7 @@ async def test_cancelling_and_closing_close_the_connections(
 
     script = Script(revision)
     script.on["tools/call"] = call
-    async with scripted(script, http_client=own) as (client, server):
+    async with scripted(script, http_client=own, timeouts=QUICK) as (client, server):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(calling)
             await there.wait()
@@ -144,7 +148,7 @@ async def test_cancelling_and_closing_close_the_connections(
 async def test_a_server_that_was_started_again_is_found_again(
     revision: str, own: httpx2.AsyncClient
 ) -> None:
-    async with scripted(Script(revision), http_client=own) as (client, server):
+    async with scripted(Script(revision), http_client=own, timeouts=QUICK) as (client, server):
         await client.call_tool("echo", {})
         server.kill()
         await server.until_dead()
@@ -162,7 +166,7 @@ async def test_garbage_fails_calls_readably_and_never_hangs(
 ) -> None:
     noise = random.Random(f"httpx2 {revision} {seed}")
     script = Script(revision)
-    async with scripted(script, http_client=own) as (client, _):
+    async with scripted(script, http_client=own, timeouts=QUICK) as (client, _):
         for what in ("tools/call", "tools/list", "GET"):
             script.on[what] = noisy(noise)
         for _ in range(15):
@@ -176,7 +180,7 @@ async def test_garbage_fails_calls_readably_and_never_hangs(
 
 @pytest.mark.parametrize("revision", SSE_ONLY)
 async def test_the_older_transport_works_too(revision: str, own: httpx2.AsyncClient) -> None:
-    async with scripted(SseScript(revision), http_client=own) as (client, server):
+    async with scripted(SseScript(revision), http_client=own, timeouts=QUICK) as (client, server):
         assert (await client.call_tool("echo", {})).content[0].text == "done"
         await client.close()
         await server.until_left()

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client.change_events import ListeningAgain, ResourceUpdated, ToolsChanged
+from mcp_protocol.client.listen import ListeningAgain, ResourceUpdated, ToolsChanged
 from mcp_protocol.errors import HttpStatusError, RemoteError, ResponseLostError
 from package.http_script import Script, error, scripted
 from package.http_server import Asked, Reply

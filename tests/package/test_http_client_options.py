@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.connect import Timeouts
+from mcp_protocol.client.client_settings import Timeouts
 from mcp_protocol.errors import (
     ConnectFailedError,
     HttpStatusError,

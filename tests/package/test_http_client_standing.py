@@ -11,7 +11,8 @@ import anyio
 import pytest
 from msgspec import Raw
 
-from mcp_protocol.client.change_events import ListeningAgain, ToolsChanged
+from mcp_protocol.client.client_settings import Timeouts
+from mcp_protocol.client.listen import ListeningAgain, ToolsChanged
 from mcp_protocol.client.response_cache import Caching
 from package.http_script import Forgetful, error, scripted
 from package.http_server import Asked, HttpServer, Reply
@@ -108,16 +109,12 @@ async def test_what_cannot_be_had_again_is_told_in_the_log(
     assert "resources/subscribe memo://a: not restored" in caplog.text
 
 
-async def test_silence_about_what_was_kept_does_not_hold_up_a_call(
-    revision: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mcp_protocol.client.pipeline.RESTORE_SECONDS", 0.1)
-
+async def test_silence_about_what_was_kept_does_not_hold_up_a_call(revision: str) -> None:
     async def silent(asked: Asked, reply: Reply) -> None:
         await reply.gone()
 
     script = Standing(revision)
-    async with scripted(script) as (client, _):
+    async with scripted(script, timeouts=Timeouts(restore=0.1)) as (client, _):
         await client.set_level("info")
         script.forgotten.add("s")
         script.on["logging/setLevel"] = silent

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from mcp_protocol.client.async_client import ClientHandlers
+from mcp_protocol.client.client_settings import Timeouts
 from mcp_protocol.errors import RemoteError, RequestTimeoutError, ResponseLostError
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.transports.http.http_channel import HttpChannel
@@ -156,11 +157,11 @@ async def test_a_tool_that_is_harmless_by_its_own_account_is_called_again(
     assert len({asked.id for asked in server.of("tools/call")}) == 2
 
 
-async def test_asking_again_comes_to_an_end(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_protocol.client.pipeline.RETRY_PAUSES", (0.0, 0.0, 0.0))
+async def test_asking_again_comes_to_an_end(revision: str) -> None:
     script = Script(revision)
     script.on["tools/list"] = cut
-    async with scripted(script) as (client, server):
+    timeouts = Timeouts(retries=(0.0, 0.0, 0.0))
+    async with scripted(script, timeouts=timeouts) as (client, server):
         with pytest.raises(ResponseLostError):
             await client.list_tools()
     assert len(server.of("tools/list")) == 4

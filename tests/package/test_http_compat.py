@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.connect import Timeouts
+from mcp_protocol.client.client_settings import Timeouts
 from mcp_protocol.errors import HttpStatusError, McpError, RemoteError, RevisionError
 from mcp_protocol.transports.http import http_sse
 from package.http_script import Script, SseScript, discovered, error, opened, result, says, scripted

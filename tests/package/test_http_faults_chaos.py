@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import pipeline
-from mcp_protocol.client.change_events import ToolsChanged
+from mcp_protocol.client.client_settings import Timeouts
+from mcp_protocol.client.listen import ToolsChanged
 from mcp_protocol.errors import ConnectFailedError, RequestTimeoutError, ResponseLostError
 from mcp_protocol.transports.http import event_stream
 from package.faults import ONE_OF_EACH, called, check_quiet, client_of, text_of
@@ -26,6 +26,9 @@ TIMEOUT = 0.2
 LOST = (ResponseLostError, ConnectFailedError, RequestTimeoutError)
 
 
+QUICK = Timeouts(retries=(0.0, 0.01, 0.02, 0.04))
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[HttpProcess]:
     with http_process(retry=0.01) as process:
@@ -38,7 +41,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_stream, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.01)
     monkeypatch.setattr(event_stream, "LONGEST_POLL", 0.01)
-    monkeypatch.setattr(pipeline, "RETRY_PAUSES", (0.0, 0.01, 0.02, 0.04))
 
 
 @pytest.fixture(autouse=True)
@@ -120,7 +122,7 @@ async def test_whatever_is_dropped_no_call_hangs_or_gets_a_wrong_answer_or_is_do
     name = f"{revision}-{anyio_backend}-{seed}"
     async with (
         FaultyProxy(server.port) as proxy,
-        client_of(server, revision, url=proxy.url) as client,
+        client_of(server, revision, url=proxy.url, timeouts=QUICK) as client,
         client.listen(tools=True, retry_seconds=[0.01] * 10_000) as changes,
     ):
         callers = [Caller(client, f"{name}-{number}") for number in range(CALLERS)]

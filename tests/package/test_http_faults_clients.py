@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.change_events import ToolsChanged
+from mcp_protocol.client.listen import ToolsChanged
 from mcp_protocol.errors import HttpStatusError, RemoteError
 from package.faults import called, check_quiet, client_of
 from package.http_process import SECONDS, HttpProcess, Process, http_process

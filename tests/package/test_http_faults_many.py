@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.change_events import ToolsChanged
-from mcp_protocol.client.connect import Timeouts
+from mcp_protocol.client.client_settings import Timeouts
+from mcp_protocol.client.listen import ToolsChanged
 from package.faults import ONE_OF_EACH, called, check_quiet, client_of
 from package.http_process import HttpProcess, http_process
 from package.wire import HANDSHAKE

@@ -11,8 +11,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client.change_events import ToolsChanged
-from mcp_protocol.client.connect import Timeouts
+from mcp_protocol.client.client_settings import Timeouts
+from mcp_protocol.client.listen import ToolsChanged
 from mcp_protocol.errors import (
     RemoteError,
     RequestTimeoutError,

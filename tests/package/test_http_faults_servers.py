@@ -11,8 +11,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client import pipeline
-from mcp_protocol.client.change_events import ListeningAgain, ResourceUpdated, ToolsChanged
+from mcp_protocol.client.client_settings import Timeouts
+from mcp_protocol.client.listen import ListeningAgain, ResourceUpdated, ToolsChanged
 from mcp_protocol.errors import (
     ConnectFailedError,
     ConnectionClosedError,
@@ -30,6 +30,9 @@ MEMO = "memo://one"
 
 
 KEYS = count()
+
+reconnecting = partial(client_of, timeouts=Timeouts(retries=(0.05,) * 1000))
+"""A client whose retries last for as long as a server takes to start again."""
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +62,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.02)
     monkeypatch.setattr(event_stream, "LONGEST_POLL", 0.02)
     monkeypatch.setattr(event_stream, "LONGEST_PAUSE", 0.05)
-    monkeypatch.setattr(pipeline, "RETRY_PAUSES", (0.05,) * 1000)
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +79,10 @@ async def test_a_call_dies_with_the_server_and_the_next_one_finds_the_one_starte
     revision: str, server: HttpProcess, key: str
 ) -> None:
     outcome = Outcome()
-    async with client_of(server, revision) as client, anyio.create_task_group() as tasks:
+    async with (
+        reconnecting(server, revision) as client,
+        anyio.create_task_group() as tasks,
+    ):
         call = partial(client.call_tool, "work", {"key": key}, on_progress=ignore)
         tasks.start_soon(outcome.run, call)
         await server.until(f"working {key}")
@@ -100,7 +105,10 @@ async def test_the_one_stream_of_a_client_dies_with_the_server_and_another_clien
 ) -> None:
     outcome = Outcome()
     how = {"revision": revision, "url": server.sse_url}
-    async with client_of(server, **how) as client, anyio.create_task_group() as tasks:
+    async with (
+        reconnecting(server, **how) as client,
+        anyio.create_task_group() as tasks,
+    ):
         call = partial(client.call_tool, "work", {"key": key}, on_progress=ignore)
         tasks.start_soon(outcome.run, call)
         await server.until(f"working {key}")
@@ -110,7 +118,7 @@ async def test_the_one_stream_of_a_client_dies_with_the_server_and_another_clien
         with pytest.raises(ConnectionClosedError) as closed:
             await called(client, "mark", key=key)
         text_of(closed.value)
-    async with client_of(server, **how) as client:
+    async with reconnecting(server, **how) as client:
         assert await called(client, "marks") == ""
     assert server.said(f"working {key}") == 1
 
@@ -120,7 +128,10 @@ async def test_a_call_that_is_safe_is_asked_again_of_the_server_started_after_it
     revision: str, server: HttpProcess, key: str
 ) -> None:
     outcome = Outcome()
-    async with client_of(server, revision) as client, anyio.create_task_group() as tasks:
+    async with (
+        reconnecting(server, revision) as client,
+        anyio.create_task_group() as tasks,
+    ):
         tasks.start_soon(outcome.run, partial(client.call_tool, "look", {"key": key}))
         await server.until(f"working {key}")
         server.kill()
@@ -136,7 +147,7 @@ async def test_a_subscription_comes_back_with_the_server_and_says_so(
 ) -> None:
     often = [0.05] * 1000
     async with (
-        client_of(server, revision) as client,
+        reconnecting(server, revision) as client,
         client.listen(tools=True, uris=[MEMO], retry_seconds=often) as changes,
     ):
         await check_back_after_restart(server, client, changes)
@@ -147,7 +158,7 @@ async def test_what_is_listened_to_in_a_session_comes_back_with_the_next_one(
     revision: str, server: HttpProcess
 ) -> None:
     async with (
-        client_of(server, revision) as client,
+        reconnecting(server, revision) as client,
         client.listen(tools=True, uris=[MEMO]) as changes,
     ):
         await check_back_after_restart(server, client, changes)
@@ -171,7 +182,10 @@ async def test_calls_that_outlast_the_end_of_their_server_fail_readably(
     revision: str, server: HttpProcess, key: str
 ) -> None:
     streaming, plain = Outcome(), Outcome()
-    async with client_of(server, revision) as client, anyio.create_task_group() as tasks:
+    async with (
+        reconnecting(server, revision) as client,
+        anyio.create_task_group() as tasks,
+    ):
         call = partial(client.call_tool, "work", {"key": key}, on_progress=ignore)
         tasks.start_soon(streaming.run, call)
         tasks.start_soon(plain.run, partial(client.call_tool, "work", {"key": f"{key}+"}))
@@ -192,7 +206,10 @@ async def test_calls_that_outlast_the_end_of_their_server_fail_readably(
 async def test_calls_that_are_done_soon_are_answered_by_a_server_that_ends(revision: str) -> None:
     outcome = Outcome()
     with http_process(drain=30) as server:
-        async with client_of(server, revision) as client, anyio.create_task_group() as tasks:
+        async with (
+            reconnecting(server, revision) as client,
+            anyio.create_task_group() as tasks,
+        ):
             tasks.start_soon(outcome.run, partial(client.call_tool, "signalled", {"key": "a"}))
             await server.until("working a")
             server.send(signal.SIGTERM)
@@ -206,7 +223,10 @@ async def test_calls_that_are_done_soon_are_answered_by_a_server_that_ends(revis
 async def test_a_subscription_is_over_when_its_server_ends(
     revision: str, server: HttpProcess
 ) -> None:
-    async with client_of(server, revision) as client, client.listen(tools=True) as changes:
+    async with (
+        reconnecting(server, revision) as client,
+        client.listen(tools=True) as changes,
+    ):
         server.send(signal.SIGTERM)
         with anyio.fail_after(20):
             assert [change async for change in changes] == []

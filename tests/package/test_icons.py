@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from mcp_protocol._wire import convert
-from mcp_protocol.client.icons import safe_icons
+from mcp_protocol.client.host import safe_icons
 from mcp_protocol.server.toolkit.content import Icon
 from mcp_protocol.server.toolkit.server import Server
 from package.live import live

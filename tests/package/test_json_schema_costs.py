@@ -405,8 +405,9 @@ async def test_a_result_that_cannot_be_judged_in_time_fails_its_call(
     revision: str, timeout: float | None, setting: str
 ) -> None:
     result = {**TEXT, "structuredContent": {"rows": ROWS[:40_000]}}
-    async with scripted(revision, listing(ROWS_OF), result, TEXT) as (client, _):
-        client._application.server_state.output_schemas.seconds = 0.3
+    timeouts = Timeouts(validation=0.3)
+    answers = (listing(ROWS_OF), result, TEXT)
+    async with scripted(revision, *answers, timeouts=timeouts) as (client, _):
         await client.list_tools()
         with pytest.raises(RemoteProtocolError, match=f"within 0.*s \\({setting}\\)"):
             await client.call_tool("t", timeout=timeout)
@@ -426,7 +427,8 @@ async def test_a_schema_that_is_never_used_costs_nothing(revision: str) -> None:
     async with scripted(revision, *[listing(schema)] * 2, TEXT) as (client, _):
         await client.list_tools()
         await client.list_tools()
-        assert client._application.server_state.output_schemas._complaints == {}
+        schemas = client._application.server_state.output_schemas._tools
+        assert [stored.complaint for stored in schemas.values()] == [None]
 
 
 async def test_arguments_that_cannot_be_judged_in_time_are_refused() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from mcp_protocol.channel import RequestId
 from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.change_events import (
+from mcp_protocol.client.listen import (
     Change,
     ListeningAgain,
     NotificationFilter,

@@ -15,7 +15,7 @@ import anyio
 import pytest
 
 from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.change_events import ListeningAgain, ToolsChanged
+from mcp_protocol.client.listen import ListeningAgain, ToolsChanged
 from mcp_protocol.errors import (
     HttpStatusError,
     RequestTimeoutError,

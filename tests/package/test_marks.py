@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.client.async_client import Client
-from mcp_protocol.client.base import ClientApplication, Identity
-from mcp_protocol.client.response_cache import Caching
-from mcp_protocol.client.targets import open_client
+from mcp_protocol.client.async_client import Client, open_client
+from mcp_protocol.client.base import ClientApplication
+from mcp_protocol.client.client_settings import Identity
 from mcp_protocol.errors import InvalidParamsError, RemoteError
 from mcp_protocol.protocol.param_headers import param_headers_of
 from mcp_protocol.revisions import REVISIONS
@@ -204,7 +203,7 @@ async def mirroring(revision: str, *answers: Mapping[str, Any]) -> AsyncIterator
     """A client whose transport has headers, of a server that gives these answers."""
     server = ScriptedServer(revision, answers)
     identity = Identity({"name": "tester", "version": "1"}, {})
-    application = ClientApplication(None, identity, Caching())
+    application = ClientApplication(None, identity)
     application.server_state.param_headers.mirrored = True
     async with open_client(Client, server, REVISIONS.only(revision), application) as client:
         yield Mirroring(client, server, application)

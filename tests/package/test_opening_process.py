@@ -16,7 +16,7 @@ import pytest
 
 from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.connect import Timeouts
+from mcp_protocol.client.client_settings import Timeouts
 from mcp_protocol.client.sync_client import connect_sync
 from mcp_protocol.errors import (
     ConnectionClosedError,

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.client import pipeline
-from mcp_protocol.client.connect import Timeouts
+from mcp_protocol.client.client_settings import ClientLimits, Timeouts
 from mcp_protocol.errors import (
     InvalidParamsError,
     RemoteError,
@@ -152,16 +151,14 @@ async def test_a_list_without_end_is_given_up_at_its_deadline(revision: str) -> 
 
 
 @every
-async def test_a_list_has_so_many_items_and_pages_at_most(
-    revision: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pipeline, "LIST_PAGES", 20)
-    async with scripted(revision, rest=endless("a")) as (client, server):
+async def test_a_list_has_so_many_items_and_pages_at_most(revision: str) -> None:
+    limits = ClientLimits(list_pages=20)
+    async with scripted(revision, limits=limits, rest=endless("a")) as (client, server):
         with pytest.raises(RemoteProtocolError, match="at most 20 pages and 100000 items"):
             await client.list_tools()
         assert len(server.asked()) == 20
-    monkeypatch.setattr(pipeline, "LIST_ITEMS", 20)
-    async with scripted(revision, rest=endless("abc")) as (client, server):
+    limits = ClientLimits(list_pages=20, list_items=20)
+    async with scripted(revision, limits=limits, rest=endless("abc")) as (client, server):
         with pytest.raises(RemoteProtocolError, match="at most 20 pages and 20 items"):
             await client.list_tools()
         assert len(server.asked()) == 7

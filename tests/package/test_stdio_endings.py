@@ -15,7 +15,7 @@ import anyio
 import pytest
 
 from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.change_events import ToolsChanged
+from mcp_protocol.client.listen import ToolsChanged
 from mcp_protocol.errors import ConnectionClosedError, ServerStartError
 from package.live import text_of
 from package.stdio_process import PATHS, SERVER, process, script

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from mcp_protocol.client.async_client import ClientHandlers, connect
-from mcp_protocol.client.change_events import (
+from mcp_protocol.client.listen import (
     Change,
     NotificationFilter,
     ResourceUpdated,

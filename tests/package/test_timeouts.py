@@ -15,7 +15,7 @@ import pytest
 import trio.testing
 
 from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.connect import Timeouts
+from mcp_protocol.client.client_settings import Timeouts
 from mcp_protocol.errors import RequestTimeoutError, RevisionError
 from mcp_protocol.facts import Role
 from package.ends import asking, end_of

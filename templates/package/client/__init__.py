@@ -1,3 +1,3 @@
-"""What every client stands on: the way to a session, calls, changes, answers; and what it keeps."""
+"""The client: opening sessions, requests, subscriptions, handlers, and the response cache."""
 
 from __future__ import annotations

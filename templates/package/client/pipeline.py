@@ -15,7 +15,7 @@ server/tools; changelog (2026-07-28: a broken response stream loses the request)
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -25,7 +25,7 @@ import anyio.lowlevel
 import msgspec
 from msgspec import Raw
 
-from .._wire import UNREADABLE, is_object, to_builtins
+from .._wire import UNREADABLE, to_builtins
 from ..errors import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -43,114 +43,15 @@ from ..foreign_text import safe_repr
 from ..method_facts import MethodFacts
 from ..protocol.lenient import result_decoder
 from ..protocol.lifecycle import Session, declared
-from ..protocol.notifications import RESOURCE_UPDATED
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import OnProgress
 from ..runtime.request_context import RequestContext
 from ..runtime.stubs import method_named, typed_params
-from .call_headers import ToolParamHeaders
-from .handler_validation import COMPLETE, Elicitations
-from .output_schemas import OutputSchemas
-from .response_cache import Key, ResponseCache
-from .session_restore import LASTING, SessionRestore
-
-INPUT_ROUNDS = 16
-"""Times in a row that a server may ask for input before it answers."""
-
-LIST_PAGES = 10_000
-"""Pages of one list that are followed."""
-
-LIST_ITEMS = 100_000
-"""Items of one list that are kept, over all its pages."""
-
-RESTORE_SECONDS = 10.0
-"""Seconds for each request that is repeated in a new session."""
-
-RETRY_PAUSES = (0.0, 0.5, 1.0, 2.0)
-"""Seconds before each retry of a request whose response was lost."""
-
-TOOLS_LIST = "tools/list"
+from .client_settings import ClientSettings
+from .response_cache import Key
+from .server_state import LASTING, TOOLS_LIST, ServerState
 
 _REFUSED = (METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND)
-
-
-class ServerState:
-    """What a client remembers of a server: from its lists, its results and its notifications.
-
-    Attributes:
-        cache: Results that may be used again.
-        output_schemas: The output schemas of the tools.
-        param_headers: The arguments of tools that HTTP headers repeat.
-        elicitations: The URL elicitations that are pending.
-        session: The requests that a new session needs again.
-    """
-
-    def __init__(self, cache: ResponseCache) -> None:
-        self.cache = cache
-        self.output_schemas = OutputSchemas()
-        self.param_headers = ToolParamHeaders()
-        self.elicitations = Elicitations()
-        self.session = SessionRestore()
-        self._retryable_tools: set[str] = set()
-
-    def tools_listed(self, tools: Sequence[Any]) -> list[Any]:
-        """Store the annotations and parameter headers of typed tools.
-
-        Returns:
-            The tools that can be called.
-        """
-        for tool in tools:
-            hints = getattr(tool, "annotations", None)
-            flags = (
-                getattr(hints, "read_only_hint", None),
-                getattr(hints, "idempotent_hint", None),
-            )
-            if True in flags:
-                self._retryable_tools.add(tool.name)
-            else:
-                self._retryable_tools.discard(tool.name)
-        return self.param_headers.listed(tools)
-
-    def retry_is_safe(self, facts: MethodFacts, params: Any) -> bool:
-        """Whether a request may be sent again if its response was lost.
-
-        Args:
-            facts: The facts of its method.
-            params: Its params: a Struct, a wire object or raw JSON, whose tool is unknown.
-        """
-        if facts.idempotent:
-            return True
-        if facts.listed_by != TOOLS_LIST:
-            return False
-        tool = params.get("name") if is_object(params) else getattr(params, "name", None)
-        return isinstance(tool, str) and tool in self._retryable_tools
-
-    def invalidate(self, notification: Method, params: Any) -> bool:
-        """Drop the state that a notification declares stale.
-
-        Returns:
-            Whether the notification has news for handlers.
-        """
-        if notification.name == COMPLETE:
-            return self.elicitations.completed(params.elicitation_id)
-        stale = notification.facts.invalidates
-        if TOOLS_LIST in stale:
-            self.output_schemas.forget()
-        for method in stale:
-            self.cache.forget(method)
-        if notification.name == RESOURCE_UPDATED:
-            self.cache.forget_resource(params.uri)
-        return True
-
-    def notifications_missed(self) -> None:
-        """Drop everything that may have changed while no notifications were received."""
-        self.output_schemas.forget()
-        self.cache.clear()
-
-    def session_lost(self) -> None:
-        """Drop what belongs to a session that the transport has replaced by a new one."""
-        self.notifications_missed()
-        self.session.lose()
 
 
 class _Options(msgspec.Struct, gc=False):
@@ -169,7 +70,7 @@ class _Options(msgspec.Struct, gc=False):
     facts: MethodFacts
     meta: Mapping[str, Any] | None
     timeout: float | None
-    on_progress: OnProgress | None
+    on_progress: OnProgress | None = None
     from_cache: bool = False
 
 
@@ -179,31 +80,29 @@ class RequestPipeline:
     Args:
         peer: An open peer.
         session: The negotiated session.
-        limit: Seconds until a call with a timeout fails, whatever its progress.
-        list_limit: Seconds for all pages of a list together.
+        settings: The settings of the client.
         handle_input: Answers a request for input of the server.
         state: The state of the server, which results update.
 
     Attributes:
-        rounds: Times in a row that a server may ask for input.
+        rounds: Rounds in a row in which a server may ask for input.
     """
 
     def __init__(
         self,
         peer: Peer,
         session: Session,
-        limit: float,
-        list_limit: float,
+        settings: ClientSettings,
         handle_input: Callable[[RequestContext], Awaitable[Any]],
         state: ServerState,
     ) -> None:
         self._peer = peer
         self._session = session
-        self._limit = limit
-        self._list_limit = list_limit
+        self._timeouts = settings.timeouts
+        self._limits = settings.limits
         self._handle_input = handle_input
         self.state = state
-        self.rounds = INPUT_ROUNDS
+        self.rounds = settings.limits.input_rounds
 
     async def send(
         self,
@@ -214,8 +113,7 @@ class RequestPipeline:
         on_progress: OnProgress | None = None,
     ) -> Any:
         """Send a request without cache and input rounds, and return its typed result."""
-        options = self._options(method, meta, timeout, on_progress)
-        result = await self._send(options, params)
+        result = await self._send(self._options(method, meta, timeout, on_progress), params)
         if method == TOOLS_LIST:
             self.state.tools_listed(result.tools)
         return result
@@ -225,13 +123,12 @@ class RequestPipeline:
         request = partial(self._peer.callers.request_raw, method, params, timeout=timeout)
         raw: Raw = await self._send(self._options(method, None, timeout), params, request)
         if method == TOOLS_LIST and self.state.param_headers.in_use:
-            row = self._session.revision.client_requests[method]
-            self.state.tools_listed(result_decoder(row)(raw).tools)
+            self.state.tools_listed(result_decoder(self._row(method))(raw).tools)
         return raw
 
     async def restore_session(self) -> None:
         """Repeat in a new session the requests whose effect ended with the lost one."""
-        request = partial(self._peer.callers.request, timeout=RESTORE_SECONDS)
+        request = partial(self._peer.callers.request, timeout=self._timeouts.restore)
         await self.state.session.restore(request)
 
     def call(
@@ -265,8 +162,8 @@ class RequestPipeline:
         Source: server/utilities/pagination, server/utilities/caching#interaction-with-pagination.
         """
         row = self._row(method)
-        options = _Options(method, row.facts, meta, timeout, None)
-        with anyio.move_on_after(self._list_limit):
+        options = _Options(method, row.facts, meta, timeout)
+        with anyio.move_on_after(self._timeouts.listing):
             try:
                 return await self._all_pages(row, options, fields)
             except RemoteError:
@@ -274,13 +171,13 @@ class RequestPipeline:
                     raise
             self.state.cache.forget(method)
             return await self._all_pages(row, options, fields)
-        raise RequestTimeoutError(f"{method}, all pages", self._list_limit)
+        raise RequestTimeoutError(f"{method}, all pages", self._timeouts.listing)
 
     async def _all_pages(
         self, row: Method, options: _Options, fields: Mapping[str, Any]
     ) -> list[Any]:
         """The items of all pages, within bounds, since a server may name a next page forever."""
-        method, items = row.name, row.items
+        method, items, limits = row.name, row.items, self._limits
         if items is None:
             raise MethodNotFoundError(method)
         collected: list[Any] = []
@@ -299,10 +196,10 @@ class RequestPipeline:
                     f"{method}: nextCursor: expected a new cursor, got {safe_repr(cursor)} again"
                 )
             cursors.add(hash(cursor))
-            if len(cursors) >= LIST_PAGES or len(collected) > LIST_ITEMS:
+            if len(cursors) >= limits.list_pages or len(collected) > limits.list_items:
                 raise RemoteProtocolError(
-                    f"{method}: expected a list of at most {LIST_PAGES} pages and {LIST_ITEMS} "
-                    f"items, got more; read it page by page"
+                    f"{method}: expected a list of at most {limits.list_pages} pages and "
+                    f"{limits.list_items} items, got more; read it page by page"
                 )
 
     def _row(self, method: str) -> Method:
@@ -321,15 +218,16 @@ class RequestPipeline:
 
     async def _call(self, row: Method, options: _Options, params: Any) -> Any:
         """The result of a request, from the cache or from the server."""
-        method, facts, cache = row.name, row.facts, self.state.cache
+        facts, state = row.facts, self.state
+        cache = state.cache
         key: Key | None = None
         if row.cacheable:
             trace_keys = self._session.revision.facts.meta.trace_keys
-            key = cache.key(method, params, options.meta, trace_keys)
+            key = cache.key(row.name, params, options.meta, trace_keys)
             cached = None if key is None else await self._cached(row, key)
             if cached is not None:
                 options.from_cache = True
-                return self._checked_tools(cached) if method == TOOLS_LIST else cached
+                return self._checked_tools(cached) if row.name == TOOLS_LIST else cached
         drops, started = cache.drops, monotonic()
         try:
             result = await self._send(options, params)
@@ -341,9 +239,9 @@ class RequestPipeline:
             raise
         if key is not None:
             cache.keep(key, getattr(params, "uri", None), result, drops)
-        if facts.listed_by == TOOLS_LIST and self.state.output_schemas.promised(params.name):
+        if facts.listed_by == TOOLS_LIST and state.output_schemas.promised(params.name):
             await self._validate(params.name, result, options.timeout, monotonic() - started)
-        return self._checked_tools(result) if method == TOOLS_LIST else result
+        return self._checked_tools(result) if row.name == TOOLS_LIST else result
 
     async def _send(
         self,
@@ -358,20 +256,19 @@ class RequestPipeline:
             params: Its params.
             request: Sends the request, as a new one each time; the peer's `request` by default.
         """
-        method, timeout = options.method, options.timeout
+        method, timeout, session = options.method, options.timeout, self.state.session
         request = request or partial(
             self._peer.callers.request,
             method,
             params,
             meta=options.meta,
             timeout=timeout,
-            limit=None if timeout is None else max(timeout, self._limit),
+            limit=None if timeout is None else max(timeout, self._timeouts.limit),
             on_progress=options.on_progress,
         )
-        session = self.state.session
         if session.lost:
             await self.restore_session()
-        pauses = iter(RETRY_PAUSES)
+        pauses = iter(self._timeouts.retries)
         refreshed = retrying = False
         while True:
             try:
@@ -456,8 +353,8 @@ class RequestPipeline:
                 raise RemoteProtocolError(f"{method}: the server asked for input, but not for what")
             if result.input_requests is not None:
                 again["inputResponses"] = {
-                    key: await self._input(method, asked)
-                    for key, asked in result.input_requests.items()
+                    key: await self._input(method, input_request)
+                    for key, input_request in result.input_requests.items()
                 }
             if result.request_state is not None:
                 again["requestState"] = result.request_state
@@ -466,19 +363,19 @@ class RequestPipeline:
                 return result
         raise RemoteProtocolError(f"{method}: the server asked for input {self.rounds} times")
 
-    async def _input(self, caller: str, asked: Any) -> Any:
+    async def _input(self, method: str, input_request: Any) -> Any:
         """The response to one request for input, made by the client's handler."""
         session = self._session
-        method = session.revision.input_requests[to_builtins(asked)["method"]]
-        if not declared(session.own_capabilities, method.capability):
-            path = ".".join(method.capability)
+        row = session.revision.input_requests[to_builtins(input_request)["method"]]
+        if not declared(session.own_capabilities, row.capability):
+            path = ".".join(row.capability)
             raise RemoteProtocolError(
-                f"{caller}: the server asked for {method.name}, but this client has no {path}"
+                f"{method}: the server asked for {row.name}, but this client has no {path}"
             )
         context = RequestContext(
             self._peer.callers,
-            method,
-            getattr(asked, "params", None),
+            row,
+            getattr(input_request, "params", None),
             None,
             {},
             session.revision,

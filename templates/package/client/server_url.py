@@ -11,7 +11,8 @@ from ..channel import Channel
 from ..errors import RevisionError
 from ..facts import Lifecycle, Revisions, has_streamable_http
 from .base import ClientApplication
-from .connect import Timeouts, beside
+from .client_settings import Timeouts
+from .connect import beside
 from .response_cache import WatchedFields
 
 if TYPE_CHECKING:  # few clients speak HTTP, and httpx2 is an extra

@@ -1,0 +1,94 @@
+"""Settings of a client: its description, timeouts and bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..json_schema.validation import VALIDATION_SECONDS
+from ..runtime.peer import CONCURRENT_REQUESTS
+from .response_cache import Caching
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """Timeouts of a client, in seconds.
+
+    Attributes:
+        opening: For opening the session; a process that is restarted gets no more.
+        probe: For the response to the probe that tells newer servers from older ones. A process
+            that has read the probe is restarted after half of the time from then to `opening`, if
+            it is still silent.
+        limit: For the response to a call that has a timeout of its own, whatever its progress.
+        listing: For all pages of a list together, besides the timeout of each page.
+        validation: For validating a tool's result by its output schema, if the call has no
+            timeout; a call with a timeout may use the rest of that.
+        connect: For an HTTP connection.
+        silence: Between two parts of an HTTP response; event streams may be silent for longer.
+        restore: For each request that is repeated after the server has lost the session.
+        retries: Pauses before each retry of an idempotent request whose response was lost.
+
+    Source: basic/lifecycle (timeouts); 2026-07-28: basic/patterns/cancellation (timeouts).
+    """
+
+    opening: float = 30.0
+    probe: float = 5.0
+    limit: float = 3600.0
+    listing: float = 300.0
+    validation: float = VALIDATION_SECONDS
+    connect: float = 10.0
+    silence: float = 60.0
+    restore: float = 10.0
+    retries: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0)
+
+
+@dataclass(frozen=True)
+class ClientLimits:
+    """Bounds of what a server can make a client do and store.
+
+    Attributes:
+        input_rounds: Rounds in a row in which a server may ask for input.
+        list_pages: Pages of a list.
+        list_items: Items of a list, over all its pages.
+        tools: Tools whose output schemas, parameter headers and annotations are stored.
+        elicitations: URL mode elicitations that may be pending.
+    """
+
+    input_rounds: int = 16
+    list_pages: int = 10_000
+    list_items: int = 100_000
+    tools: int = 10_000
+    elicitations: int = 1000
+
+
+@dataclass(frozen=True)
+class ClientSettings:
+    """All settings of a client, besides those of its transport.
+
+    Attributes:
+        timeouts: Timeouts.
+        limits: Bounds.
+        cache: Bounds of the response cache; `None` for no cache.
+        extra: Whether the objects of results keep members that their schemas do not define.
+        max_concurrent_requests: Handlers that may run at a time.
+    """
+
+    timeouts: Timeouts = Timeouts()
+    limits: ClientLimits = ClientLimits()
+    cache: Caching | None = field(default_factory=Caching)
+    extra: bool = False
+    max_concurrent_requests: int = CONCURRENT_REQUESTS
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The client's description of itself, as wire objects.
+
+    Attributes:
+        info: An `Implementation`: name, version and further members.
+        capabilities: Capabilities to declare besides those that the handlers imply.
+    """
+
+    info: Mapping[str, Any]
+    capabilities: Mapping[str, Any]

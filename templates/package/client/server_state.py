@@ -1,0 +1,321 @@
+"""State that a client keeps of a server: its tools, its session, and pending elicitations.
+
+A transport may replace a lost session by a new one. The client then repeats the requests whose
+effect lasts for a session, before any other request.
+
+Structured results of tools are validated by the output schema that the server listed last. A schema
+is read when the first result of its tool is validated.
+
+Source: server/tools#output-schema, server/utilities/logging, server/resources#subscriptions,
+client/elicitation; basic/transports (session management, to 2025-11-25).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from .._wire import UNSET, Raw, decoder, is_many, is_object, to_builtins
+from ..errors import McpError, MissingExtraError, RemoteProtocolError
+from ..facts import Method
+from ..foreign_text import safe_repr
+from ..json_schema.validation import (
+    Complaint,
+    Deadline,
+    JsonSchema,
+    complaint_in_time,
+    validator_in_time,
+)
+from ..method_facts import MethodFacts
+from ..protocol.notifications import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
+from ..protocol.tool_annotations import hints_of
+from .client_settings import ClientSettings
+from .response_cache import ResponseCache, drop_oldest
+from .tool_param_headers import ToolParamHeaders
+
+TOOLS_LIST = "tools/list"
+COMPLETE = "notifications/elicitation/complete"
+SET_LEVEL = "logging/setLevel"
+LASTING = frozenset({SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE})
+"""Requests whose effect lasts for a session."""
+
+ID_CHARACTERS = 1000
+"""Longest id of an elicitation that is stored."""
+
+_MISSING = "expected a value, since the tool has an output schema, got nothing"
+
+_decode = decoder(dict[str, Any])
+_logger = logging.getLogger(__name__)
+
+
+class ServerState:
+    """State of a server, from its lists, its results and its notifications.
+
+    Args:
+        settings: The settings of the client.
+
+    Attributes:
+        cache: The response cache.
+        output_schemas: The output schemas of the tools.
+        param_headers: The parameter headers of the tools.
+        elicitations: The pending URL mode elicitations.
+        session: The state of the session.
+    """
+
+    def __init__(self, settings: ClientSettings) -> None:
+        limits = settings.limits
+        self.cache = ResponseCache(settings.cache)
+        self.output_schemas = OutputSchemas(settings.timeouts.validation, limits.tools)
+        self.param_headers = ToolParamHeaders(limits.tools)
+        self.elicitations = Elicitations(limits.elicitations)
+        self.session = SessionRestore()
+        self._retryable_tools: dict[str, None] = {}
+        self._max_tools = limits.tools
+
+    def tools_listed(self, tools: Sequence[Any]) -> list[Any]:
+        """Store the annotations and parameter headers of typed tools.
+
+        Returns:
+            The tools that can be called.
+        """
+        for tool in tools:
+            hints = hints_of(tool)
+            if hints.read_only or hints.idempotent:
+                self._retryable_tools[tool.name] = None
+                drop_oldest(self._retryable_tools, self._max_tools)
+            else:
+                self._retryable_tools.pop(tool.name, None)
+        return self.param_headers.listed(tools)
+
+    def retry_is_safe(self, facts: MethodFacts, params: Any) -> bool:
+        """Whether a request may be sent again if its response was lost.
+
+        Args:
+            facts: The facts of its method.
+            params: Its params: a Struct, a wire object or raw JSON, whose tool is unknown.
+        """
+        if facts.idempotent:
+            return True
+        if facts.listed_by != TOOLS_LIST:
+            return False
+        tool = params.get("name") if is_object(params) else getattr(params, "name", None)
+        return isinstance(tool, str) and tool in self._retryable_tools
+
+    def invalidate(self, notification: Method, params: Any) -> bool:
+        """Drop the state that a notification declares stale.
+
+        Returns:
+            Whether the notification has news for handlers.
+        """
+        if notification.name == COMPLETE:
+            return self.elicitations.completed(params.elicitation_id)
+        stale = notification.facts.invalidates
+        if TOOLS_LIST in stale:
+            self.output_schemas.forget()
+        for method in stale:
+            self.cache.forget(method)
+        if notification.name == RESOURCE_UPDATED:
+            self.cache.forget_resource(params.uri)
+        return True
+
+    def notifications_missed(self) -> None:
+        """Drop all state that may have changed while no notifications were received."""
+        self.output_schemas.forget()
+        self.cache.clear()
+
+    def session_lost(self) -> None:
+        """Drop the state of a session that the transport has replaced by a new one."""
+        self.notifications_missed()
+        self.session.lose()
+
+
+class SessionRestore:
+    """The requests whose effect lasts for a session, and the state of that session.
+
+    Attributes:
+        lost: Whether the session was replaced and the requests are not repeated yet.
+        on_loss: Called when the session is replaced.
+        stream_failure: Why the stream for messages of the server is unavailable; `None` while it
+            is available, or if there is none.
+        on_stream_failure: Called with such a failure.
+    """
+
+    def __init__(self) -> None:
+        self.lost = False
+        self.on_loss: set[Callable[[], None]] = set()
+        self.stream_failure: McpError | None = None
+        self.on_stream_failure: set[Callable[[McpError], None]] = set()
+        self._lasting: dict[tuple[str, str], Any] = {}
+
+    def sent(self, name: str, params: Any) -> None:
+        """Store the params of a successful request: a Struct, a wire object or raw JSON."""
+        wire = _decode(params) if isinstance(params, Raw) else to_builtins(params)
+        if name == SET_LEVEL:
+            self._lasting[name, ""] = wire
+        elif name == SUBSCRIBE:
+            self._lasting[SUBSCRIBE, wire["uri"]] = wire
+        else:
+            self._lasting.pop((SUBSCRIBE, wire["uri"]), None)
+
+    def lose(self) -> None:
+        """Mark the session as replaced."""
+        self.lost = True
+        for call in tuple(self.on_loss):
+            call()
+
+    def stream_changed(self, failure: McpError | None) -> None:
+        """Store why the stream for messages of the server is unavailable; `None` if it is back."""
+        self.stream_failure = failure
+        if failure is not None:
+            for call in tuple(self.on_stream_failure):
+                call(failure)
+
+    async def restore(self, request: Callable[[str, Any], Awaitable[Any]]) -> None:
+        """Repeat the requests if the session was replaced. Failures are logged."""
+        if not self.lost:
+            return
+        self.lost = False
+        for (name, uri), params in tuple(self._lasting.items()):
+            try:
+                await request(name, params)
+            except McpError as error:
+                _logger.warning("%s %s: not restored in the new session: %s", name, uri, error)
+
+
+class Elicitations:
+    """Pending URL mode elicitations. Ids over `ID_CHARACTERS` are not stored.
+
+    Args:
+        limit: Elicitations that are stored; the oldest ones are dropped.
+
+    Source: client/elicitation#completion-notifications-for-url-mode-elicitation (2025-11-25).
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._pending: dict[str, None] = {}
+
+    def begun(self, identifier: Any) -> None:
+        """Store an elicitation by its id."""
+        if isinstance(identifier, str) and len(identifier) <= ID_CHARACTERS:
+            self._pending[identifier] = None
+            drop_oldest(self._pending, self._limit)
+
+    def required(self, data: Any) -> None:
+        """Store the elicitations that the data of an error lists."""
+        if is_object(data):
+            listed: object = data.get("elicitations")
+            for each in listed if is_many(listed) else ():
+                self.begun(each.get("elicitationId") if is_object(each) else None)
+
+    def completed(self, identifier: Any) -> bool:
+        """Remove an elicitation; whether it was pending."""
+        return self._pending.pop(identifier, False) is None
+
+
+class OutputSchemas:
+    """The output schemas of a server's tools, from the latest list of each tool.
+
+    Args:
+        seconds: Time for validating a result, if its call has no timeout.
+        limit: Tools whose schemas are stored; those listed first are dropped.
+
+    Attributes:
+        seconds: The same.
+    """
+
+    def __init__(self, seconds: float, limit: int) -> None:
+        self.seconds = seconds
+        self._limit = limit
+        self._tools: dict[str, _ToolSchema] = {}
+        self._can_check = True
+
+    def listed(self, tools: Iterable[Any]) -> None:
+        """Store the schemas of typed tools."""
+        for tool in tools:
+            schema = getattr(tool, "output_schema", None)
+            stored = self._tools.get(tool.name)
+            if schema is None:
+                self._tools.pop(tool.name, None)
+            elif stored is None or stored.complaint is None or not _same(schema, stored.schema):
+                self._tools[tool.name] = _ToolSchema(schema)
+                drop_oldest(self._tools, self._limit)
+
+    def forget(self) -> None:
+        """Drop all schemas."""
+        self._tools.clear()
+
+    def promised(self, tool: str) -> bool:
+        """Whether a tool has an output schema."""
+        return tool in self._tools
+
+    async def check(self, tool: str, result: Any, seconds: float | None = None) -> None:
+        """Validate a tool's result; errors and tools without schema are not validated.
+
+        Validation leaves the event loop if it takes more than some milliseconds. If `jsonschema` is
+        not installed, a warning is logged once, and results are not validated.
+
+        Args:
+            tool: The name of the tool.
+            result: Its result.
+            seconds: Time for the validation; `None` for `self.seconds`.
+
+        Raises:
+            RemoteProtocolError: The result does not match, the schema is no JSON Schema, or the
+                validation took too long.
+        """
+        stored = self._tools.get(tool)
+        if stored is None or not hasattr(result, "structured_content") or result.is_error:
+            return
+        if seconds is None:
+            deadline = Deadline.after(self.seconds, "Timeouts.validation")
+        else:
+            deadline = Deadline.after(seconds, "the call's own timeout")
+        wrong: str | None = _MISSING
+        if _has_structured_content(result):
+            wrong = await self._wrong(stored, result.structured_content, deadline)
+        if wrong is not None:
+            raise RemoteProtocolError(f"tools/call {safe_repr(tool)}: structuredContent: {wrong}")
+
+    async def _wrong(self, tool: _ToolSchema, value: Any, deadline: Deadline) -> str | None:
+        if tool.complaint is None and self._can_check:
+            try:
+                tool.complaint = await validator_in_time(tool.schema, "checking results", deadline)
+            except MissingExtraError as error:
+                _logger.warning("structured results are taken as they come: %s", error)
+                self._can_check = False
+            except ValueError as error:
+                return f"the tool's output schema is {error}"
+        if tool.complaint is None:
+            return None
+        return await complaint_in_time(tool.complaint, value, deadline)
+
+
+class _ToolSchema(msgspec.Struct):
+    """The output schema of a tool, and its validator once a result was validated."""
+
+    schema: JsonSchema
+    complaint: Complaint | None = None
+
+
+def _has_structured_content(result: Any) -> bool:
+    """Whether a typed result has a structured value, which may be null in some revisions."""
+    value = result.structured_content
+    return value is not UNSET and (value is not None or _may_be_null(result.__class__))
+
+
+@cache
+def _may_be_null(kind: Any) -> bool:
+    fields = msgspec.structs.fields(kind)
+    return any(f.name == "structured_content" and f.default is not None for f in fields)
+
+
+def _same(one: JsonSchema, other: JsonSchema) -> bool:
+    try:
+        return one == other
+    except RecursionError:
+        return False
