@@ -10,10 +10,11 @@ from typing import Any
 import anyio
 import pytest
 
+from mcp_protocol import Timeouts
 from mcp_protocol.client import pipeline
 from mcp_protocol.client.change_events import ToolsChanged
 from mcp_protocol.errors import ConnectFailedError, RequestTimeoutError, ResponseLostError
-from mcp_protocol.transports.http import event_stream
+from mcp_protocol.transports.http_timeouts import HttpTimeouts
 from package.faults import ONE_OF_EACH, called, check_quiet, client_of, text_of
 from package.faulty_proxy import FAULTLESS, Fault, FaultyProxy, faultless
 from package.http_process import SECONDS, HttpProcess, http_process
@@ -32,12 +33,12 @@ def server() -> Iterator[HttpProcess]:
         yield process
 
 
+PAUSES = HttpTimeouts(first_pause=0.01, shortest_pause=0.01, longest_poll=0.01)
+
+
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses that no server asked for are short."""
-    monkeypatch.setattr(event_stream, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.01)
-    monkeypatch.setattr(event_stream, "LONGEST_POLL", 0.01)
     monkeypatch.setattr(pipeline, "RETRY_PAUSES", (0.0, 0.01, 0.02, 0.04))
 
 
@@ -120,7 +121,7 @@ async def test_whatever_is_dropped_no_call_hangs_or_gets_a_wrong_answer_or_is_do
     name = f"{revision}-{anyio_backend}-{seed}"
     async with (
         FaultyProxy(server.port) as proxy,
-        client_of(server, revision, url=proxy.url) as client,
+        client_of(server, revision, url=proxy.url, timeouts=Timeouts(http=PAUSES)) as client,
         client.listen(tools=True, retry_seconds=[0.01] * 10_000) as changes,
     ):
         callers = [Caller(client, f"{name}-{number}") for number in range(CALLERS)]

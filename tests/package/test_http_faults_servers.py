@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from mcp_protocol import Timeouts
 from mcp_protocol.client import pipeline
 from mcp_protocol.client.change_events import ListeningAgain, ResourceUpdated, ToolsChanged
 from mcp_protocol.errors import (
@@ -19,8 +20,9 @@ from mcp_protocol.errors import (
     RemoteError,
     ResponseLostError,
 )
-from mcp_protocol.transports.http import event_stream
-from package.faults import EACH, ONE_OF_EACH, Outcome, called, check_quiet, client_of, text_of
+from mcp_protocol.transports.http_timeouts import HttpTimeouts
+from package import faults
+from package.faults import EACH, ONE_OF_EACH, Outcome, called, check_quiet, text_of
 from package.http_process import HttpProcess, http_process
 from package.wire import PER_REQUEST, SESSIONS, SSE_ONLY
 
@@ -52,13 +54,13 @@ def key() -> str:
     return f"k{next(KEYS)}"
 
 
+PAUSES = HttpTimeouts(first_pause=0.02, shortest_pause=0.02, longest_poll=0.02, longest_pause=0.05)
+client_of = partial(faults.client_of, timeouts=Timeouts(http=PAUSES))
+
+
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses that no server asked for are short."""
-    monkeypatch.setattr(event_stream, "FIRST_PAUSE", 0.02)
-    monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.02)
-    monkeypatch.setattr(event_stream, "LONGEST_POLL", 0.02)
-    monkeypatch.setattr(event_stream, "LONGEST_PAUSE", 0.05)
     monkeypatch.setattr(pipeline, "RETRY_PAUSES", (0.05,) * 1000)
 
 

@@ -27,6 +27,7 @@ from ..json_schema.validation import VALIDATION_SECONDS
 from ..protocol.connection import Connection
 from ..runtime.peer import Peer
 from ..runtime.trace import traced
+from ..transports.http_timeouts import HTTP_TIMEOUTS, HttpTimeouts
 from ..transports.memory import memory_pair
 from .base import ClientApplication, ClientBase
 
@@ -55,6 +56,7 @@ class Timeouts:
             timeout of its own; a call that has one may use what is left of that.
         connect: For a connection, over HTTP.
         silence: For an HTTP answer that has begun to come on; streams of events may be silent.
+        http: Further timeouts and pauses of the HTTP transports.
 
     Source: basic/lifecycle (timeouts); 2026-07-28: basic/patterns/cancellation (timeouts).
     """
@@ -66,6 +68,7 @@ class Timeouts:
     validation: float = VALIDATION_SECONDS
     connect: float = 10.0
     silence: float = 60.0
+    http: HttpTimeouts = HTTP_TIMEOUTS
 
 
 Target: TypeAlias = str | Sequence[str] | Servable | Channel

@@ -29,6 +29,7 @@ from ...foreign_text import safe_repr
 from ...framing.http_headers import is_field_value
 from ...framing.line_framing import TooLong
 from ...framing.sse import MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
+from ..http_timeouts import HttpTimeouts
 from .http_client import HttpRequests, content_type
 from .http_errors import shown
 from .http_libraries import Response
@@ -49,27 +50,8 @@ _CONFLICT = 409  # the server has not noticed yet that the stream before this on
 
 logger = logging.getLogger(__name__.partition(".")[0])
 
-FIRST_PAUSE = 0.5
-"""Seconds before a stream is taken up again, unless the server said how long."""
-
-LONGEST_PAUSE = 30.0
-"""The same, after attempts that brought nothing: each waits twice as long as the one before."""
-
-SHORTEST_PAUSE = 0.1
-"""Seconds at least, whatever the server said. As long as it lets the stream be polled without
-sending a message, each pause is at least twice as long as the one before, whatever ids it sends."""
-
-LONGEST_POLL = 5.0
-"""Seconds that such a pause grows to; the server may ask for longer ones."""
-
-LONGEST_RETRY = 3600.0
-"""Seconds at most that a server can have a client wait, by the field `retry`."""
-
 ATTEMPTS = 5
 """Attempts in a row that may bring nothing before the answer to a request counts as lost."""
-
-LINGER = 1.0
-"""Seconds that a stream is read on after its answer: if it ends, the connection can be used on."""
 
 
 class EventStream:
@@ -80,6 +62,7 @@ class EventStream:
         resume: Makes the GET; `None` where streams can't be taken up again.
         hear: Told of each message, in order.
         id: The request that the stream brings the answer to; `None` for none.
+        timeouts: Pauses between connections.
 
     Attributes:
         id: The same.
@@ -96,8 +79,10 @@ class EventStream:
         resume: Resume | None,
         hear: Hear,
         id: RequestId | None,
+        timeouts: HttpTimeouts,
     ) -> None:
         self.id = id
+        self._timeouts = timeouts
         self.answered = False
         self.connected = False
         self.idle = 0
@@ -117,7 +102,7 @@ class EventStream:
         if self._reading is None:
             self.scope.cancel()
         else:
-            self._reading.deadline = anyio.current_time() + LINGER
+            self._reading.deadline = anyio.current_time() + self._timeouts.linger
 
     async def follow(self, response: Response) -> None:
         """Read until the answer came, beginning with the response to its request.
@@ -195,12 +180,13 @@ class EventStream:
 
     def _pause(self) -> float:
         """Seconds to wait now: what the server said, and more if the last connections were idle."""
-        pause = FIRST_PAUSE
+        times = self._timeouts
+        pause = times.first_pause
         if self._retry is not None:
-            pause = min(max(self._retry / 1000, SHORTEST_PAUSE), LONGEST_RETRY)
+            pause = min(max(self._retry / 1000, times.shortest_pause), times.longest_retry)
         for attempts, first, longest in (
-            (self._in_vain, FIRST_PAUSE, LONGEST_PAUSE),
-            (self.idle, SHORTEST_PAUSE, LONGEST_POLL),
+            (self._in_vain, times.first_pause, times.longest_pause),
+            (self.idle, times.shortest_pause, times.longest_poll),
         ):
             if attempts > 1:
                 pause = max(pause, min(first * 2.0 ** min(attempts - 1, 20), longest))

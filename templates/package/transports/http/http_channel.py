@@ -26,6 +26,7 @@ from ...errors import (
 from ...facts import Lifecycle, Revisions, has_streamable_http
 from ...protocol.jsonrpc import error_response_in
 from ...protocol.lifecycle import INITIALIZE
+from ..http_timeouts import HTTP_TIMEOUTS, HttpTimeouts
 from ..message_queue import MessageQueue
 from .event_stream import OnStream
 from .http_client import HttpRequests
@@ -62,6 +63,7 @@ class HttpChannel(Channel):
         on_renewed: Called when another session was opened in place of a lost one.
         on_stream: Told why the stream of a session that belongs to no request can't be had again,
             and by `None` that it is there.
+        timeouts: Timeouts and pauses.
 
     Raises:
         ConnectFailedError: The address is none.
@@ -78,7 +80,9 @@ class HttpChannel(Channel):
         param_headers: ParamHeaders | None = None,
         on_renewed: Callable[[], None] | None = None,
         on_stream: OnStream | None = None,
+        timeouts: HttpTimeouts = HTTP_TIMEOUTS,
     ) -> None:
+        self._timeouts = timeouts
         self._requests = requests
         self._url = checked_url(url)
         self._revisions = revisions
@@ -93,7 +97,7 @@ class HttpChannel(Channel):
         if transport == "sse" or (transport is None and not streamable):
             self._transport = self._with_sse()
         else:
-            endpoint = Endpoint(self._requests, self._url, param_headers)
+            endpoint = Endpoint(self._requests, self._url, timeouts, param_headers)
             self._transport = StreamableHttp(
                 endpoint, revisions, self._received, self._start_soon, on_renewed, on_stream
             )
@@ -170,7 +174,12 @@ class HttpChannel(Channel):
 
     def _with_sse(self) -> _Transport:
         return open_http_sse(
-            self._requests, self._url, self._revisions, self._received, self._start_soon
+            self._requests,
+            self._url,
+            self._revisions,
+            self._received,
+            self._start_soon,
+            self._timeouts,
         )
 
     def _may_be_older(self, message: OutgoingMessage, refusal: HttpStatusError) -> bool:

@@ -26,10 +26,10 @@ from ...framing.line_framing import TooLong
 from ...framing.sse import ENDPOINT, MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
 from ...protocol.jsonrpc import results_in
 from ...protocol.lifecycle import INITIALIZE
+from ..http_timeouts import HttpTimeouts
 from ..message_queue import MessageQueue
 from .event_stream import StartSoon
 from .http_client import (
-    ACCEPT_SECONDS,
     LISTENING,
     POSTED,
     HeaderFields,
@@ -44,9 +44,6 @@ from .session import session_of
 
 logger = logging.getLogger(__name__.partition(".")[0])
 
-ENDPOINT_SECONDS = 5.0
-"""How long a server may take to name the address."""
-
 _REFUSALS = range(300, 500)  # the statuses that may say that there is no such stream
 
 
@@ -59,6 +56,7 @@ class HttpSse:
         revisions: The revisions that the client speaks.
         received: Queue for the received messages; closed when the stream ends.
         start_soon: Starts a task.
+        timeouts: Timeouts.
     """
 
     def __init__(
@@ -68,12 +66,14 @@ class HttpSse:
         revisions: Revisions,
         received: MessageQueue,
         start_soon: StartSoon,
+        timeouts: HttpTimeouts,
     ) -> None:
         self._requests = requests
         self._url = url
         self._revisions = revisions
         self._received = received
         self._start_soon = start_soon
+        self._timeouts = timeouts
         self._only = "" if has_streamable_http(revisions) else _only_way(revisions)
         self._endpoint: str | None = None
         self._named = anyio.Event()
@@ -99,13 +99,13 @@ class HttpSse:
         if not self._start_soon(self._read, response):
             await response.close()
             raise ConnectionClosedError("the connection is closed")
-        with anyio.move_on_after(ENDPOINT_SECONDS):
+        with anyio.move_on_after(self._timeouts.endpoint):
             await self._named.wait()
         if self._endpoint is None:
             self._reading.cancel()
             raise self._refusal or RemoteProtocolError(
                 f"{shown(self._url)}: expected an event {ENDPOINT!r} within "
-                f"{ENDPOINT_SECONDS:g} s{self._only}, came nothing"
+                f"{self._timeouts.endpoint:g} s{self._only}, came nothing"
             )
 
     async def send(self, message: OutgoingMessage) -> None:
@@ -120,7 +120,7 @@ class HttpSse:
         assert self._endpoint is not None
         if message.method == INITIALIZE:
             self._initialize = message
-        with self._posts.within(ACCEPT_SECONDS, message.method, self._endpoint):
+        with self._posts.within(self._timeouts.accept, message.method, self._endpoint):
             response = await self._requests.open("POST", self._endpoint, self._fields, message.data)
             await self._requests.discard(response)
 

@@ -20,6 +20,7 @@ from ...errors import RemoteProtocolError
 from ...facts import Lifecycle, Revision, Revisions
 from ...framing.http_headers import encode_value, is_visible_ascii
 from ...revision_facts import Facts
+from ..http_timeouts import HttpTimeouts
 from .http_client import LISTENING, POSTED, HeaderFields, HttpRequests
 from .http_errors import shown
 from .http_libraries import Response
@@ -72,18 +73,25 @@ class Endpoint:
     Args:
         requests: Makes HTTP requests.
         url: The address.
+        timeouts: Timeouts.
         param_headers: Makes the parameter headers of a tool call.
 
     Attributes:
         requests: The same.
         url: The same.
+        timeouts: The same.
     """
 
     def __init__(
-        self, requests: HttpRequests, url: str, param_headers: ParamHeaders | None = None
+        self,
+        requests: HttpRequests,
+        url: str,
+        timeouts: HttpTimeouts,
+        param_headers: ParamHeaders | None = None,
     ) -> None:
         self.requests = requests
         self.url = url
+        self.timeouts = timeouts
         self._param_headers = param_headers
 
     def __str__(self) -> str:

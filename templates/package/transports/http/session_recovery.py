@@ -27,12 +27,6 @@ from .session import Endpoint, ServerSessionState, session_of
 
 logger = logging.getLogger(__name__.partition(".")[0])
 
-PARTING_SECONDS = 2.0
-"""How long the server may take to hear that its session is not needed any more."""
-
-RENEWING_SECONDS = 30.0
-"""How long the server may take to open another session, while other messages wait for that."""
-
 
 class Sessions:
     """Keeps one session with a server, or none where there is no such thing.
@@ -93,6 +87,7 @@ class Sessions:
                 lambda last_event_id: self._endpoint.get(session, last_event_id),
                 self._hear,
                 None,
+                self._endpoint.timeouts,
             )
             self._listening.idle = idle
             self._start_soon(self._listen, self._listening, session)
@@ -136,7 +131,7 @@ class Sessions:
             self._listening.scope.cancel()
         session, self.current = self.current, None
         if session is not None and session.id is not None:
-            with anyio.move_on_after(PARTING_SECONDS):
+            with anyio.move_on_after(self._endpoint.timeouts.ending):
                 try:
                     await self._endpoint.delete(session)
                 except McpError as error:
@@ -144,12 +139,13 @@ class Sessions:
         self._secrets.clear()
 
     async def _renew_in_time(self, lost: ServerSessionState) -> None:
-        with anyio.move_on_after(RENEWING_SECONDS):
+        seconds = self._endpoint.timeouts.renewal
+        with anyio.move_on_after(seconds):
             await self._renew(lost)
             return
         raise SessionLostError(
             f"{self._endpoint}: the server forgot the session, "
-            f"and opened no other one within {RENEWING_SECONDS:g} s"
+            f"and opened no other one within {seconds:g} s"
         )
 
     async def _renew(self, lost: ServerSessionState) -> None:
@@ -191,7 +187,7 @@ class Sessions:
             else:
                 await self._hear(data)
 
-        stream = EventStream(requests, None, hear, identifier)
+        stream = EventStream(requests, None, hear, identifier, self._endpoint.timeouts)
         if content_type(response) == JSON:
             await hear(await requests.read(response))
         elif content_type(response) == MEDIA_TYPE:

@@ -31,7 +31,7 @@ from ...protocol.jsonrpc import error_response_in, results_in
 from ...protocol.lifecycle import INITIALIZE, INITIALIZED
 from ..message_queue import MessageQueue
 from .event_stream import EventStream, OnStream, Resume, StartSoon
-from .http_client import ACCEPT_SECONDS, Posts, content_type
+from .http_client import Posts, content_type
 from .http_libraries import Response
 from .older_revisions import Sessions
 from .session import Endpoint, ServerSessionState
@@ -86,7 +86,7 @@ class StreamableHttp:
         endpoint = self._endpoint
         session = None if message.method == INITIALIZE else self._sessions.current
         is_request = message.kind == "request"
-        seconds = math.inf if is_request else ACCEPT_SECONDS
+        seconds = math.inf if is_request else endpoint.timeouts.accept
         with self._posts.within(seconds, message.method, endpoint.url):
             fields = endpoint.fields(message, session)
             try:
@@ -171,7 +171,8 @@ class StreamableHttp:
             await self._pass_on(data, answers)
 
         requests = self._endpoint.requests
-        stream = EventStream(requests, self._resume(session), hear, identifier)
+        resume, timeouts = self._resume(session), self._endpoint.timeouts
+        stream = EventStream(requests, resume, hear, identifier, timeouts)
         self._streams[identifier] = stream
         if not self._start_soon(self._follow, stream, session, response):
             await response.close()
