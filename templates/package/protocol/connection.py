@@ -195,7 +195,7 @@ class Connection:
         try:
             if progress:
                 added = {**added, _TOKEN: identifier}
-            shaped = UNSET if params is None else params
+            shaped: Any = UNSET if params is None else params
             if added:
                 shaped = with_meta(params, added, state.meta.encoded(revision, added))
             data = jsonrpc.encode_request(identifier, name, shaped)

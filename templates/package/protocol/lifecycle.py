@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from .._wire import is_object
 from ..facts import Method, Revision, Revisions
 
 
@@ -106,8 +107,8 @@ class Session(msgspec.Struct, dict=True):
     state: State = State.READY
     confirmed: bool = False
     log_level: str | None = None
-    subscriptions: set[str] = msgspec.field(default_factory=set)
-    admitted: dict[str, Method] = msgspec.field(default_factory=dict)
+    subscriptions: set[str] = msgspec.field(default_factory=set[str])
+    admitted: dict[str, Method] = msgspec.field(default_factory=dict[str, Method])
 
     @cached_property
     def metadata(self) -> RequestMetadata:
@@ -148,7 +149,7 @@ def declared(capabilities: Mapping[str, Any], path: tuple[str, ...]) -> bool:
     """Whether a capability is declared: by an object, or by a flag that is true."""
     here: Any = capabilities
     for name in path:
-        if not isinstance(here, (dict, Mapping)) or name not in here:  # quicker than `is_object`
+        if not is_object(here) or name not in here:
             return False
         here = here[name]
     return here is not False and here is not None

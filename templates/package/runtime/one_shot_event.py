@@ -56,7 +56,8 @@ def event_type() -> Callable[[], OneShotEvent]:
         try:
             # With trio in guest mode there is an asyncio loop, but no asyncio task.
             if asyncio.current_task() is not None:
-                return partial(asyncio.Future, loop=asyncio.get_running_loop())
+                future: Callable[..., asyncio.Future[None]] = asyncio.Future
+                return partial(future, loop=asyncio.get_running_loop())
         except RuntimeError:
             pass
     return _AnyioEvent

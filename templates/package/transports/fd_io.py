@@ -140,17 +140,16 @@ class PolledSource:
             os.close(fd)
 
 
-class AsyncioSource:
+class AsyncioSource(PolledSource):
     """A descriptor that an asyncio loop watches for as long as a task keeps reading.
 
     Registering for each read, as `PolledSource` does, costs two more system calls per message.
     """
 
     def __init__(self, fd: int, loop: AbstractEventLoop) -> None:
-        self._fd = fd
+        super().__init__(fd)
         self._loop = loop
         self._watched = False
-        self._waits = True
         self._waiter: Future[None] | None = None
         self._chunk: bytes | None = None
 
@@ -176,18 +175,13 @@ class AsyncioSource:
     def cut(self) -> None:
         """Stop waiting: available bytes can still be read, then the source ends."""
         self._unwatch()
-        self._waits = False
-        _set_blocking(self._fd, False)
-        self.interrupt()
+        super().cut()
 
     async def close(self) -> None:
         """Close the descriptor."""
         self._unwatch()
         self._waits = False
-        self.interrupt()
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
+        await super().close()
 
     def _take(self) -> None:
         if self._waiter is None or self._waiter.done():

@@ -14,11 +14,10 @@ from contextlib import ExitStack, suppress
 from io import TextIOWrapper
 from typing import TypeGuard
 
-from ..channel import Channel, OutgoingMessage
 from ..errors import ConnectionClosedError
 from ..framing.line_framing import MESSAGE_LIMIT
 from .fd_io import open_sink, open_source
-from .line_channel import LineChannel, Sink
+from .line_channel import LineChannel, Sink, Source
 from .thread_io import ThreadedSink
 
 STDIN, STDOUT, STDERR = 0, 1, 2
@@ -27,7 +26,7 @@ STDIN, STDOUT, STDERR = 0, 1, 2
 _REOPEN = os.O_WRONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
-class StdioChannel(Channel):
+class StdioChannel(LineChannel):
     """Standard input and output of this process, one message a line.
 
     Made by `open_stdio`. From then on, and after `close`, prints go to standard error, and standard
@@ -37,38 +36,20 @@ class StdioChannel(Channel):
     Source: basic/transports (stdio).
     """
 
-    def __init__(
-        self, lines: LineChannel, saved: tuple[int, int], printers: list[_Printer]
-    ) -> None:
-        self._lines = lines
+    def __init__(self, source: Source, sink: Sink, limit: int, saved: tuple[int, int]) -> None:
+        super().__init__(source, sink, limit)
         self._saved: tuple[int, int] | None = saved
-        self._printers = printers
-
-    async def receive(self) -> bytes:
-        """Wait for the next message.
-
-        Raises:
-            EndOfChannel: The client closed our standard input.
-            FrameError: A message exceeded the limit and was dropped.
-        """
-        return await self._lines.receive()
-
-    async def send(self, message: OutgoingMessage) -> None:
-        """Write one message whole.
-
-        Raises:
-            ConnectionClosedError: The client no longer reads our standard output.
-        """
-        await self._lines.send(message)
+        # Also flushes earlier prints, which must not reach the client.
+        self._printers = [_Printer(stream) for stream in _printing_streams()]
 
     async def close(self) -> None:
         """Close both streams; the client sees the end of the output."""
-        await self._lines.close()
+        await super().close()
         self._forget()
 
     async def restore(self) -> None:
         """Close the channel, and undo the redirection of standard input and output."""
-        await self._lines.close()
+        await super().close()
         if self._saved is not None:
             # Text that was printed meanwhile goes to standard error, before the switch.
             for printer in self._printers:
@@ -107,11 +88,9 @@ def open_stdio(limit: int = MESSAGE_LIMIT) -> StdioChannel:
         undo.callback(os.close, null)
         sink = _private_sink(STDOUT)
         undo.pop_all()
-    lines = LineChannel(open_source(private), sink, limit)
+    source = open_source(private)
     _redirect(null)
-    # Also flushes earlier prints, which must not reach the client.
-    printers = [_Printer(stream) for stream in _printing_streams()]
-    return StdioChannel(lines, saved, printers)
+    return StdioChannel(source, sink, limit, saved)
 
 
 def _duplicate(fd: int, undo: ExitStack) -> int:
