@@ -180,7 +180,7 @@ class HttpSse:
             self._secrets.add(urlsplit(self._endpoint).query)
             self._named.set()
         elif event.type == MESSAGE and event.data:
-            self._read_agreement(event.data)
+            self._read_negotiated_revision(event.data)
             await self._received.put(event.data)
         else:
             logger.debug("ignored: an event of type %s", safe_repr(event.type))
@@ -205,7 +205,7 @@ class HttpSse:
             )
         return endpoint
 
-    def _read_agreement(self, data: bytes) -> None:
+    def _read_negotiated_revision(self, data: bytes) -> None:
         """Read the negotiated revision from the response to `initialize`."""
         initialize = self._initialize
         if initialize is None:
