@@ -14,10 +14,13 @@ from mcp_protocol import ClientHandlers, Context, Server
 from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.client.sync_client import connect_sync
-from mcp_protocol.runtime import peer
+from mcp_protocol.protocol.connection import Connection
+from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.runtime.peer import Peer
+from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.transports.memory import memory_pair
 from package.live import FakeServer, text_of
-from package.wire import ALL, HANDSHAKE, RawEnd, cancelled, encoded, request, speaking_to
+from package.wire import ALL, HANDSHAKE, RawEnd, cancelled, described, encoded, request, speaking_to
 
 SESSION = HANDSHAKE[-1]
 LIMIT = 3
@@ -78,6 +81,19 @@ def gated(gate: Gate, limit: int = LIMIT) -> Server:
         return "told"
 
     return server
+
+
+class Gated:
+    """An application whose handlers wait at the gate."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    async def handle(self, context: RequestContext) -> Any:
+        await self._gate.pass_through()
+
+    async def notified(self, context: RequestContext) -> None:
+        raise AssertionError("the client sends no notification")
 
 
 def call(revision: str, tool: str, id: int | str) -> dict[str, Any]:
@@ -209,14 +225,15 @@ async def test_an_answer_that_nobody_reads_keeps_its_place(anyio_backend: str) -
 
 
 async def test_the_end_of_a_connection_is_noticed_though_no_handler_ends(
-    anyio_backend: str, monkeypatch: pytest.MonkeyPatch
+    anyio_backend: str,
 ) -> None:
-    monkeypatch.setattr(peer, "HOLD_SECONDS", 0.05)
     gate = Gate()
     near, far = memory_pair()
+    connection = Connection("server", REVISIONS, described({"tools": {}}, "gated"))
+    served = Peer(connection, far, Gated(gate), max_concurrent_requests=LIMIT, longest_hold=0.05)
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(gated(gate).serve, far)
+            tasks.start_soon(served.run)
             for id in range(2 * LIMIT):
                 await near.send(OutgoingMessage(encoded(call(ALL[-1], "wait", id))))
             await gate.reach(waiting=LIMIT)

@@ -16,8 +16,8 @@ import httpx2
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
+from mcp_protocol import Timeouts
 from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.client_settings import Timeouts
 from mcp_protocol.errors import (
     ConnectFailedError,
     HttpStatusError,
@@ -25,6 +25,7 @@ from mcp_protocol.errors import (
     RemoteProtocolError,
     RequestTimeoutError,
 )
+from mcp_protocol.transports.http_timeouts import HttpTimeouts
 from package.http_script import Script, error, result
 from package.http_server import Asked, Handler, HttpServer, Reply, unused_port
 from package.wire import SSE_ONLY, STREAMABLE
@@ -73,13 +74,12 @@ async def test_a_revision_that_needs_the_older_transport_says_so_where_there_is_
     get: Handler,
     kind: type[McpError],
     came: str,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mcp_protocol.transports.http.http_sse.ENDPOINT_SECONDS", 0.2)
+    timeouts = Timeouts(http=HttpTimeouts(endpoint=0.2))
     script = Script(STREAMABLE[0], "s")
     script.on["GET"] = get
     async with HttpServer(script) as server:
-        failure = await failing(server.url, revision=revision)
+        failure = await failing(server.url, revision=revision, timeouts=timeouts)
     assert type(failure) is kind
     assert came.replace("{url}", server.url) in str(failure)
     assert f"(over HTTP, {revision} is spoken by HTTP+SSE alone)" in str(failure)

@@ -6,23 +6,25 @@ import json
 import random
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import anyio
 import pytest
 
+from mcp_protocol import Timeouts
 from mcp_protocol.client.async_client import ClientHandlers
-from mcp_protocol.client.client_settings import Timeouts
 from mcp_protocol.errors import (
     ConnectFailedError,
     McpError,
     RequestTimeoutError,
     ResponseLostError,
 )
-from mcp_protocol.transports.http import event_stream
+from mcp_protocol.transports.http_timeouts import HttpTimeouts
+from package import http_script
 from package.broken_answers import garbage, half_a_body, half_a_head, half_an_event, noisy
 from package.faults import ONE_OF_EACH
-from package.http_script import Script, SseScript, result, scripted
+from package.http_script import Script, SseScript, result
 from package.http_server import Asked, Handler, Reply
 from package.wire import SESSIONS, SSE_ONLY, STREAMABLE
 
@@ -35,13 +37,8 @@ def revision(request: pytest.FixtureRequest) -> str:
     return name
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pauses that no server asked for are short."""
-    monkeypatch.setattr(event_stream, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.01)
-    monkeypatch.setattr(event_stream, "LONGEST_POLL", 0.01)
-    monkeypatch.setattr(event_stream, "LONGEST_PAUSE", 0.01)
+PAUSES = HttpTimeouts(first_pause=0.01, shortest_pause=0.01, longest_poll=0.01, longest_pause=0.01)
+scripted = partial(http_script.scripted, timeouts=Timeouts(http=PAUSES))
 
 
 class Mortal(Script):
@@ -140,7 +137,7 @@ async def test_half_an_answer_and_then_silence_ends_with_the_timeout(
 async def test_a_body_that_stands_still_is_lost_without_a_timeout(revision: str) -> None:
     script = Script(revision)
     script.once["tools/call"] = [half_a_body]
-    async with scripted(script, timeouts=Timeouts(silence=0.2)) as (client, server):
+    async with scripted(script, timeouts=Timeouts(silence=0.2, http=PAUSES)) as (client, server):
         with pytest.raises(ResponseLostError, match=r"made no progress for 0\.2 s"):
             await client.call_tool("echo", {})
         await server.until_left()
@@ -159,7 +156,7 @@ async def test_a_body_that_comes_slowly_is_not_lost(revision: str) -> None:
 
     script = Script(revision)
     script.on["tools/call"] = slow
-    async with scripted(script, timeouts=Timeouts(silence=0.45)) as (client, _):
+    async with scripted(script, timeouts=Timeouts(silence=0.45, http=PAUSES)) as (client, _):
         assert (await client.call_tool("echo", {})).content[0].text == "done"
 
 
@@ -270,7 +267,7 @@ async def test_garbage_fails_calls_readably_and_never_hangs(
 ) -> None:
     noise = random.Random(f"{revision} {seed}")
     script = Script(revision)
-    async with scripted(script, timeouts=Timeouts(retries=(0.0,))) as (client, _):
+    async with scripted(script, timeouts=Timeouts(retries=(0.0,), http=PAUSES)) as (client, _):
         for what in ("tools/call", "tools/list", "GET"):
             script.on[what] = noisy(noise)
         for _ in range(10):
@@ -313,7 +310,7 @@ async def test_garbage_fails_the_opening_readably(
     script = OPENINGS[name](name)
     for what in ("server/discover", "initialize", "notifications/initialized", "GET"):
         script.on[what] = noisy(noise)
-    timeouts = Timeouts(probe=0.5, opening=2)
+    timeouts = Timeouts(probe=0.5, opening=2, http=PAUSES)
     with suppress(McpError):
         async with scripted(script, revision=noise.choice([None, name]), timeouts=timeouts):
             pass

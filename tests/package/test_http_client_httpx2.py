@@ -5,16 +5,18 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from functools import partial
 
 import anyio
 import httpx2
 import pytest
 
-from mcp_protocol.client.client_settings import Timeouts
+from mcp_protocol import Timeouts
 from mcp_protocol.errors import ConnectFailedError, McpError, RequestTimeoutError, ResponseLostError
-from mcp_protocol.transports.http import event_stream
+from mcp_protocol.transports.http_timeouts import HttpTimeouts
+from package import http_script
 from package.broken_answers import half_a_body, half_a_head, half_an_event, noisy
-from package.http_script import Script, SseScript, result, scripted, streamed
+from package.http_script import Script, SseScript, result, streamed
 from package.http_server import Asked, Handler, Reply
 from package.wire import SESSIONS, SSE_ONLY, STREAMABLE
 
@@ -27,7 +29,8 @@ def revision(request: pytest.FixtureRequest) -> str:
     return name
 
 
-QUICK = Timeouts(retries=(0.0,))
+PAUSES = HttpTimeouts(first_pause=0.01, shortest_pause=0.01, longest_poll=0.01)
+QUICK = Timeouts(retries=(0.0,), http=PAUSES)
 
 
 @pytest.fixture
@@ -37,12 +40,7 @@ async def own() -> AsyncIterator[httpx2.AsyncClient]:
         yield client
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pauses that no server asked for are short."""
-    monkeypatch.setattr(event_stream, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.01)
-    monkeypatch.setattr(event_stream, "LONGEST_POLL", 0.01)
+scripted = partial(http_script.scripted, timeouts=QUICK)
 
 
 async def breaking(asked: Asked, reply: Reply) -> None:
@@ -108,9 +106,8 @@ async def test_half_an_answer_ends_with_the_timeout_and_the_connection_closed(
 async def test_a_body_that_stands_still_is_lost(revision: str, own: httpx2.AsyncClient) -> None:
     script = Script(revision)
     script.once["tools/call"] = [half_a_body]
-    async with scripted(
-        script, http_client=own, timeouts=Timeouts(silence=0.2, retries=(0.0,))
-    ) as (client, _):
+    patience = Timeouts(silence=0.2, retries=(0.0,), http=PAUSES)
+    async with scripted(script, http_client=own, timeouts=patience) as (client, _):
         with pytest.raises(ResponseLostError, match="made no progress"):
             await client.call_tool("echo", {})
 

@@ -11,8 +11,8 @@ import anyio
 import httpx2
 import pytest
 
+from mcp_protocol import Timeouts
 from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.client_settings import Timeouts
 from mcp_protocol.errors import (
     ConnectFailedError,
     HttpStatusError,
@@ -21,6 +21,7 @@ from mcp_protocol.errors import (
     MissingExtraError,
     ResponseLostError,
 )
+from mcp_protocol.transports.http_timeouts import HttpTimeouts
 from package.http_script import Script, discovered, opened, scripted
 from package.http_server import Asked, HttpServer, Reply, unused_port
 from package.wire import PER_REQUEST, SESSIONS, STREAMABLE
@@ -268,18 +269,14 @@ async def test_fields_of_the_user_are_no_place_for_those_of_the_session(revision
     assert {"notifications/initialized", "tools/list", "GET", "DELETE"} <= {a.what for a in later}
 
 
-async def test_a_server_that_is_not_told_that_the_client_is_ready_fails_the_opening(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("mcp_protocol.transports.http.streamable.ACCEPT_SECONDS", 0.2)
-
+async def test_a_server_that_is_not_told_that_the_client_is_ready_fails_the_opening() -> None:
     async def silent(asked: Asked, reply: Reply) -> None:
         await reply.gone()
 
     script = Script(SESSIONS[-1])
     script.on["notifications/initialized"] = silent
     with pytest.raises(ResponseLostError, match=r"/initialized was not accepted within 0\.2 s"):
-        async with scripted(script, timeouts=Timeouts(opening=5)):
+        async with scripted(script, timeouts=Timeouts(opening=5, http=HttpTimeouts(accept=0.2))):
             raise AssertionError("it was opened")
 
 

@@ -9,6 +9,7 @@ import anyio
 import httpx2
 import pytest
 
+from mcp_protocol import Timeouts
 from mcp_protocol.errors import (
     ConnectionClosedError,
     HttpStatusError,
@@ -18,13 +19,15 @@ from mcp_protocol.errors import (
     RevisionError,
     SessionLostError,
 )
-from mcp_protocol.transports.http import event_stream
+from mcp_protocol.transports.http_timeouts import HttpTimeouts
 from package.http_script import Forgetful, Script, opened, result, scripted
 from package.http_server import Asked, Reply
 from package.rules import holding
 from package.wire import SESSIONS, SSE_ONLY
 
 pytestmark = pytest.mark.anyio
+
+SOON = Timeouts(http=HttpTimeouts(first_pause=0.01, shortest_pause=0.01, longest_poll=0.01))
 
 WITH_VERSION = holding("http.version-header-after-init")
 
@@ -190,11 +193,10 @@ async def test_a_session_that_nobody_waited_for_long_enough_is_opened_anew(
 
 
 async def test_a_server_that_does_not_answer_when_asked_for_another_session_fails_the_call(
-    revision: str, monkeypatch: pytest.MonkeyPatch
+    revision: str,
 ) -> None:
-    monkeypatch.setattr("mcp_protocol.transports.http.session_recovery.RENEWING_SECONDS", 0.2)
     script = Forgetful(revision)
-    async with scripted(script) as (client, _):
+    async with scripted(script, timeouts=Timeouts(http=HttpTimeouts(renewal=0.2))) as (client, _):
         script.forgotten.add("s")
         script.once["initialize"] = [silent]
         with pytest.raises(SessionLostError, match=r"opened no other one within 0\.2 s"):
@@ -260,11 +262,8 @@ async def test_a_server_that_comes_back_with_another_revision_fails_the_call() -
 
 
 async def test_what_is_safe_is_asked_again_when_its_stream_dies_with_the_session(
-    revision: str, monkeypatch: pytest.MonkeyPatch
+    revision: str,
 ) -> None:
-    monkeypatch.setattr(event_stream, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.01)
-    monkeypatch.setattr(event_stream, "LONGEST_POLL", 0.01)
     script = Forgetful(revision)
 
     async def dying(asked: Asked, reply: Reply) -> None:
@@ -274,7 +273,7 @@ async def test_what_is_safe_is_asked_again_when_its_stream_dies_with_the_session
         await reply.cut()
 
     script.once = {"tools/list": [dying], "tools/call": []}
-    async with scripted(script) as (client, server):
+    async with scripted(script, timeouts=SOON) as (client, server):
         assert [tool.name for tool in await client.list_tools()] == ["echo"]
         first, second = server.of("tools/list")
         assert first.id != second.id
@@ -298,11 +297,8 @@ def dying_in(script: Forgetful, session: str) -> Any:
 
 
 async def test_a_lost_session_shows_when_its_open_stream_is_taken_up_again(
-    revision: str, monkeypatch: pytest.MonkeyPatch
+    revision: str,
 ) -> None:
-    monkeypatch.setattr(event_stream, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.01)
-    monkeypatch.setattr(event_stream, "LONGEST_POLL", 0.01)
     script = Forgetful(revision)
 
     async def get(asked: Asked, reply: Reply) -> None:
@@ -314,7 +310,7 @@ async def test_a_lost_session_shows_when_its_open_stream_is_taken_up_again(
         await reply.gone()
 
     script.on["GET"] = get
-    async with scripted(script) as (_, server):
+    async with scripted(script, timeouts=SOON) as (_, server):
         await server.until("initialize", times=2)
         gets = await server.until("GET", times=3)
     assert [asked.fields["mcp-session-id"] for asked in gets] == ["s", "s", "s2"]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
+from mcp_protocol import Timeouts
 from mcp_protocol.client.async_client import ClientHandlers
 from mcp_protocol.errors import ResponseLostError
-from mcp_protocol.transports.http import event_stream
-from package.http_script import Script, result, scripted
+from mcp_protocol.transports.http_timeouts import HttpTimeouts
+from package import http_script
+from package.http_script import Script, result
 from package.http_server import Asked, Handler, Reply
 from package.wire import SESSIONS
 
@@ -25,13 +29,8 @@ def revision(request: pytest.FixtureRequest) -> str:
     return name
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pauses that no server asked for are short."""
-    monkeypatch.setattr(event_stream, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.01)
-    monkeypatch.setattr(event_stream, "LONGEST_POLL", 0.04)
-    monkeypatch.setattr(event_stream, "LINGER", 0.1)
+PAUSES = HttpTimeouts(first_pause=0.01, shortest_pause=0.01, longest_poll=0.04, linger=0.1)
+scripted = partial(http_script.scripted, timeouts=Timeouts(http=PAUSES))
 
 
 class Listener(ClientHandlers):
@@ -247,19 +246,23 @@ async def test_a_message_lets_a_stream_be_polled_sooner_again(revision: str) -> 
 
 
 async def test_no_server_is_polled_without_a_pause(
-    revision: str, monkeypatch: pytest.MonkeyPatch
+    revision: str,
 ) -> None:
-    monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.1)
-    async with scripted(Polled(revision, 2, retry=0, news=True)) as (client, server):
+    timeouts = Timeouts(http=replace(PAUSES, shortest_pause=0.1))
+    script = Polled(revision, 2, retry=0, news=True)
+    async with scripted(script, timeouts=timeouts) as (client, server):
         await client.call_tool("echo", {})
     assert all(pause >= 0.1 for pause in pauses(server))
 
 
 async def test_a_server_cannot_have_a_client_wait_for_ever(
-    revision: str, monkeypatch: pytest.MonkeyPatch
+    revision: str,
 ) -> None:
-    monkeypatch.setattr(event_stream, "LONGEST_RETRY", 0.05)
-    async with scripted(Polled(revision, 2, retry=999_999_999)) as (client, server):
+    timeouts = Timeouts(http=replace(PAUSES, longest_retry=0.05))
+    async with scripted(Polled(revision, 2, retry=999_999_999), timeouts=timeouts) as (
+        client,
+        server,
+    ):
         with anyio.fail_after(5):
             await client.call_tool("echo", {})
     assert all(pause >= 0.05 for pause in pauses(server))

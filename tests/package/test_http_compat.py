@@ -8,10 +8,10 @@ from typing import Any
 import anyio
 import pytest
 
+from mcp_protocol import Timeouts
 from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.client_settings import Timeouts
 from mcp_protocol.errors import HttpStatusError, McpError, RemoteError, RevisionError
-from mcp_protocol.transports.http import http_sse
+from mcp_protocol.transports.http_timeouts import HttpTimeouts
 from package.http_script import Script, SseScript, discovered, error, opened, result, says, scripted
 from package.http_server import Asked, Handler, HttpServer, Reply
 from package.rules import holding
@@ -311,11 +311,7 @@ async def test_an_address_that_speaks_neither_is_reported_with_both_reasons(
 
 
 @pytest.mark.requirement("http-compat.get-expects-endpoint")
-async def test_a_stream_whose_first_event_is_another_is_not_the_older_transport(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(http_sse, "ENDPOINT_SECONDS", 0.2)
-
+async def test_a_stream_whose_first_event_is_another_is_not_the_older_transport() -> None:
     async def get(asked: Asked, reply: Reply) -> None:
         await reply.stream()
         await reply.event({"jsonrpc": "2.0", "method": "notifications/message"})
@@ -325,7 +321,7 @@ async def test_a_stream_whose_first_event_is_another_is_not_the_older_transport(
     script.on["GET"] = get
     async with HttpServer(script) as server:
         with pytest.raises(HttpStatusError):
-            async with connect(server.url):
+            async with connect(server.url, timeouts=Timeouts(http=HttpTimeouts(endpoint=0.2))):
                 raise AssertionError("it was opened")
         await server.until_left()
 

@@ -10,10 +10,10 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client.client_settings import Timeouts
+from mcp_protocol import Timeouts
 from mcp_protocol.client.listen import ToolsChanged
 from mcp_protocol.errors import ConnectFailedError, RequestTimeoutError, ResponseLostError
-from mcp_protocol.transports.http import event_stream
+from mcp_protocol.transports.http_timeouts import HttpTimeouts
 from package.faults import ONE_OF_EACH, called, check_quiet, client_of, text_of
 from package.faulty_proxy import FAULTLESS, Fault, FaultyProxy, faultless
 from package.http_process import SECONDS, HttpProcess, http_process
@@ -25,22 +25,14 @@ CALLERS, CALLS = 4, 7
 TIMEOUT = 0.2
 LOST = (ResponseLostError, ConnectFailedError, RequestTimeoutError)
 
-
-QUICK = Timeouts(retries=(0.0, 0.01, 0.02, 0.04))
+PAUSES = HttpTimeouts(first_pause=0.01, shortest_pause=0.01, longest_poll=0.01)
+QUICK = Timeouts(retries=(0.0, 0.01, 0.02, 0.04), http=PAUSES)
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[HttpProcess]:
     with http_process(retry=0.01) as process:
         yield process
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pauses that no server asked for are short."""
-    monkeypatch.setattr(event_stream, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.01)
-    monkeypatch.setattr(event_stream, "LONGEST_POLL", 0.01)
 
 
 @pytest.fixture(autouse=True)

@@ -11,15 +11,16 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client.client_settings import Timeouts
+from mcp_protocol import Timeouts
 from mcp_protocol.client.listen import ToolsChanged
 from mcp_protocol.errors import (
     RemoteError,
     RequestTimeoutError,
     ResponseLostError,
 )
-from mcp_protocol.transports.http import event_stream
-from package.faults import EACH, ONE_OF_EACH, Outcome, called, check_quiet, client_of, text_of
+from mcp_protocol.transports.http_timeouts import HttpTimeouts
+from package import faults
+from package.faults import EACH, ONE_OF_EACH, Outcome, called, check_quiet, text_of
 from package.faulty_proxy import FAULTLESS, Fault, FaultyProxy, Plan, faultless
 from package.http_process import SECONDS, HttpProcess, http_process
 from package.http_server import Asked
@@ -43,12 +44,8 @@ def key() -> str:
     return f"k{next(KEYS)}"
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pauses that no server asked for are short."""
-    monkeypatch.setattr(event_stream, "FIRST_PAUSE", 0.02)
-    monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.02)
-    monkeypatch.setattr(event_stream, "LONGEST_POLL", 0.02)
+PAUSES = HttpTimeouts(first_pause=0.02, shortest_pause=0.02, longest_poll=0.02)
+client_of = partial(faults.client_of, timeouts=Timeouts(http=PAUSES))
 
 
 @pytest.fixture(autouse=True)
@@ -223,7 +220,7 @@ async def test_half_an_answer_and_then_silence_ends_at_the_timeout_of_the_call(
 async def test_a_document_that_stands_still_is_given_up_though_the_call_has_no_timeout(
     revision: str, server: HttpProcess, key: str
 ) -> None:
-    patience = Timeouts(silence=0.3)
+    patience = Timeouts(silence=0.3, http=PAUSES)
     async with between(server, revision, timeouts=patience) as (client, proxy):
         proxy.plan = once(Fault(down=150, then="silence"))
         with pytest.raises(ResponseLostError, match="made no progress"):

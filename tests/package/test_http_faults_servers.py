@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client.client_settings import Timeouts
+from mcp_protocol import Timeouts
 from mcp_protocol.client.listen import ListeningAgain, ResourceUpdated, ToolsChanged
 from mcp_protocol.errors import (
     ConnectFailedError,
@@ -19,8 +19,9 @@ from mcp_protocol.errors import (
     RemoteError,
     ResponseLostError,
 )
-from mcp_protocol.transports.http import event_stream
-from package.faults import EACH, ONE_OF_EACH, Outcome, called, check_quiet, client_of, text_of
+from mcp_protocol.transports.http_timeouts import HttpTimeouts
+from package import faults
+from package.faults import EACH, ONE_OF_EACH, Outcome, called, check_quiet, text_of
 from package.http_process import HttpProcess, http_process
 from package.wire import PER_REQUEST, SESSIONS, SSE_ONLY
 
@@ -31,7 +32,9 @@ MEMO = "memo://one"
 
 KEYS = count()
 
-reconnecting = partial(client_of, timeouts=Timeouts(retries=(0.05,) * 1000))
+PAUSES = HttpTimeouts(first_pause=0.02, shortest_pause=0.02, longest_poll=0.02, longest_pause=0.05)
+client_of = partial(faults.client_of, timeouts=Timeouts(http=PAUSES))
+reconnecting = partial(client_of, timeouts=Timeouts(retries=(0.05,) * 1000, http=PAUSES))
 """A client whose retries last for as long as a server takes to start again."""
 
 
@@ -53,15 +56,6 @@ def server(process: HttpProcess) -> HttpProcess:
 def key() -> str:
     """What a tool is called with: no other test of this server uses it."""
     return f"k{next(KEYS)}"
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pauses that no server asked for are short."""
-    monkeypatch.setattr(event_stream, "FIRST_PAUSE", 0.02)
-    monkeypatch.setattr(event_stream, "SHORTEST_PAUSE", 0.02)
-    monkeypatch.setattr(event_stream, "LONGEST_POLL", 0.02)
-    monkeypatch.setattr(event_stream, "LONGEST_PAUSE", 0.05)
 
 
 @pytest.fixture(autouse=True)

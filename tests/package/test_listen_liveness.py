@@ -8,12 +8,14 @@ from __future__ import annotations
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
 import pytest
 
+from mcp_protocol import Timeouts
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.client.listen import ListeningAgain, ToolsChanged
 from mcp_protocol.errors import (
@@ -22,9 +24,10 @@ from mcp_protocol.errors import (
     ResponseLostError,
     TransportError,
 )
-from mcp_protocol.transports.http import event_stream
+from mcp_protocol.transports.http_timeouts import HttpTimeouts
+from package import http_script
 from package.faulty_proxy import FAULTLESS, Fault, FaultyProxy
-from package.http_script import Script, error, result, scripted
+from package.http_script import Script, error, result
 from package.http_server import Asked, Handler, HttpServer, Reply
 from package.live import FakeServer
 from package.streams import ACKNOWLEDGED, CHANGED, LISTEN, told
@@ -46,11 +49,8 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lost stream is asked for again at once."""
-    monkeypatch.setattr(event_stream, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(event_stream, "LONGEST_PAUSE", 0.01)
+SOON = Timeouts(http=HttpTimeouts(first_pause=0.01, longest_pause=0.01))
+scripted = partial(http_script.scripted, timeouts=SOON)
 
 
 class Listened(Script):
@@ -95,7 +95,7 @@ async def proxied(script: Script) -> AsyncIterator[tuple[Any, HttpServer, Faulty
     async with (
         HttpServer(script) as server,
         FaultyProxy(urlsplit(server.url).port or 0) as proxy,
-        connect(proxy.url, revision=script.revision) as client,
+        connect(proxy.url, revision=script.revision, timeouts=SOON) as client,
     ):
         yield client, server, proxy
 

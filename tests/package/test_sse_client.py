@@ -9,6 +9,7 @@ import anyio
 import httpx2
 import pytest
 
+from mcp_protocol import Timeouts
 from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import (
     ConnectFailedError,
@@ -18,7 +19,7 @@ from mcp_protocol.errors import (
     RemoteProtocolError,
     RevisionError,
 )
-from mcp_protocol.transports.http import http_sse
+from mcp_protocol.transports.http_timeouts import HttpTimeouts
 from package.http_script import SseScript, result, scripted
 from package.http_server import Asked, Handler, HttpServer, Reply, unused_port
 from package.rules import holding
@@ -160,13 +161,11 @@ async def test_a_stream_that_names_no_address_is_a_readable_error(
     get: Handler,
     kind: type[McpError],
     text: str,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(http_sse, "ENDPOINT_SECONDS", 0.3)
     script = SseScript(revision)
     script.on["GET"] = get
     with pytest.raises(kind, match=text):
-        async with scripted(script):
+        async with scripted(script, timeouts=Timeouts(http=HttpTimeouts(endpoint=0.3))):
             raise AssertionError("it was opened")
 
 

@@ -18,7 +18,7 @@ from mcp_protocol.client.listen import (
     ResourceUpdated,
     ToolsChanged,
 )
-from mcp_protocol.client.connect import Timeouts
+from mcp_protocol import Timeouts
 from mcp_protocol.errors import ConnectionClosedError, RemoteError, RequestTimeoutError
 from mcp_protocol.protocol.events import Ignored, NotificationReceived
 from mcp_protocol.server.toolkit.context import Context

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..json_schema.validation import VALIDATION_SECONDS
 from ..runtime.peer import CONCURRENT_REQUESTS
+from ..transports.http_timeouts import HTTP_TIMEOUTS, HttpTimeouts
 from .response_cache import Caching
 
 
@@ -28,6 +29,7 @@ class Timeouts:
         silence: Between two parts of an HTTP response; event streams may be silent for longer.
         restore: For each request that is repeated after the server has lost the session.
         retries: Pauses before each retry of an idempotent request whose response was lost.
+        http: Further timeouts and pauses of the HTTP transports.
 
     Source: basic/lifecycle (timeouts); 2026-07-28: basic/patterns/cancellation (timeouts).
     """
@@ -41,6 +43,7 @@ class Timeouts:
     silence: float = 60.0
     restore: float = 10.0
     retries: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0)
+    http: HttpTimeouts = HTTP_TIMEOUTS
 
 
 @dataclass(frozen=True)

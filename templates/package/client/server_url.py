@@ -101,6 +101,7 @@ async def at_url(
         server.param_headers.headers_for,
         server.session_lost,
         server.session.stream_changed,
+        timeouts.http,
     )
     async with beside(channel.run, channel.close):
         yield channel

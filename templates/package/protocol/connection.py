@@ -195,9 +195,8 @@ class Connection:
         try:
             if progress:
                 added = {**added, _TOKEN: identifier}
-            shaped = UNSET if params is None else params
-            if added:
-                shaped = with_meta(params, added, state.meta.encoded(revision, added))
+            encoded = state.meta.encoded(revision, added) if added else None
+            shaped = with_meta(params, added, encoded)
             data = jsonrpc.encode_request(identifier, name, shaped)
         except UNWRITABLE as error:
             state.outbound.pop(identifier)

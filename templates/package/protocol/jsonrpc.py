@@ -1,7 +1,7 @@
-"""JSON-RPC 2.0 envelopes: one message in or out, its params and result left as raw JSON.
+"""JSON-RPC 2.0 messages: parsed and encoded, with params and results as raw JSON.
 
-A received message is one of five kinds. A message of no other kind becomes an
-`InvalidMessage` that holds the error for its sender, if any. Nothing here raises on peer input.
+A received message is one of five kinds; a malformed one is an `InvalidMessage` with the error for
+its sender. Nothing here raises on peer input.
 
 Source: basic/index (messages).
 """
@@ -39,7 +39,7 @@ from ..foreign_text import safe_repr
 JSONRPC = "2.0"
 
 ID_CHARACTERS = 1024
-"""Longest id of a request, and longest progress token: both are kept, and repeated in answers."""
+"""Longest id and progress token, which are stored and repeated in responses."""
 
 BATCH_MESSAGES = 100
 """Most messages in one JSON array; a longer one is refused as a whole."""
@@ -49,7 +49,7 @@ _LEAST, _MOST = -(2**128), 2**128  # far beyond any counter
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
-    """A message that wants an answer."""
+    """A request."""
 
     id: RequestId
     method: str
@@ -57,21 +57,21 @@ class Request(msgspec.Struct, frozen=True, gc=False):
 
 
 class Notification(msgspec.Struct, frozen=True, gc=False):
-    """A message that is never answered."""
+    """A notification."""
 
     method: str
     params: Raw | None
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
-    """The answer to a request that succeeded."""
+    """A success response."""
 
     id: RequestId
     result: Raw
 
 
 class Failure(msgspec.Struct, frozen=True, gc=False):
-    """The answer to a request that failed. Without an id it speaks of the connection."""
+    """An error response. Without an id it concerns the connection."""
 
     id: RequestId | None
     code: int
@@ -80,13 +80,13 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
 
 
 class InvalidMessage(msgspec.Struct, frozen=True):
-    """A message that breaks the rules of the envelope.
+    """A message that is no valid JSON-RPC.
 
     Attributes:
-        id: The id, as far as it could be read.
-        error: What is wrong with it.
-        answerable: Whether it looks like a request, and so gets an error as its answer.
-        response: Whether it looks like a response: the call with that id has failed.
+        id: The id, if it could be read.
+        error: The error.
+        answerable: Whether the message looks like a request and gets an error response.
+        response: Whether the message looks like a response: the request with its id has failed.
     """
 
     id: RequestId | None
@@ -131,7 +131,7 @@ _check_syntax = msgspec.json.Decoder(Raw).decode
 
 
 def parse(data: bytes | Raw) -> Message:
-    """Sort one message; a JSON array is malformed (`parse_batch` takes those)."""
+    """Parse one message; a JSON array is malformed (see `parse_batch`)."""
     try:
         envelope = _decode_envelope(data)
     except msgspec.ValidationError:
@@ -158,21 +158,21 @@ def parse(data: bytes | Raw) -> Message:
 
 
 def is_id(value: object) -> TypeGuard[RequestId]:
-    """Whether it is an id, or a progress token: an integer of 128 bits at most, or a short text."""
+    """Whether a value is an id or a progress token: an integer up to 128 bits, or a short text."""
     if type(value) is int:
         return _LEAST <= value <= _MOST
     return type(value) is str and len(value) <= ID_CHARACTERS
 
 
 def is_batch(data: bytes) -> bool:
-    """Whether the text is a JSON array, judged by its first byte that is not white space."""
+    """Whether the first byte that is not white space begins a JSON array."""
     return data[:1] != b"{" and data[:16].lstrip(b" \t\r\n")[:1] == b"["
 
 
 def parse_batch(data: bytes) -> list[Message]:
-    """Sort the messages of a JSON array. An empty one is a single malformed message.
+    """Parse the messages of a JSON array.
 
-    So is one of more than `BATCH_MESSAGES`, of which none is looked at.
+    An empty array is a single malformed message, and so is one of more than `BATCH_MESSAGES`.
 
     Source: basic/index#batching (2025-03-26).
     """
@@ -218,7 +218,7 @@ def error_response_in(data: bytes) -> Failure | None:
 
 
 def _no_object(data: bytes | Raw) -> InvalidMessage:
-    """What is no object may be no JSON either: the decoder stops at the first sign of it."""
+    """The error for a message that is no object, or no JSON."""
     try:
         _check_syntax(data)
     except UNREADABLE as broken:
@@ -243,32 +243,32 @@ def _failure(identifier: RequestId | None, raw: Raw) -> Failure | InvalidMessage
 
 
 def _malformed(envelope: _Envelope, identifier: RequestId | None) -> Message:
-    """Say what is wrong with an envelope that is no message, most telling first."""
+    """The error of a malformed message."""
     has_method = envelope.method is not UNSET
     looks_like_response = not has_method and (
         envelope.result is not UNSET or envelope.error is not UNSET
     )
     if envelope.jsonrpc != JSONRPC:
         got = "nothing" if envelope.jsonrpc is UNSET else safe_repr(envelope.jsonrpc)
-        what = f"expected jsonrpc '2.0', got {got}"
+        text = f"expected jsonrpc '2.0', got {got}"
     elif identifier is None and not has_method and not isinstance(envelope.error, UnsetType):
         return _failure(None, envelope.error)
     elif looks_like_response:
-        what = "expected an id and exactly one of result and error"
+        text = "expected an id and exactly one of result and error"
     elif not has_method:
-        what = "expected method, result or error"
+        text = "expected method, result or error"
     elif type(envelope.method) is not str:
-        what = f"expected a string as method, got {type(envelope.method).__name__}"
+        text = f"expected a string as method, got {type(envelope.method).__name__}"
     elif type(envelope.id) is str:
-        what = f"expected at most {ID_CHARACTERS} characters as id, got {safe_repr(envelope.id)}"
+        text = f"expected at most {ID_CHARACTERS} characters as id, got {safe_repr(envelope.id)}"
     elif type(envelope.id) is int:
-        what = f"expected at most 128 bits as id, got {safe_repr(envelope.id)}"
+        text = f"expected at most 128 bits as id, got {safe_repr(envelope.id)}"
     else:
-        what = f"expected a string or an integer as id, got {safe_repr(envelope.id)}"
+        text = f"expected a string or an integer as id, got {safe_repr(envelope.id)}"
     is_notification = has_method and envelope.id is UNSET
     answerable = not looks_like_response and not is_notification
     response = not has_method and identifier is not None
-    return InvalidMessage(identifier, InvalidRequestError(what), answerable, response)
+    return InvalidMessage(identifier, InvalidRequestError(text), answerable, response)
 
 
 class _RequestOut(msgspec.Struct, gc=False):
@@ -303,7 +303,7 @@ class _FailureOut(msgspec.Struct, gc=False):
 
 
 def encode_request(identifier: RequestId, method: str, params: Any = UNSET) -> bytes:
-    """A request; `params` is left out if UNSET.
+    """Encode a request; `params` is left out if UNSET.
 
     Raises:
         UNWRITABLE: The params have no JSON form.
@@ -319,7 +319,7 @@ def encode_request(identifier: RequestId, method: str, params: Any = UNSET) -> b
 
 
 def encode_notification(method: str, params: Any = UNSET) -> bytes:
-    """A notification; `params` is left out if UNSET.
+    """Encode a notification; `params` is left out if UNSET.
 
     Raises:
         LocalProtocolError: The params have no JSON form.
@@ -331,29 +331,29 @@ def encode_notification(method: str, params: Any = UNSET) -> bytes:
 
 
 def encode_result(identifier: RequestId, result: Any) -> bytes:
-    """The answer to a request that succeeded; `result` has to encode as an object.
+    """Encode a success response; `result` has to encode as an object.
 
     Raises:
         UNWRITABLE: The result has no JSON form.
     """
-    answer = _ResultOut(result, identifier)
+    response = _ResultOut(result, identifier)
     try:
-        message = write(answer)
+        message = write(response)
     except TypeError:
-        message = write_extra(answer)
+        message = write_extra(response)
     if len(message) > SHORT or find_null(message) is not None:
-        check_finite(answer, message)
+        check_finite(response, message)
     return message
 
 
 def encode_error(
     identifier: RequestId | UnsetType | None, code: int, message: str, data: Any = NO_DATA
 ) -> bytes:
-    """The answer to a request that failed.
+    """Encode an error response.
 
     Args:
-        identifier: The request's id; where it could not be read, `None` for a null id or UNSET
-            for none.
+        identifier: The request's id; if it could not be read, `None` for a null id or UNSET for
+            no id.
         code: JSON-RPC error code.
         message: One line.
         data: Left out unless given.

@@ -154,7 +154,9 @@ class ConnectionState(msgspec.Struct, dict=True):
     extra: bool = False
     session: Session | None = None
     outbound: OutboundRequests = msgspec.field(default_factory=OutboundRequests)
-    inbound: dict[RequestId, InboundRequest] = msgspec.field(default_factory=dict)
+    inbound: dict[RequestId, InboundRequest] = msgspec.field(
+        default_factory=dict[RequestId, InboundRequest]
+    )
     streams: SubscriptionStreams = msgspec.field(default_factory=SubscriptionStreams)
     log_level: str | None = None
 

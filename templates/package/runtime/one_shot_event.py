@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Generator
-from functools import partial
 from typing import Any, Protocol
 
 import anyio
@@ -56,7 +55,7 @@ def event_type() -> Callable[[], OneShotEvent]:
         try:
             # With trio in guest mode there is an asyncio loop, but no asyncio task.
             if asyncio.current_task() is not None:
-                return partial(asyncio.Future, loop=asyncio.get_running_loop())
+                return asyncio.get_running_loop().create_future
         except RuntimeError:
             pass
     return _AnyioEvent

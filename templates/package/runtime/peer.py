@@ -55,9 +55,6 @@ logger = logging.getLogger(__name__.partition(".")[0])
 CONCURRENT_REQUESTS = 256
 """Most suspended handlers of a connection, by default."""
 
-HOLD_SECONDS = 60.0
-"""Longest pause of reading at that limit; only reading detects the end of a connection."""
-
 _IN_A_ROW = 64  # messages read before other tasks may run
 
 
@@ -83,6 +80,8 @@ class Peer:
             channel. At the limit reading stops at the next request until a handler ends; while
             this side waits for responses itself, further requests are refused (-32603) and
             further notifications are dropped.
+        longest_hold: Seconds for which reading stops at most; only reading detects the end of a
+            connection.
 
     Attributes:
         connection: As passed.
@@ -97,6 +96,7 @@ class Peer:
         *,
         drain: float = 0.0,
         max_concurrent_requests: int = CONCURRENT_REQUESTS,
+        longest_hold: float = 60.0,
     ) -> None:
         self.connection = connection
         self.callers = PendingRequests(connection, channel)
@@ -104,6 +104,7 @@ class Peer:
         self._application = application
         self._drain = drain
         self._limit = max_concurrent_requests
+        self._longest_hold = longest_hold
         self._suspended = 0  # handlers
         self._room: anyio.Event | None = (
             None  # set when reading, stopped at the limit, may continue
@@ -279,7 +280,7 @@ class Peer:
                 return False
             self._room = anyio.Event()
             self.callers.on_start = self._read_on  # its response has to be read
-            with anyio.move_on_after(HOLD_SECONDS) as held:
+            with anyio.move_on_after(self._longest_hold) as held:
                 await self._room.wait()
             self._stalled = held.cancelled_caught
         return True

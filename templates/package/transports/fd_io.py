@@ -1,10 +1,10 @@
 """File descriptors as sources and sinks of bytes.
 
-What an event loop can wait for (pipes, sockets, terminals on POSIX) is waited for there. The rest
-(regular files, the null device, anything on Windows) is left to threads.
+The event loop waits for descriptors that it can poll (pipes, sockets, terminals on POSIX); threads
+serve all others (regular files, the null device, anything on Windows).
 
-A descriptor is read only when it is ready, so it need not be non-blocking: that flag belongs to all
-processes that share the open file, and some of them would break.
+A descriptor is read only when it is ready, so it can stay blocking. The non-blocking flag would
+affect all processes that share the open file.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def open_source(fd: int) -> AsyncioSource | PolledSource | ThreadedSource:
-    """The descriptor as a source that owns it, for the event loop that runs."""
+    """A source that owns the descriptor, for the running event loop."""
     if not _can_be_polled(fd):
         return ThreadedSource(fd)
     loop = current_token().native_token
@@ -44,7 +44,7 @@ def open_source(fd: int) -> AsyncioSource | PolledSource | ThreadedSource:
 
 
 def open_sink(fd: int) -> PolledSink | ThreadedSink:
-    """The descriptor as a sink that owns it. Sets it non-blocking where it can be waited for."""
+    """A sink that owns the descriptor, which becomes non-blocking if it can be polled."""
     if not _can_be_polled(fd):
         return ThreadedSink(fd)
     loop = current_token().native_token
@@ -66,7 +66,7 @@ def _can_be_polled(fd: int) -> bool:
 
 
 def _read_some(fd: int) -> bytes | None:
-    """What is there; empty at the end; `None` if nothing is there yet."""
+    """The available bytes; empty at the end; `None` if there are none yet."""
     try:
         return os.read(fd, CHUNK)
     except BlockingIOError:
@@ -78,7 +78,7 @@ def _read_some(fd: int) -> bytes | None:
 if sys.platform == "win32":
 
     def unread(_fd: int) -> int:
-        """Zero: how much lies in a pipe, its other end alone can tell."""
+        """Zero: unknown on this system."""
         return 0
 
     def _set_blocking(_fd: int, _blocking: bool) -> bool:
@@ -89,14 +89,14 @@ else:
     import termios
 
     def unread(fd: int) -> int:
-        """Bytes that were written to a pipe and not read yet; zero where that can't be known."""
+        """Bytes in a pipe that are not read yet; zero if unknown."""
         try:
             return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, bytes(4)), sys.byteorder)
         except OSError:
             return 0
 
     def _set_blocking(fd: int, blocking: bool) -> bool:
-        """Set it, and return what it was."""
+        """Set the blocking mode and return the former one."""
         before = os.get_blocking(fd)
         os.set_blocking(fd, blocking)
         return before
@@ -127,7 +127,7 @@ class PolledSource:
             notify_closing(self._fd)
 
     def cut(self) -> None:
-        """Wait no more: what is there already can still be read, then comes the end."""
+        """Stop waiting: available bytes can still be read, then the source ends."""
         self._waits = False
         _set_blocking(self._fd, False)
         self.interrupt()
@@ -140,17 +140,16 @@ class PolledSource:
             os.close(fd)
 
 
-class AsyncioSource:
-    """A descriptor that an asyncio loop watches as long as somebody keeps reading.
+class AsyncioSource(PolledSource):
+    """A descriptor that an asyncio loop watches for as long as a task keeps reading.
 
-    Registering anew for each read, as `PolledSource` does, takes two more system calls a message.
+    Registering for each read, as `PolledSource` does, costs two more system calls per message.
     """
 
     def __init__(self, fd: int, loop: AbstractEventLoop) -> None:
-        self._fd = fd
+        super().__init__(fd)
         self._loop = loop
         self._watched = False
-        self._waits = True
         self._waiter: Future[None] | None = None
         self._chunk: bytes | None = None
 
@@ -162,7 +161,7 @@ class AsyncioSource:
                 self._watched = True
             self._waiter = self._loop.create_future()
             await self._waiter
-        # Kept here and not in the waiter: a reader that is cancelled now must lose nothing.
+        # Not stored in the waiter: a reader that is cancelled now must not lose bytes.
         chunk, self._chunk = self._chunk, None
         if chunk is not None or self._waits or self._fd < 0:
             return chunk or b""
@@ -174,24 +173,19 @@ class AsyncioSource:
             self._waiter.set_result(None)
 
     def cut(self) -> None:
-        """Wait no more: what is there already can still be read, then comes the end."""
+        """Stop waiting: available bytes can still be read, then the source ends."""
         self._unwatch()
-        self._waits = False
-        _set_blocking(self._fd, False)
-        self.interrupt()
+        super().cut()
 
     async def close(self) -> None:
         """Close the descriptor."""
         self._unwatch()
         self._waits = False
-        self.interrupt()
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
+        await super().close()
 
     def _take(self) -> None:
         if self._waiter is None or self._waiter.done():
-            # Nobody reads just now. What is in the pipe stays there, and holds the peer back.
+            # No task reads. The bytes stay in the pipe, which slows the peer down.
             self._unwatch()
         else:
             self._chunk = _read_some(self._fd)
@@ -209,8 +203,8 @@ class AsyncioSource:
 class PolledSink:
     """A descriptor that an event loop can wait for, written without blocking.
 
-    A message begun is finished, whatever becomes of the task that began it: the next writer, or
-    closing, carries the rest out first.
+    A message whose writing has begun is completed even if its task is cancelled: the next writer,
+    or closing, writes the rest first.
     """
 
     def __init__(self, fd: int) -> None:
@@ -227,9 +221,9 @@ class PolledSink:
             more: Not used: each call writes at once.
 
         Raises:
-            ConnectionClosedError: Nobody reads the other end, or this one was closed.
+            ConnectionClosedError: The other end no longer reads, or this one was closed.
         """
-        # Most messages fit at once; only the others pay for a lock.
+        # Most messages are written by one call; only the others need the lock.
         if not self._rest and not self._lock.locked():
             sent = self._write_some(data)
             if sent == len(data):
@@ -244,7 +238,7 @@ class PolledSink:
                 await self._write_rest()
 
     async def close(self) -> None:
-        """Finish a message that was begun, as far as the other end takes it, and close."""
+        """Finish a message that is being written, within a time limit, and close."""
         if self._fd < 0:
             return
         if self._rest:
@@ -300,7 +294,7 @@ class AsyncioSink(PolledSink):
             more: Whether other messages are about to be written.
 
         Raises:
-            ConnectionClosedError: Nobody reads the other end, or this one was closed.
+            ConnectionClosedError: The other end no longer reads, or this one was closed.
         """
         joined = self._in_turn or more
         if not self._in_turn:
@@ -314,7 +308,7 @@ class AsyncioSink(PolledSink):
         await super().write(data)
 
     async def close(self) -> None:
-        """Finish the messages that were begun, as far as the other end takes them, and close."""
+        """Finish the messages that are being written, within a time limit, and close."""
         self._flush()
         await super().close()
 

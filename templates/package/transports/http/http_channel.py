@@ -1,8 +1,8 @@
-"""The channel to a server over HTTP, whichever of the transports it turns out to speak.
+"""The channel to a server over HTTP; it detects the transport.
 
-A server is taken for one of Streamable HTTP until it refuses `initialize` in a way that servers of
-HTTP+SSE have; then the same address is asked for a stream of events, and if it names where to post,
-that transport is used from there on.
+The channel starts with Streamable HTTP. If the server refuses `initialize` as a server of HTTP+SSE
+does, the channel requests an event stream from the same address. If the stream sends an endpoint,
+the channel uses HTTP+SSE from then on.
 
 Source: basic/transports (backwards compatibility); 2026-07-28: basic/transports/streamable-http.
 """
@@ -26,6 +26,7 @@ from ...errors import (
 from ...facts import Lifecycle, Revisions, has_streamable_http
 from ...protocol.jsonrpc import error_response_in
 from ...protocol.lifecycle import INITIALIZE
+from ..http_timeouts import HTTP_TIMEOUTS, HttpTimeouts
 from ..message_queue import MessageQueue
 from .event_stream import OnStream
 from .http_client import HttpRequests
@@ -39,7 +40,7 @@ HttpTransport: TypeAlias = Literal["streamable-http", "sse"]
 
 
 class _Transport(Protocol):
-    """One of the transports, at work."""
+    """An open transport."""
 
     async def open(self) -> None: ...
 
@@ -51,20 +52,21 @@ class _Transport(Protocol):
 
 
 class HttpChannel(Channel):
-    """A channel to a server over HTTP. `run` has to run beside whatever uses it.
+    """A channel to a server over HTTP. `run` has to run in a task of its own.
 
     Args:
-        url: Address of the server.
+        url: URL of the server.
         revisions: The revisions that the client speaks.
         requests: Makes the HTTP requests; closed with the channel.
-        transport: The transport to use; `None` to find out.
-        param_headers: Makes the fields that repeat arguments of tools.
-        on_renewed: Called when another session was opened in place of a lost one.
-        on_stream: Told why the stream of a session that belongs to no request can't be had again,
-            and by `None` that it is there.
+        transport: The transport to use; `None` to detect the transport.
+        param_headers: Makes the parameter headers of a tool call.
+        on_renewed: Called when a new session has replaced a lost one.
+        on_stream: Called with the reason why the standalone stream cannot be reopened, and with
+            `None` when the stream is open.
+        timeouts: Timeouts and pauses.
 
     Raises:
-        ConnectFailedError: The address is none.
+        ConnectFailedError: The URL is invalid.
     """
 
     transport = "HTTP"
@@ -78,7 +80,9 @@ class HttpChannel(Channel):
         param_headers: ParamHeaders | None = None,
         on_renewed: Callable[[], None] | None = None,
         on_stream: OnStream | None = None,
+        timeouts: HttpTimeouts = HTTP_TIMEOUTS,
     ) -> None:
+        self._timeouts = timeouts
         self._requests = requests
         self._url = checked_url(url)
         self._revisions = revisions
@@ -93,15 +97,15 @@ class HttpChannel(Channel):
         if transport == "sse" or (transport is None and not streamable):
             self._transport = self._with_sse()
         else:
-            endpoint = Endpoint(self._requests, self._url, param_headers)
+            endpoint = Endpoint(self._requests, self._url, timeouts, param_headers)
             self._transport = StreamableHttp(
                 endpoint, revisions, self._received, self._start_soon, on_renewed, on_stream
             )
 
     async def run(self) -> None:
-        """Do what has to be done beside sending and receiving, until `close`.
+        """Run the background tasks of the channel until `close`, and then end the session.
 
-        The end of the session is among it: whoever closes may be cancelled before that is done.
+        The session is ended here because the task that calls `close` may be cancelled.
         """
         try:
             async with anyio.create_task_group() as tasks:
@@ -116,7 +120,7 @@ class HttpChannel(Channel):
             self._parted.set()
 
     async def receive(self) -> bytes:
-        """Wait for the next message, from whichever stream.
+        """Wait for the next message on any stream.
 
         Raises:
             EndOfChannel: The channel was closed, or its one stream ended.
@@ -130,12 +134,12 @@ class HttpChannel(Channel):
 
         Raises:
             ConnectionClosedError: The channel was closed.
-            HttpStatusError: The server refused it, or its stream.
-            ConnectFailedError: The server can't be reached.
-            AnswerLostError: The connection broke before the answer came.
-            SessionLostError: The server forgot two sessions in a row.
-            RemoteError: The server refused it by an error that names no request.
-            RemoteProtocolError: The response is none that a server may give.
+            HttpStatusError: The server refused the message or its stream.
+            ConnectFailedError: The server cannot be reached.
+            ResponseLostError: The connection broke before the response came.
+            SessionLostError: The server lost two sessions in a row.
+            RemoteError: The server refused the message with an error without a request id.
+            RemoteProtocolError: The response is invalid.
         """
         await self._running.wait()
         if self._closing.is_set():
@@ -147,7 +151,7 @@ class HttpChannel(Channel):
             if self._may_be_older(message, refusal):
                 await self._fall_back(message, refusal)
             else:
-                await self._take_refusal(message, refusal)
+                await self._handle_refusal(message, refusal)
 
     def close_request_stream(self, identifier: RequestId) -> bool:
         """Close the stream of a request whose response is no longer awaited; see `Channel`."""
@@ -170,31 +174,36 @@ class HttpChannel(Channel):
 
     def _with_sse(self) -> _Transport:
         return open_http_sse(
-            self._requests, self._url, self._revisions, self._received, self._start_soon
+            self._requests,
+            self._url,
+            self._revisions,
+            self._received,
+            self._start_soon,
+            self._timeouts,
         )
 
     def _may_be_older(self, message: OutgoingMessage, refusal: HttpStatusError) -> bool:
-        """Whether a refusal is one of `initialize` that hints at a server of HTTP+SSE."""
+        """Whether the message is `initialize` and the refusal is that of a server of HTTP+SSE."""
         if message.method != INITIALIZE or not self._may_fall_back:
             return False
         return not refusal.wants_credentials and self._hints_at_sse(refusal)
 
     async def _fall_back(self, message: OutgoingMessage, refusal: HttpStatusError) -> None:
-        """Go on with HTTP+SSE; if the server does not speak that, the refusal stands."""
+        """Switch to HTTP+SSE; if the server does not support that, handle the refusal."""
         older = self._with_sse()
         try:
             await older.open()
         except McpError as error:
             await older.end()
             more = f"nor is it a server of HTTP+SSE: {error}"
-            await self._take_refusal(message, refusal.with_more(more))
+            await self._handle_refusal(message, refusal.with_more(more))
         else:
             self._may_fall_back = False
             self._transport = older
             await older.send(message)
 
     def _hints_at_sse(self, refusal: HttpStatusError) -> bool:
-        """Whether a refusal is one of those that servers of HTTP+SSE give, and of no modern one."""
+        """Whether servers of HTTP+SSE refuse in this way, and no per-request server does."""
         offered = (self._revisions.of(Lifecycle.HANDSHAKE) or self._revisions).newest()
         status = str(refusal.status)
         patterns = facts_over_http(offered, offered, self._revisions).http.fallback
@@ -211,10 +220,11 @@ class HttpChannel(Channel):
                 return False
         return True
 
-    async def _take_refusal(self, message: OutgoingMessage, refusal: HttpStatusError) -> None:
-        """Take a refusal as the answer, if its body is one; raise it otherwise.
+    async def _handle_refusal(self, message: OutgoingMessage, refusal: HttpStatusError) -> None:
+        """Receive the body of a refusal if it answers the message; raise the refusal otherwise.
 
-        An error of the server's own that names no request speaks of its state, which may pass.
+        An error without a request id and with a temporary status describes the server's state, so
+        the refusal is raised.
         """
         failure = None if refusal.wants_credentials else error_response_in(refusal.body)
         if failure is None or message.kind != "request":
@@ -230,7 +240,7 @@ class HttpChannel(Channel):
 
 
 def _matches(status: str, pattern: str) -> bool:
-    """Whether a status is one of those that a pattern such as `4xx` stands for."""
+    """Whether a status matches a pattern such as `4xx`."""
     return len(status) == len(pattern) and all(
         wanted in ("x", digit) for digit, wanted in zip(status, pattern, strict=True)
     )

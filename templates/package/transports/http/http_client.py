@@ -51,9 +51,6 @@ REFUSAL_LIMIT = 1024 * 1024
 DISCARD_SECONDS = 5.0
 """Seconds for reading the body of a refusal, or one that is not needed."""
 
-ACCEPT_SECONDS = 30.0
-"""Seconds for a server to accept a message whose response, if any, comes another way."""
-
 REDIRECTS = 5
 """Redirects that are followed for one message."""
 

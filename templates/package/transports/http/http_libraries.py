@@ -150,9 +150,21 @@ def too_long(limit: int) -> McpError:
     return TooLong(limit).error()
 
 
-def silent(url: str, seconds: float) -> ResponseLostError:
-    """The error for a body that paused for too long."""
-    return ResponseLostError(f"{shown(url)}: the response body made no progress for {seconds:g} s")
+async def _read_parts(response: Response, limit: int, silence: float) -> bytes:
+    """The whole body, read part by part; see `Response.read`."""
+    body = bytearray()
+
+    async def take(part: bytes) -> None:
+        scope.deadline = anyio.current_time() + silence
+        body.extend(part)
+        if len(body) > limit:
+            raise too_long(limit)
+
+    with anyio.CancelScope(deadline=anyio.current_time() + silence) as scope:
+        await response.each_part(take)
+        return bytes(body)
+    text = f"{shown(response.url)}: the response body made no progress for {silence:g} s"
+    raise ResponseLostError(text)
 
 
 def probe(raw: socket.socket) -> None:
@@ -390,18 +402,7 @@ class _AiohttpResponse:
             if len(body) > limit:
                 raise too_long(limit)
             return body
-        parts = bytearray()
-
-        async def take(part: bytes) -> None:
-            scope.deadline = anyio.current_time() + silence
-            parts.extend(part)
-            if len(parts) > limit:
-                raise too_long(limit)
-
-        with anyio.CancelScope(deadline=anyio.current_time() + silence) as scope:
-            await self.each_part(take)
-            return bytes(parts)
-        raise silent(self.url, silence)
+        return await _read_parts(self, limit, silence)
 
     async def each_part(self, take: TakePart) -> None:
         """See `Response.each_part`."""
@@ -642,18 +643,7 @@ class _Httpx2Response:
 
     async def read(self, limit: int, silence: float) -> bytes:
         """See `Response.read`."""
-        body = bytearray()
-
-        async def take(part: bytes) -> None:
-            scope.deadline = anyio.current_time() + silence
-            body.extend(part)
-            if len(body) > limit:
-                raise too_long(limit)
-
-        with anyio.CancelScope(deadline=anyio.current_time() + silence) as scope:
-            await self.each_part(take)
-            return bytes(body)
-        raise silent(self.url, silence)
+        return await _read_parts(self, limit, silence)
 
     async def each_part(self, take: TakePart) -> None:
         """See `Response.each_part`.

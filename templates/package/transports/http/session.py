@@ -1,4 +1,4 @@
-"""A server's address over Streamable HTTP, and the session that a handshake with it opened.
+"""The endpoint of a server over Streamable HTTP, header fields of messages, and sessions.
 
 Source: basic/transports (session management, protocol version header); 2026-07-28:
 basic/transports/streamable-http.
@@ -20,6 +20,7 @@ from ...errors import RemoteProtocolError
 from ...facts import Lifecycle, Revision, Revisions
 from ...framing.http_headers import encode_value, is_visible_ascii
 from ...revision_facts import Facts
+from ..http_timeouts import HttpTimeouts
 from .http_client import LISTENING, POSTED, HeaderFields, HttpRequests
 from .http_errors import shown
 from .http_libraries import Response
@@ -60,30 +61,37 @@ class ServerSessionState:
         self.posted: HeaderFields = {**POSTED, **fields}
 
     def is_lost(self, status: int) -> bool:
-        """Whether a status says that the server has forgotten the session."""
+        """Whether a status means that the server has lost the session."""
         return self.id is not None and status == self.facts.http.unknown_session
 
 
 class Endpoint:
-    """One address of a server.
+    """The endpoint of a server.
 
     A message of a per-request revision stands alone; any other belongs to a session.
 
     Args:
         requests: Makes HTTP requests.
-        url: The address.
+        url: URL of the endpoint.
+        timeouts: Timeouts.
         param_headers: Makes the parameter headers of a tool call.
 
     Attributes:
         requests: The same.
         url: The same.
+        timeouts: The same.
     """
 
     def __init__(
-        self, requests: HttpRequests, url: str, param_headers: ParamHeaders | None = None
+        self,
+        requests: HttpRequests,
+        url: str,
+        timeouts: HttpTimeouts,
+        param_headers: ParamHeaders | None = None,
     ) -> None:
         self.requests = requests
         self.url = url
+        self.timeouts = timeouts
         self._param_headers = param_headers
 
     def __str__(self) -> str:
@@ -108,7 +116,7 @@ class Endpoint:
         return await self.requests.open("POST", self.url, fields, message.data)
 
     async def get(self, session: ServerSessionState, last_event_id: str | None) -> Response:
-        """Request a stream of events: those after an event, or new ones."""
+        """Request an event stream: the events after one, or new ones."""
         fields = {**LISTENING, **session.fields}
         name = session.facts.headers.last_event_id
         if name is not None and last_event_id:

@@ -1,8 +1,8 @@
-"""Streamable HTTP as a client speaks it: with sessions, or without as newer revisions have it.
+"""Streamable HTTP on the client's side, with and without sessions.
 
-Each message is a POST of its own. The answer to a request comes in the response: as JSON, or on a
-stream of events, which a task of its own reads. A server that forgets the session is asked for
-another one, and given the message again: it can't have acted on it.
+Each message is one POST. The HTTP response has the response to a request: as JSON, or as an event
+stream that a separate task reads. If the server has lost the session, the client opens another one
+and posts the message again: the server cannot have processed it.
 
 Source: basic/transports (Streamable HTTP); 2026-07-28: basic/transports/streamable-http.
 """
@@ -31,7 +31,7 @@ from ...protocol.jsonrpc import error_response_in, results_in
 from ...protocol.lifecycle import INITIALIZE, INITIALIZED
 from ..message_queue import MessageQueue
 from .event_stream import EventStream, OnStream, Resume, StartSoon
-from .http_client import ACCEPT_SECONDS, Posts, content_type
+from .http_client import Posts, content_type
 from .http_libraries import Response
 from .older_revisions import Sessions
 from .session import Endpoint, ServerSessionState
@@ -40,15 +40,15 @@ logger = logging.getLogger(__name__.partition(".")[0])
 
 
 class StreamableHttp:
-    """One server's endpoint, and all that is under way to it and from it.
+    """The connection to one endpoint: its posts, streams and session.
 
     Args:
-        endpoint: The server's address.
+        endpoint: The endpoint of the server.
         revisions: The revisions that the client speaks.
         received: Queue for the received messages.
         start_soon: Starts a task.
-        on_renewed: Called when another session was opened in place of a lost one.
-        on_stream: Told of the stream that belongs to no request.
+        on_renewed: Called when a new session has replaced a lost one.
+        on_stream: Called when the standalone stream is opened or cannot be reopened.
     """
 
     def __init__(
@@ -70,23 +70,23 @@ class StreamableHttp:
         self._streams: dict[RequestId, EventStream] = {}
 
     async def open(self) -> None:
-        """Nothing: each message opens what it needs."""
+        """Do nothing: each message is a request of its own."""
 
     async def send(self, message: OutgoingMessage) -> None:
-        """Post a message; returns when the answer came, or the stream began that brings it.
+        """Post a message; returns with the response, or when its event stream has begun.
 
         Raises:
-            HttpStatusError: The server refused it.
-            ConnectFailedError: The server can't be reached.
-            AnswerLostError: The connection broke.
-            RemoteProtocolError: The response is none that a server may give.
-            SessionLostError: The server forgot two sessions in a row.
+            HttpStatusError: The server refused the message.
+            ConnectFailedError: The server cannot be reached.
+            ResponseLostError: The connection broke.
+            RemoteProtocolError: The response is invalid.
+            SessionLostError: The server lost two sessions in a row.
             ConnectionClosedError: The channel was closed.
         """
         endpoint = self._endpoint
         session = None if message.method == INITIALIZE else self._sessions.current
         is_request = message.kind == "request"
-        seconds = math.inf if is_request else ACCEPT_SECONDS
+        seconds = math.inf if is_request else endpoint.timeouts.accept
         with self._posts.within(seconds, message.method, endpoint.url):
             fields = endpoint.fields(message, session)
             try:
@@ -108,13 +108,13 @@ class StreamableHttp:
                 self._sessions.confirmed(session, message)
 
     def close_request_stream(self, identifier: RequestId) -> None:
-        """Close the stream of a request that nobody waits for."""
+        """Close the stream of a request whose response is no longer awaited."""
         stream = self._streams.pop(identifier, None)
         if stream is not None:
             stream.scope.cancel()
 
     async def end(self) -> None:
-        """Close all streams, and be done with the session."""
+        """Close all streams and end the session."""
         self._posts.cancel()
         for stream in self._streams.values():
             stream.scope.cancel()
@@ -123,7 +123,7 @@ class StreamableHttp:
     async def _receive_response(
         self, message: OutgoingMessage, session: ServerSessionState | None, response: Response
     ) -> None:
-        """Take the response to a request from a body of JSON, or follow its stream of events."""
+        """Receive the response to a request: a JSON body, or an event stream."""
         kind = content_type(response)
         if kind == MEDIA_TYPE:
             await self._open_stream(message, session, response)
@@ -135,12 +135,12 @@ class StreamableHttp:
         results = _results_in(body, session)
         assert message.id is not None
         if message.id not in results:
-            raise self._no_answer(message, body)
-        self._note(message, results[message.id], response)
+            raise self._no_response(message, body)
+        self._open_session(message, results[message.id], response)
         await self._received.put(body)
 
     async def _post_again(self, message: OutgoingMessage, session: ServerSessionState) -> Response:
-        """Post what the server refused because it had forgotten the session before this one."""
+        """Post a message again that the server refused because its session was lost."""
         try:
             return await self._endpoint.post(message, session)
         except HttpStatusError as error:
@@ -148,7 +148,7 @@ class StreamableHttp:
                 raise self._sessions.lost_twice() from error
             raise
 
-    def _no_answer(self, message: OutgoingMessage, body: bytes) -> McpError:
+    def _no_response(self, message: OutgoingMessage, body: bytes) -> McpError:
         failure = error_response_in(body)
         if failure is not None and failure.id is None:
             return RemoteError(failure.code, failure.message, failure.data, message.method)
@@ -160,18 +160,19 @@ class StreamableHttp:
     async def _open_stream(
         self, message: OutgoingMessage, session: ServerSessionState | None, response: Response
     ) -> None:
-        """Have a task read the stream that brings the answer."""
+        """Start a task that reads the event stream with the response."""
         identifier = message.id
         assert identifier is not None
 
         async def hear(data: bytes) -> None:
             answers = _results_in(data, session)
             if identifier in answers:
-                self._note(message, answers[identifier], response)
+                self._open_session(message, answers[identifier], response)
             await self._pass_on(data, answers)
 
         requests = self._endpoint.requests
-        stream = EventStream(requests, self._resume(session), hear, identifier)
+        resume, timeouts = self._resume(session), self._endpoint.timeouts
+        stream = EventStream(requests, resume, hear, identifier, timeouts)
         self._streams[identifier] = stream
         if not self._start_soon(self._follow, stream, session, response):
             await response.close()
@@ -182,12 +183,14 @@ class StreamableHttp:
             return None
         return lambda last_event_id: self._endpoint.get(session, last_event_id)
 
-    def _note(self, message: OutgoingMessage, result: bytes | None, response: Response) -> None:
+    def _open_session(
+        self, message: OutgoingMessage, result: bytes | None, response: Response
+    ) -> None:
         if message.method == INITIALIZE and result is not None:
             self._sessions.opened(message, result, response)
 
     async def _hear(self, data: bytes) -> None:
-        """Take a message that came on the stream of no request."""
+        """Receive a message of the standalone stream."""
         await self._pass_on(data, _results_in(data, self._sessions.current))
 
     async def _pass_on(self, data: bytes, answers: Mapping[RequestId, object]) -> None:
@@ -199,7 +202,7 @@ class StreamableHttp:
     async def _follow(
         self, stream: EventStream, session: ServerSessionState | None, response: Response
     ) -> None:
-        """Read one request's stream to the answer, or to the reason why there is none."""
+        """Read the stream of one request until its response, or until the response is lost."""
         identifier = stream.id
         assert identifier is not None
         with stream.scope:
@@ -217,5 +220,5 @@ class StreamableHttp:
 
 
 def _results_in(data: bytes, session: ServerSessionState | None) -> dict[RequestId, bytes | None]:
-    """The requests that a message answers; see `results_in`."""
+    """The requests that a message answers; see `jsonrpc.results_in`."""
     return results_in(data, session is not None and session.agreed.batching)
