@@ -28,7 +28,7 @@ from ...protocol.connection import Connection
 from ...protocol.lifecycle import Session, State
 from ...runtime.peer import Peer
 from ..serving import AnnouncementQueue, Service
-from .lifespan import loop_clock
+from .lifespan import TaskScope, loop_clock
 from .post_response import PostResponse
 from .quotas import MemoryQuota, subscriptions_size
 from .resumable_stream import ResumableStream
@@ -51,6 +51,7 @@ class HttpSession(Channel):
         connection: The protocol, initialized.
         network: The client's address, or its network; see `network_of`.
         memory: Counts the bytes that the session keeps.
+        background: Runs the tasks that send announcements.
         on_leave: Called each time a connection of the client ends.
 
     Attributes:
@@ -74,6 +75,7 @@ class HttpSession(Channel):
         connection: Connection,
         network: str,
         memory: MemoryQuota,
+        background: TaskScope,
         on_leave: Callable[[HttpSession], None],
     ) -> None:
         self.id = secrets.token_urlsafe(_ID_BYTES)
@@ -98,7 +100,8 @@ class HttpSession(Channel):
         self._listening: list[ResumableStream] = []  # the streams opened by GET
         self._ended: list[str] = []
         self._pending: list[bytes] = []
-        self._announcing: anyio.Lock | None = None
+        self._background = background
+        self._held = 0  # connections of streams opened by GET
         self._prefix = secrets.token_hex(8)
         self._stream_count = 0
 
@@ -214,12 +217,16 @@ class HttpSession(Channel):
                 self._pending_size -= len(message)
                 self.release_memory(len(message))
 
-    async def announce(self) -> None:
-        """Send announcements until cancelled; one task at a time does."""
-        if self._announcing is None:
-            self._announcing = anyio.Lock()
-        async with self._announcing:
-            await self.queue.send_all()
+    def start_announcing(self) -> None:
+        """Send announcements, now that a stream is held open for them."""
+        self._held += 1
+        self.queue.send_by(self._background.start_soon)
+
+    def stop_announcing(self) -> None:
+        """Record that one stream less is held open."""
+        self._held -= 1
+        if not self._held:
+            self.queue.hold()
 
     async def receive(self) -> bytes:
         """Raise `EndOfChannel`: each POST hands its own message to the protocol."""

@@ -246,6 +246,7 @@ class SessionEndpoint:
             connection,
             network_of(request.client),
             self._quotas.memory,
+            self._background,
             self.registry.touch,
         )
         if not await session.reserve_initialize(decoded_size(body)):
@@ -296,12 +297,18 @@ class SessionEndpoint:
         receive: http.Receive,
     ) -> None:
         """Keep the connection of a stream open until one side closes it."""
-        work = session.announce if session.is_listening(stream) else anyio.sleep_forever
+        announces = session.is_listening(stream)
         disconnected = False
         if not stream.over:
             streams, keep_alive = self._quotas.streams, self._settings.keep_alive
-            with anyio.CancelScope() as stream.held:
-                disconnected = await streams.hold(receive, response, keep_alive, work)
+            stream.held = anyio.CancelScope()
+            if announces:
+                session.start_announcing()
+            try:
+                disconnected = await streams.hold(receive, response, keep_alive, stream.held)
+            finally:
+                if announces:
+                    session.stop_announcing()
         if disconnected:
             stream.disconnect(response)
         else:

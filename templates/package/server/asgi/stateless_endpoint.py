@@ -165,26 +165,25 @@ class StatelessEndpoint:
         response: PostResponse,
     ) -> None:
         """Keep a subscription open until the client disconnects or the server ends the stream."""
-        memory = self._quotas.memory
-        ending = anyio.Event()
-        stream = StreamMemory(ending.set)
-        with self._quotas.streams.reserve() as reserved:
-            refused = http.check_events(request, id=message.id)
-            if refused is None and not reserved:
-                refused = http_response.over_limit("streams", id=message.id)
-            if refused is None and not await memory.reserve(len(message.params or b""), stream):
-                refused = http_response.over_limit("session_bytes", id=message.id)
-            if refused is not None:
-                await response.respond(refused)
+        memory, streams = self._quotas.memory, self._quotas.streams
+        refused = http.check_events(request, id=message.id)
+        if refused is None and not streams.enter():
+            refused = http_response.over_limit("streams", id=message.id)
+        if refused is not None:
+            await response.respond(refused)
+            return
+        self._quotas.in_flight -= 1  # counted among the streams meanwhile
+        scope = anyio.CancelScope()
+        stream = StreamMemory(scope.cancel)
+        try:
+            if not await memory.reserve(len(message.params or b""), stream):
+                await response.respond(http_response.over_limit("session_bytes", id=message.id))
                 return
-            self._quotas.in_flight -= 1  # counted among the streams meanwhile
-            try:
-                disconnected = await self._announce(
-                    peer, acknowledgement, receive, response, ending
-                )
-            finally:
-                self._quotas.in_flight += 1
-                memory.close(stream)
+            disconnected = await self._announce(peer, acknowledgement, receive, response, scope)
+        finally:
+            self._quotas.in_flight += 1
+            streams.leave()
+            memory.close(stream)
         if not disconnected:
             for last in peer.connection.close_streams():
                 await response.send(last)
@@ -197,22 +196,20 @@ class StatelessEndpoint:
         acknowledgement: OutgoingMessage,
         receive: http.Receive,
         response: PostResponse,
-        ending: anyio.Event,
+        scope: anyio.CancelScope,
     ) -> bool:
         """Send announcements until one side ends the stream; whether the client did."""
         queue = AnnouncementQueue(peer)
-
-        async def work() -> None:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(queue.send_all)
-                await ending.wait()
-                tasks.cancel_scope.cancel()
-
-        with self._service.announcer.joined(queue):
+        self._service.announcer.add(queue)
+        try:
             await response.open_stream()
             await response.sse.event(acknowledgement.data)
+            queue.send_by(self._background.start_soon)
             keep_alive = self._settings.keep_alive
-            return await self._quotas.streams.hold(receive, response.sse, keep_alive, work)
+            return await self._quotas.streams.hold(receive, response.sse, keep_alive, scope)
+        finally:
+            self._service.announcer.remove(queue)
+            queue.hold()
 
     def _connection(self) -> Connection:
         service, headers = self._service, self.headers
