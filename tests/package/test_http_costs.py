@@ -62,7 +62,7 @@ async def test_a_short_call_makes_few_function_calls(revision: str) -> None:
         async def receive() -> MutableMapping[str, Any]:
             return {"type": "http.request", "body": body, "more_body": False}
 
-        scope = http._scope("POST", None, fields_of(revision, message))
+        scope = http.scope_of("POST", None, fields_of(revision, message))
         sys.setprofile(count)
         try:
             await app(scope, receive, send)
