@@ -111,7 +111,7 @@ class Http:
         if parts is None:
             parts = [b"" if message is None else encoded(message)]
         stream = Stream(parts, unfinished)
-        self._tasks.start_soon(stream.run, self.app, self._scope(method, path, fields))
+        self._tasks.start_soon(stream.run, self.app, self.scope_of(method, path, fields))
         try:
             if begun and not unfinished:
                 await stream.started()
@@ -167,7 +167,8 @@ class Http:
         async with self.stream("POST", message, begun=begun, fields=fields) as stream:
             yield stream
 
-    def _scope(self, method: str, path: str | None, fields: Fields) -> dict[str, Any]:
+    def scope_of(self, method: str, path: str | None, fields: Fields) -> dict[str, Any]:
+        """The ASGI connection scope of a request."""
         place, _, query = (self.path if path is None else path).partition("?")
         default: dict[str, str | None] = {"accept": BOTH}
         if method == "POST":

@@ -204,7 +204,7 @@ async def test_a_host_on_trio_may_cancel_a_request_and_the_call_ends_with_the_li
         fields = await opened(http, revision)
         stream = Stream([encoded(call(revision))], unfinished=False)
         async with anyio.create_task_group() as tasks:
-            scope = http._scope("POST", None, fields)
+            scope = http.scope_of("POST", None, fields)
             tasks.start_soon(stream.run, http.app, scope)
             await stream.message()
             tasks.cancel_scope.cancel()
@@ -225,7 +225,7 @@ async def test_a_host_on_asyncio_may_cancel_a_request_whose_client_gets_an_error
     async with asgi(endless.server) as http:
         fields = await opened(http, revision)
         stream = Stream([encoded(call(revision))], unfinished=False)
-        task = asyncio.create_task(stream.run(http.app, http._scope("POST", None, fields)))
+        task = asyncio.create_task(stream.run(http.app, http.scope_of("POST", None, fields)))
         await stream.message()
         task.cancel()
         answer = await stream.message()

@@ -13,10 +13,10 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio
 import anyio.lowlevel
@@ -35,6 +35,10 @@ _MOST_PENDING = 1000  # announcements queued for a client that does not read
 _logger = logging.getLogger(__name__)
 
 
+StartTask: TypeAlias = Callable[[Callable[[], Coroutine[Any, Any, None]]], object]
+"""Starts a task that runs a coroutine function."""
+
+
 class AnnouncementQueue:
     """Announcements to one client. Made on the event loop that serves the client.
 
@@ -47,10 +51,12 @@ class AnnouncementQueue:
 
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
+        self._start: StartTask | None = None
         self._thread = threading.get_ident()
         self._token = anyio.lowlevel.current_token()
         self._pending: dict[tuple[str, str | None], Mapping[str, Any] | None] = {}
-        self._added = anyio.Event()
+        self._added: anyio.Event | None = None
+        self._sending = False
 
     def announce(self, name: str, params: Mapping[str, Any] | None) -> None:
         """Queue a notification; equal ones are sent once."""
@@ -64,24 +70,49 @@ class AnnouncementQueue:
     async def send_all(self) -> None:
         """Send announcements until cancelled."""
         while True:
-            while self._pending:
+            self._added = anyio.Event()
+            await self._send_pending()
+            if not self._pending:
+                await self._added.wait()
+
+    def send_by(self, start: StartTask) -> None:
+        """Send announcements from now on, by a task for each time that there are some."""
+        self._start = start
+        if self._pending:
+            start(self._send_pending)
+
+    def hold(self) -> None:
+        """Send nothing until `send_by` is called again."""
+        self._start = None
+
+    async def _send_pending(self) -> None:
+        """Send what is queued, unless another task is sending it."""
+        if self._sending:
+            return
+        self._sending = True
+        try:
+            while self._pending and (self._start is not None or self._added is not None):
                 name, uri = next(iter(self._pending))
                 params = self._pending.pop((name, uri))
                 try:
                     await self.peer.callers.notify(name, params)
                 except McpError as error:
                     _logger.debug("%s was not sent: %s", name, error)
-            await self._added.wait()
-            self._added = anyio.Event()
+        finally:
+            self._sending = False
 
     def _add(self, name: str, params: Mapping[str, Any] | None) -> None:
         uri = (params or {}).get("uri")
         if uri is not None and not self.peer.connection.is_subscribed(uri):
             return  # without an open stream, the queue would keep it until there is one
+        was_empty = not self._pending
         self._pending[name, uri] = params
         if len(self._pending) > _MOST_PENDING:
             del self._pending[next(iter(self._pending))]
-        self._added.set()
+        if self._added is not None:
+            self._added.set()
+        if was_empty and self._start is not None:
+            self._start(self._send_pending)
 
 
 class Announcer:

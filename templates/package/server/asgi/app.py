@@ -221,11 +221,14 @@ class AsgiApplication:
         if request.method != "GET":
             await self._route(request, state, receive, send)
             return
-        with state.quotas.streams.reserve() as reserved:  # each GET opens a stream
-            if reserved:
-                await self._route(request, state, receive, send)
-            else:
-                await http_response.over_limit("streams").send(send)
+        streams = state.quotas.streams
+        if not streams.enter():  # each GET opens a stream
+            await http_response.over_limit("streams").send(send)
+            return
+        try:
+            await self._route(request, state, receive, send)
+        finally:
+            streams.leave()
 
     async def _route(
         self, request: HttpRequest, state: LifespanState, receive: Receive, send: Send

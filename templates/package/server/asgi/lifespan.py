@@ -113,7 +113,7 @@ class TaskScope:
         if self._failure is not None:
             raise self._failure
 
-    def start_soon(self, function: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
+    def start_soon(self, function: Callable[..., Coroutine[Any, Any, object]], *args: Any) -> None:
         """Run a coroutine function in the background; no-op after the end."""
         if self._tasks is not None:
             self._tasks.start_soon(_logging_failures, function, *args)
@@ -187,7 +187,9 @@ class TaskScope:
             self._stopped.set()
 
 
-async def _logging_failures(function: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
+async def _logging_failures(
+    function: Callable[..., Coroutine[Any, Any, object]], *args: Any
+) -> None:
     """Call a function; an exception is logged and does not end the other tasks."""
     try:
         await function(*args)

@@ -88,11 +88,6 @@ class HttpRequest:
         return None if value is None else value.decode("latin-1").strip(" \t")
 
     @property
-    def accepts_json(self) -> bool:
-        """Whether the client accepts a JSON document."""
-        return _accepted(self.headers.get(b"accept"))[0]
-
-    @property
     def accepts_events(self) -> bool:
         """Whether the client accepts a stream of events."""
         return _accepted(self.headers.get(b"accept"))[1]

@@ -54,13 +54,13 @@ class SseChannel(Channel):
         quotas: What all clients use together.
 
     Attributes:
-        closed: Set when the channel is closed.
+        scope: Cancelled when the channel is closed.
         memory: The memory that waiting messages take.
     """
 
     def __init__(self, response: SseResponse, limits: Limits, quotas: Quotas) -> None:
-        self.closed = anyio.Event()
-        self.memory = StreamMemory(self.closed.set)
+        self.scope = anyio.CancelScope()
+        self.memory = StreamMemory(self.scope.cancel)
         self._quotas = quotas
         self._response = response
         self._limits = limits
@@ -123,7 +123,7 @@ class SseChannel(Channel):
     async def close(self) -> None:
         """Receive nothing more, and end the stream."""
         self.end()
-        self.closed.set()
+        self.scope.cancel()
 
 
 class _Client(msgspec.Struct):
@@ -231,7 +231,7 @@ class SseEndpoints:
                     client.owner = PRINCIPAL.get().identity
                 tasks.start_soon(run_session, self._service, queue)
                 await self._quotas.streams.hold(
-                    receive, response, self._settings.keep_alive, channel.closed.wait
+                    receive, response, self._settings.keep_alive, channel.scope
                 )
                 del self._clients[identifier]
                 channel.end()

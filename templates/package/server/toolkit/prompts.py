@@ -80,11 +80,9 @@ class Prompt:
             InvalidParamsError: The arguments do not fit.
         """
         try:
-            bound = self._signature.bind(arguments or _NO_ARGUMENTS, strict=False)
+            bound = self._signature.bind_strings(arguments or _NO_ARGUMENTS, context)
         except ValueError as error:
             raise InvalidParamsError(f"{self.label}: {error}") from error
-        if self._signature.context is not None:
-            bound[self._signature.context] = context
         value = await self._signature.call(**bound)
         if isinstance(value, InputRequired):
             return value

@@ -104,11 +104,9 @@ class Resource:
             InvalidParamsError: A variable's value does not fit the function's parameter.
         """
         try:
-            bound = self._signature.bind(values, strict=False)
+            bound = self._signature.bind_strings(values, context)
         except ValueError as error:
             raise InvalidParamsError(f"uri {safe_repr(uri)}: {error}") from error
-        if self._signature.context is not None:
-            bound[self._signature.context] = context
         value = await self._signature.call(**bound)
         if isinstance(value, InputRequired):
             return value

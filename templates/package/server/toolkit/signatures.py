@@ -101,6 +101,17 @@ class Signature(msgspec.Struct, frozen=True):
         except (msgspec.ValidationError, RecursionError) as error:
             raise ValueError(self._readable(error_text(error), arguments)) from error
 
+    def bind_strings(self, arguments: Mapping[str, Any], context: Any) -> dict[str, Any]:
+        """All arguments of a call whose arguments are strings on the wire, the context included.
+
+        Raises:
+            ValueError: The arguments do not fit.
+        """
+        bound = self.bind(arguments, strict=False)
+        if self.context is not None:
+            bound[self.context] = context
+        return bound
+
     def schema(self) -> dict[str, Any]:
         """JSON Schema of the arguments.
 
