@@ -58,11 +58,11 @@ def chosen_method(client: ClientIdentity, supported: Sequence[str] | None) -> Au
     """
     if client.method is not None:
         return client.method
-    usable: list[AuthMethod] = []
-    if client.key is not None:
-        usable.append("private_key_jwt")
-    if client.client_secret is not None:
-        usable += ["client_secret_basic", "client_secret_post"]
+    secret: tuple[AuthMethod, ...] = ("client_secret_basic", "client_secret_post")
+    signed: tuple[AuthMethod, ...] = ("private_key_jwt",)
+    usable = (signed if client.key is not None else ()) + (
+        secret if client.client_secret is not None else ()
+    )
     if not usable:
         return "none"
     offered = supported if supported is not None else ("private_key_jwt", "client_secret_basic")

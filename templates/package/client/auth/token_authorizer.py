@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 import msgspec
@@ -359,8 +359,8 @@ def _operation(request: tuple[str, str, bytes | None]) -> tuple[str, str]:
     if body is None:
         return method, url
     try:
-        message = msgspec.json.decode(body)
-        params = message.get("params") or {}
+        message: Any = msgspec.json.decode(body)
+        params: Any = message.get("params") or {}
         return str(message.get("method")), str(params.get("name") or params.get("uri"))
     except (msgspec.DecodeError, AttributeError):
         return method, url
