@@ -33,6 +33,8 @@ class Issuer:
         expires_in: Lifetime of access tokens in seconds.
         refused: What the token endpoint answers instead: a status and a body.
         gate: Is waited for before a token is given.
+        token_type: The type of the tokens that it gives.
+        machine: Whether it gives tokens to clients themselves, which authenticate by a secret.
     """
 
     def __init__(self) -> None:
@@ -48,6 +50,8 @@ class Issuer:
         self.gate.set()
         self.url = ""
         self.visits: list[dict[str, str]] = []
+        self.token_type = "Bearer"
+        self.machine = False
         self._count = 0
 
     def metadata(self) -> dict[str, Any]:
@@ -58,7 +62,9 @@ class Issuer:
             "token_endpoint": f"{self.url}/token",
             "registration_endpoint": f"{self.url}/register",
             "code_challenge_methods_supported": ["S256"],
-            "token_endpoint_auth_methods_supported": ["none"],
+            "token_endpoint_auth_methods_supported": [
+                "client_secret_basic" if self.machine else "none"
+            ],
             "authorization_response_iss_parameter_supported": True,
         }
 
@@ -91,13 +97,15 @@ class Issuer:
         access, refresh = f"access-{self._count}", f"refresh-{self._count}"
         self.valid[access] = scopes
         self.refresh_tokens[refresh] = scopes
-        answer = {"access_token": access, "token_type": "Bearer", "refresh_token": refresh}
+        answer = {"access_token": access, "token_type": self.token_type, "refresh_token": refresh}
         lifetime = {} if self.expires_in is None else {"expires_in": self.expires_in}
         await reply.json({**answer, **lifetime})
 
     def _scopes(self, form: dict[str, str]) -> frozenset[str] | None:
         if form["grant_type"] == "refresh_token":
             return self.refresh_tokens.pop(form["refresh_token"], None)
+        if form["grant_type"] == "client_credentials":
+            return frozenset(form.get("scope", "").split())
         request = self.codes.pop(form.get("code", ""), None)
         if request is None or challenge_of(form["code_verifier"]) != request["code_challenge"]:
             return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import logging
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 from mcp_protocol import (
     AuthorizationError,
     Bearer,
+    ClientCredentials,
     FileStore,
     HttpStatusError,
     MemoryStore,
@@ -25,7 +28,7 @@ from mcp_protocol.auth.documents import canonical_resource
 from mcp_protocol.auth.records import Grant, encoded_record, grant_key
 from mcp_protocol.auth.tokens import AccessToken
 from package.auth.answers import REDIRECT_URI
-from package.auth.protected import Protected, agreeing, client_of, protected
+from package.auth.protected import Issuer, Protected, agreeing, client_of, issuing, protected
 from package.http_script import Script
 from package.http_server import Asked, HttpServer, Reply
 from package.rules import holding
@@ -463,3 +466,103 @@ async def test_metadata_behind_a_redirect_is_not_followed() -> None:
                         pass
         assert seen == []
         assert "inside" not in str(caught.value)
+
+
+class BoundServer(Protected):
+    """Takes tokens with a proof only, and gives its nonce by a challenge."""
+
+    def __init__(self, issuer: Issuer) -> None:
+        super().__init__(issuer)
+        self.proofs: list[dict[str, Any]] = []
+        self.nonce = "rs-1"
+
+    async def __call__(self, asked: Asked, reply: Reply) -> None:
+        proof = asked.fields.get("dpop")
+        if proof is None:
+            await super().__call__(asked, reply)
+            return
+        scheme, _, token = asked.fields["authorization"].partition(" ")
+        assert (scheme, token in self.issuer.valid) == ("DPoP", True)
+        self.proofs.append(claims_of(proof))
+        if self.proofs[-1].get("nonce") != self.nonce:
+            header = 'DPoP error="use_dpop_nonce"'
+            await reply.whole(401, WWW_Authenticate=header, DPoP_Nonce=self.nonce)
+            return
+        self.open = lambda asked: True
+        await super().__call__(asked, reply)
+
+
+def claims_of(token: str) -> dict[str, Any]:
+    part = token.split(".")[1]
+    claims: dict[str, Any] = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    return claims
+
+
+@requirement("auth-ext.dpop-scheme", "auth-ext.dpop-rs-nonce", "auth-ext.dpop-fresh-proof")
+async def test_a_bound_token_is_sent_with_a_new_proof_and_the_nonce_of_the_server() -> None:
+    store = MemoryStore()
+    async with issuing() as issuer:
+        issuer.token_type = "DPoP"
+        script = BoundServer(issuer)
+        async with HttpServer(script) as server:
+            script.url = server.url
+            with anyio.fail_after(30):
+                async with client_of(script, agreeing(issuer, dpop=True, store=store)) as client:
+                    await client.list_tools()
+                    script.nonce = "rs-2"
+                    await client.call_tool("echo")
+                async with client_of(script, agreeing(issuer, dpop=True, store=store)) as client:
+                    await client.list_tools()
+        assert len(issuer.visits) == 1
+    assert {claims["htu"] for claims in script.proofs} == {script.url}
+    assert len({claims["jti"] for claims in script.proofs}) == len(script.proofs)
+    nonces = [claims.get("nonce") for claims in script.proofs]
+    assert nonces[:2] == [None, "rs-1"]
+    assert "rs-2" in nonces
+
+
+async def test_a_stored_token_that_is_not_bound_is_not_sent_where_it_has_to_be() -> None:
+    store = MemoryStore()
+    async with protected() as (script, _):
+        await stored(script, store)
+        script.issuer.refused = (400, {"error": "invalid_request"})
+        with pytest.raises(OAuthError):
+            async with client_of(script, agreeing(script.issuer, dpop=True, store=store)):
+                pass
+        assert set(script.authorizations) == {None}
+
+
+@requirement("auth-ext.client-declares", "auth-ext.off-by-default")
+@pytest.mark.parametrize("revision", holding("auth-ext.client-declares"))
+async def test_an_extension_is_declared_in_each_request_of_a_client_that_uses_it(
+    revision: str,
+) -> None:
+    name = "io.modelcontextprotocol/oauth-client-credentials"
+    async with protected(revision) as (script, server):
+        script.issuer.machine = True
+        settings = {"extensions": {"com.example/own": {"a": 1}}}
+        auth = ClientCredentials("me", "s")
+        async with client_of(script, auth, capabilities=settings) as client:
+            await client.list_tools()
+        for asked in server.asked:
+            if asked.verb == "POST":
+                meta = asked.message["params"]["_meta"]
+                declared = meta["io.modelcontextprotocol/clientCapabilities"]["extensions"]
+                assert declared == {name: {}, "com.example/own": {"a": 1}}
+        assert script.issuer.visits == []
+        assert [form["grant_type"] for form in script.issuer.forms] == ["client_credentials"]
+
+
+async def test_two_servers_of_one_issuer_have_tokens_of_their_own() -> None:
+    store = MemoryStore()
+    async with protected() as (script, _):
+        other = Protected(script.issuer)
+        async with HttpServer(other) as second:
+            other.url = second.url
+            for each in (script, other):
+                async with client_of(each, agreeing(script.issuer, store=store)) as client:
+                    await client.list_tools()
+        resources = [form["resource"] for form in script.issuer.forms]
+        assert resources == [script.url, other.url]
+        assert len(script.issuer.registered) == 1
+        assert "Bearer access-1" not in other.authorizations

@@ -37,7 +37,7 @@ PROFILE = ClientProfile("Agent")
 WITH_RESOURCE = holding("auth-flow.resource-implemented")
 
 
-def request_in(world: World, revision: str = NEWEST, **metadata: Any) -> CodeRequest:
+def request_in(world: World, revision: str = NEWEST, /, **metadata: Any) -> CodeRequest:
     """The first half, with more in the metadata of the authorization server."""
     world.answers[f"GET {AS_URL}"] = said({**METADATA, **metadata})
     server = found(world, revision)
@@ -273,7 +273,7 @@ def test_an_endpoint_keeps_its_own_query() -> None:
     "url", ["javascript:alert(1)", "http://as.example/x", "https://10.0.0.1/", None, 7]
 )
 def test_an_endpoint_that_may_not_be_used_ends_the_flow_before_registration(
-    member: str, url: object
+    member: str, url: Any
 ) -> None:
     world = World()
     with pytest.raises(AuthorizationError, match=f"`{member}`"):

@@ -8,6 +8,7 @@ import pytest
 
 from mcp_protocol.auth.challenges import parse_challenges
 from mcp_protocol.auth.discovery import discovered, initial_scopes, step_up_scopes
+from mcp_protocol.auth.documents import canonical_resource
 from mcp_protocol.auth.steps import Fetched
 from mcp_protocol.errors import AuthorizationError
 from package.auth.answers import (
@@ -278,3 +279,38 @@ def test_a_step_up_asks_for_the_scopes_that_the_revision_says(
         World({f"GET {PRM_URL}": said({**RESOURCE, "scopes_supported": ["x"]})}), revision
     )
     assert step_up_scopes(challenge(scope="write"), server, (), ("basic",)) == scopes
+
+
+@requirement(
+    "auth-flow.resource-canonical-uri",
+    "auth-flow.resource-canonical-lowercase",
+    "auth-flow.resource-no-trailing-slash",
+    "auth-flow.resource-most-specific",
+    "auth-flow.resource-identifies-server",
+    "auth-flow.resource-no-query",
+)
+@pytest.mark.parametrize(
+    ("url", "resource"),
+    [
+        ("HTTPS://MCP.Example.com/Mcp", "https://mcp.example.com/Mcp"),
+        ("https://mcp.example.com", "https://mcp.example.com"),
+        ("https://mcp.example.com/", "https://mcp.example.com"),
+        ("https://mcp.example.com/server/mcp#x", "https://mcp.example.com/server/mcp"),
+        ("https://mcp.example.com/server/", "https://mcp.example.com/server/"),
+    ],
+)
+def test_a_server_is_identified_by_its_canonical_url(url: str, resource: str) -> None:
+    assert canonical_resource(url) == resource
+
+
+@requirement("auth-server-metadata.as-metadata-default-suffix")
+def test_no_other_well_known_names_are_asked_for() -> None:
+    world = World({f"GET {PRM_URL}": said({**RESOURCE, "authorization_servers": [TENANT]})})
+    with pytest.raises(AuthorizationError):
+        world.run(discovered(around(), [], None))
+    names = {url.split("/.well-known/")[1].split("/")[0] for url in world.urls()}
+    assert names == {
+        "oauth-protected-resource",
+        "oauth-authorization-server",
+        "openid-configuration",
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.anyio
 class Remembering(keyring.backend.KeyringBackend):
     """A keyring in memory."""
 
-    priority = 1.0  # type: ignore[assignment] - as keyring's own backends have it
+    priority = 1.0
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,7 +36,7 @@ class Remembering(keyring.backend.KeyringBackend):
 
 
 @pytest.fixture
-def ring() -> Remembering:
+def ring() -> Iterator[Remembering]:
     before = keyring.get_keyring()
     made = Remembering()
     keyring.set_keyring(made)
@@ -44,7 +45,7 @@ def ring() -> Remembering:
 
 
 @pytest.fixture
-def no_ring() -> None:
+def no_ring() -> Iterator[None]:
     before = keyring.get_keyring()
     keyring.set_keyring(fail.Keyring())
     yield

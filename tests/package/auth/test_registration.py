@@ -70,7 +70,7 @@ def test_the_first_way_to_an_id_that_applies_is_taken(
 ) -> None:
     world = World()
     profile = ClientProfile("Agent", client_id=given, metadata_url=CLIENT)
-    metadata = {
+    metadata: dict[str, Any] = {
         "client_id_metadata_document_supported": supported,
         "registration_endpoint": endpoint,
     }

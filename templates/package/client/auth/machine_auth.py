@@ -48,6 +48,8 @@ class ClientCredentials:
         ValueError: There is neither a secret nor a key.
     """
 
+    extensions: tuple[str, ...] = ("io.modelcontextprotocol/oauth-client-credentials",)
+
     def __init__(
         self,
         client_id: str,
@@ -98,6 +100,8 @@ class WorkloadIdentity:
         addresses: What may be fetched beyond public https addresses.
     """
 
+    extensions: tuple[str, ...] = ()
+
     def __init__(
         self,
         fetch_jwt: FetchAssertion,
@@ -147,6 +151,8 @@ class EnterpriseManaged:
         addresses: What may be fetched beyond public https addresses.
     """
 
+    extensions: tuple[str, ...] = ("io.modelcontextprotocol/enterprise-managed-authorization",)
+
     def __init__(
         self,
         client_id: str,
@@ -190,6 +196,8 @@ class Bearer:
             again once a server refuses what it gave.
         addresses: Whether the server may be spoken to without TLS.
     """
+
+    extensions: tuple[str, ...] = ()
 
     def __init__(
         self,

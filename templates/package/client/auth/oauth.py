@@ -68,6 +68,8 @@ class OAuth:
         ValueError: The arguments contradict each other, or a URL is not allowed.
     """
 
+    extensions: tuple[str, ...] = ()
+
     def __init__(
         self,
         client_name: str = "MCP client",
