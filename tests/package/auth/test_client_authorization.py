@@ -566,3 +566,29 @@ async def test_two_servers_of_one_issuer_have_tokens_of_their_own() -> None:
         assert resources == [script.url, other.url]
         assert len(script.issuer.registered) == 1
         assert "Bearer access-1" not in other.authorizations
+
+
+async def test_a_server_that_always_wants_another_nonce_is_left() -> None:
+    async with issuing() as issuer:
+        issuer.token_type = "DPoP"
+        script = BoundServer(issuer)
+
+        class Count:
+            """Differs from each nonce."""
+
+            def __eq__(self, other: object) -> bool:
+                return False
+
+            def __hash__(self) -> int:
+                return 0
+
+            def __str__(self) -> str:
+                return f"n-{len(script.proofs)}"
+
+        script.nonce = Count()  # type: ignore[assignment] - it is written as a string
+        async with HttpServer(script) as server:
+            script.url = server.url
+            with anyio.fail_after(30), pytest.raises(HttpStatusError, match="401"):
+                async with client_of(script, agreeing(issuer, dpop=True)):
+                    pass
+        assert len(script.proofs) == 5
