@@ -23,6 +23,7 @@ from mcp_protocol import (
     Redirect,
     Timeouts,
     connect,
+    connect_sync,
 )
 from mcp_protocol.auth.documents import canonical_resource
 from mcp_protocol.auth.records import Grant, encoded_record, grant_key
@@ -474,7 +475,7 @@ class BoundServer(Protected):
     def __init__(self, issuer: Issuer) -> None:
         super().__init__(issuer)
         self.proofs: list[dict[str, Any]] = []
-        self.nonce = "rs-1"
+        self.nonce: Any = "rs-1"
 
     async def __call__(self, asked: Asked, reply: Reply) -> None:
         proof = asked.fields.get("dpop")
@@ -585,10 +586,53 @@ async def test_a_server_that_always_wants_another_nonce_is_left() -> None:
             def __str__(self) -> str:
                 return f"n-{len(script.proofs)}"
 
-        script.nonce = Count()  # type: ignore[assignment] - it is written as a string
+        script.nonce = Count()
         async with HttpServer(script) as server:
             script.url = server.url
             with anyio.fail_after(30), pytest.raises(HttpStatusError, match="401"):
                 async with client_of(script, agreeing(issuer, dpop=True)):
                     pass
         assert len(script.proofs) == 5
+
+
+async def test_a_client_without_a_user_can_have_bound_tokens_too() -> None:
+    store = MemoryStore()
+    async with issuing() as issuer:
+        issuer.token_type, issuer.machine = "DPoP", True
+        script = BoundServer(issuer)
+        async with HttpServer(script) as server:
+            script.url = server.url
+            with anyio.fail_after(30):
+                for _ in range(2):
+                    auth = ClientCredentials("me", "s", dpop=True, store=store)
+                    async with client_of(script, auth) as client:
+                        await client.list_tools()
+        assert len(issuer.forms) == 1
+
+
+async def test_clients_in_threads_share_a_way_to_a_token() -> None:
+    async with protected() as (script, _):
+        auth = agreeing(script.issuer)
+
+        def work() -> str:
+            with connect_sync(script.url, auth=auth, revision=script.revision) as client:
+                name: str = client.list_tools()[0].name
+                return name
+
+        assert [await anyio.to_thread.run_sync(work) for _ in range(2)] == ["echo", "echo"]
+        assert len(script.issuer.visits) == 1
+
+
+@requirement("auth-ext.cc-renewal")
+async def test_a_token_without_refresh_token_is_had_again_after_its_end() -> None:
+    async with protected() as (script, _):
+        script.issuer.machine = True
+        script.issuer.expires_in = 0
+        async with client_of(script, ClientCredentials("me", "s")) as client:
+            await client.list_tools()
+            await client.call_tool("echo")
+        assert {form["grant_type"] for form in script.issuer.forms} <= {
+            "client_credentials",
+            "refresh_token",
+        }
+        assert script.issuer.visits == []

@@ -18,10 +18,10 @@ from ...auth.grants import (
 )
 from ...auth.records import Grant
 from ...auth.steps import Flow
-from ...auth.stores import MemoryStore, Store
 from ...errors import AuthorizationError
 from ...facts import Revisions
 from ...transports.http.http_errors import same_origin
+from .stores import MemoryStore, Store
 from .token_authorizer import AuthSettings, TokenAuthorizer
 
 if TYPE_CHECKING:  # signing is an extra
