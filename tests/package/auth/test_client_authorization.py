@@ -28,6 +28,7 @@ from mcp_protocol import (
 from mcp_protocol.auth.documents import canonical_resource
 from mcp_protocol.auth.records import Grant, encoded_record, grant_key
 from mcp_protocol.auth.tokens import AccessToken
+from mcp_protocol.runtime.pausable_limits import pausable, paused
 from package.auth.answers import REDIRECT_URI
 from package.auth.protected import Issuer, Protected, agreeing, client_of, issuing, protected
 from package.http_script import Script
@@ -106,16 +107,30 @@ async def test_a_refusal_may_come_at_any_request() -> None:
 
 
 async def test_the_opening_waits_for_the_user_without_a_time_limit() -> None:
-    limits = Timeouts(opening=0.4, probe=0.2)
+    limits = Timeouts(opening=8.0, probe=4.0)
+    left: list[float] = []
     async with protected() as (script, _):
 
-        async def slow(url: str) -> str:
-            await anyio.sleep(0.8)  # longer than both limits
+        async def visit(url: str) -> str:
+            left.append(anyio.current_effective_deadline() - anyio.current_time())
             return await script.issuer.visit(url)
 
-        auth = OAuth("Agent", redirect=Redirect(REDIRECT_URI, slow))
+        auth = OAuth("Agent", redirect=Redirect(REDIRECT_URI, visit))
         async with client_of(script, auth, timeouts=limits) as client:
             assert client.revision == script.revision
+    assert left[0] > limits.opening  # what is left is the limit of the test
+
+
+async def test_a_time_limit_goes_on_after_a_pause_where_it_was() -> None:
+    with anyio.CancelScope(deadline=anyio.current_time() + 5) as scope, pausable(scope):
+        before = scope.deadline
+        with paused():
+            assert scope.deadline == float("inf")
+            while anyio.current_time() == before - 5:
+                await anyio.lowlevel.checkpoint()
+        assert before <= scope.deadline < float("inf")
+    with paused():
+        pass
 
 
 @requirement("auth-flow.local-public-client")
