@@ -58,11 +58,12 @@ def chosen_method(client: ClientIdentity, supported: Sequence[str] | None) -> Au
     """
     if client.method is not None:
         return client.method
-    secret: tuple[AuthMethod, ...] = ("client_secret_basic", "client_secret_post")
-    signed: tuple[AuthMethod, ...] = ("private_key_jwt",)
-    usable = (signed if client.key is not None else ()) + (
-        secret if client.client_secret is not None else ()
-    )
+    usable: list[AuthMethod] = []
+    if client.key is not None:
+        usable.append("private_key_jwt")
+    if client.client_secret is not None:
+        usable.append("client_secret_basic")
+        usable.append("client_secret_post")
     if not usable:
         return "none"
     offered = supported if supported is not None else ("private_key_jwt", "client_secret_basic")

@@ -303,7 +303,7 @@ class ClientApplication:
         capabilities = self._identity.capabilities
         given = capabilities.get(CAPABILITY, {})
         if identifiers and is_object(given):  # anything else is refused by `describe`
-            merged = {CAPABILITY: {**{name: {} for name in identifiers}, **given}}
+            merged: dict[str, Any] = {CAPABILITY: {**{name: {} for name in identifiers}, **given}}
             self._identity = Identity(self._identity.info, {**capabilities, **merged})
 
     def describe(self, revision: Revision) -> Description:
