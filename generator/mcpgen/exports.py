@@ -40,7 +40,6 @@ EXPORTS = (
     _export(".auth.grants", "client+http", "IdentityProvider"),
     _export(".auth.jwt_keys", "client+http", "PrivateKey"),
     _export(".auth.registration", "client+http", "client_metadata_document"),
-    _export(".auth.stores", "client+http", "MemoryStore", "Store"),
     _export(".channel", "protocol", "Channel"),
     _export(".client.async_client", "client", "Client", "ClientHandlers", "connect"),
     _export(".client.auth.file_store", "client+http", "FileStore"),
@@ -54,6 +53,7 @@ EXPORTS = (
         "WorkloadIdentity",
     ),
     _export(".client.auth.oauth", "client+http", "OAuth", "PendingAuthorization"),
+    _export(".client.auth.stores", "client+http", "MemoryStore", "Store"),
     _export(".client.host", "client", "choose_model", "safe_icons"),
     _export(
         ".client.listen",

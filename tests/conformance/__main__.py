@@ -37,7 +37,7 @@ def main() -> int:
     """Run, print, judge."""
     options = _options()
     os.environ["PYTHONPATH"] = os.pathsep.join(
-        [str(GENERATED), *filter(None, [os.environ.get("PYTHONPATH")])]
+        [str(GENERATED), str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     )
     suite = Suite(options.node or _node(), options.npm)
     serving = nullcontext(options.url) if options.url else _server(options.answers)

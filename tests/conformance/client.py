@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
-from client_auth import authorization
 
+from conformance.client_auth import authorization
 from mcp_protocol import Client, ClientHandlers, RequestContext, connect
 
 URL = sys.argv[-1]

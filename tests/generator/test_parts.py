@@ -30,6 +30,9 @@ TYPES_MODULES, TYPES_LINES = 6, 2_600
 
 PROTOCOL_MODULES = 30
 
+AUTHORIZING = ("cryptography", "filelock", "joserfc", "keyring", "platformdirs")
+"""What a client over HTTP may use beside, if it is installed."""
+
 ALWAYS = ("msgspec",)
 TO_CONNECT = ("msgspec", "anyio", "sniffio", "idna", "typing_extensions")
 
@@ -158,7 +161,7 @@ def foreign_imports(text: str) -> Iterator[str]:
         ("server", "stdio", {"msgspec", "anyio"}),
         ("client", "stdio", {"msgspec", "anyio"}),
         ("server", "http", {"msgspec", "anyio", "uvicorn"}),
-        ("client", "http", {"msgspec", "anyio", "aiohttp", "httpx2"}),
+        ("client", "http", {"msgspec", "anyio", "aiohttp", "httpx2", "httpcore2", *AUTHORIZING}),
     ],
 )
 def test_a_choice_names_no_dependency_of_another_even_for_type_checkers(

@@ -230,6 +230,7 @@ RUN_AS_PROGRAMS = {"client.py", "remote.py", "guest.py", "read_messages.py", "te
 READ_ELSEWHERE = {
     "record.py",  # as a program, in generator/test_document_commands.py
     "own.toml",  # by mcpgen, in generator/test_document_commands.py
+    "signin.py",  # by package/auth/test_documented_client.py, with a protected server
     "check.yml",  # by a service; conventions/test_documents.py parses it
 }
 

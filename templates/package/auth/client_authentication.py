@@ -62,7 +62,8 @@ def chosen_method(client: ClientIdentity, supported: Sequence[str] | None) -> Au
     if client.key is not None:
         usable.append("private_key_jwt")
     if client.client_secret is not None:
-        usable += ["client_secret_basic", "client_secret_post"]
+        usable.append("client_secret_basic")
+        usable.append("client_secret_post")
     if not usable:
         return "none"
     offered = supported if supported is not None else ("private_key_jwt", "client_secret_basic")

@@ -21,7 +21,6 @@ _KEY_TYPES = {
     "ES256": ("EC", "P-256"),
     "ES384": ("EC", "P-384"),
     "ES512": ("EC", "P-521"),
-    "EdDSA": ("OKP", "Ed25519"),
     "Ed25519": ("OKP", "Ed25519"),
     "PS256": ("RSA", None),
     "PS384": ("RSA", None),

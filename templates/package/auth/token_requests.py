@@ -85,7 +85,10 @@ def granted(
     if (around.proofs is not None) != (token.scheme == "DPoP"):
         expected = "Bearer" if around.proofs is None else "DPoP"
         raise AuthorizationError(f"the token endpoint: expected a token of type {expected}")
-    return replace(grant, token=token)
+    if around.proofs is None:
+        return replace(grant, token=token, proof_key=None)
+    key = around.proofs.key
+    return replace(grant, token=token, proof_key=key.private_jwk(), algorithm=key.algorithm)
 
 
 def refreshed(

@@ -283,6 +283,14 @@ class ClientApplication:
         self._identity = identity
         self._descriptions: dict[str, Description] = {}
 
+    def declare_extensions(self, identifiers: Collection[str]) -> None:
+        """Declare extensions, without settings, beside those that the user declares."""
+        capabilities = self._identity.capabilities
+        given = capabilities.get(CAPABILITY, {})
+        if identifiers and is_object(given):  # anything else is refused by `describe`
+            merged: dict[str, Any] = {CAPABILITY: {**{name: {} for name in identifiers}, **given}}
+            self._identity = Identity(self._identity.info, {**capabilities, **merged})
+
     def describe(self, revision: Revision) -> Description:
         """The client's `Implementation` and capabilities, in the types of a revision.
 

@@ -88,7 +88,7 @@ async def at_url(
         cache = server.cache
         make = source if callable(source) else lambda: source
         headers = cache.before_private = WatchedFields(make, cache.forget_private)
-    authorizer, auth = _authorizer(http.auth, url, revisions)
+    authorizer, auth = _authorizer(http.auth, url, revisions, application)
     requests = HttpRequests(
         headers, auth, http.client, timeouts.connect, timeouts.silence, authorizer=authorizer
     )
@@ -108,7 +108,7 @@ async def at_url(
 
 
 def _authorizer(
-    auth: HttpAuth | None, url: str, revisions: Revisions
+    auth: HttpAuth | None, url: str, revisions: Revisions, application: ClientApplication
 ) -> tuple[Authorizer, None] | tuple[None, httpx2.Auth | None]:
     """What `auth` stands for: an authorizer of our own, or an authentication of httpx2's."""
     if auth is None:
@@ -116,5 +116,6 @@ def _authorizer(
     from ..transports.http.authorizer import Authorization
 
     if isinstance(auth, Authorization):
+        application.declare_extensions(auth.extensions)
         return auth.authorizer(url, revisions), None
     return None, auth

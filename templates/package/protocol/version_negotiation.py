@@ -17,6 +17,7 @@ from typing import Any, TypeGuard
 
 from .._wire import UNSET, ValidationError, convert, is_object, to_builtins
 from ..errors import (
+    AuthorizationError,
     ConnectFailedError,
     HttpStatusError,
     LocalProtocolError,
@@ -202,7 +203,7 @@ def _is_final(error: McpError | None) -> TypeGuard[McpError]:
     """Whether another request would fail in the same way."""
     if isinstance(error, HttpStatusError):
         return error.wants_credentials
-    return isinstance(error, ConnectFailedError | LocalProtocolError)
+    return isinstance(error, AuthorizationError | ConnectFailedError | LocalProtocolError)
 
 
 def _named(error: RemoteError, member: str) -> tuple[str, ...]:

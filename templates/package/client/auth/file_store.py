@@ -99,14 +99,14 @@ class FileStore:
             path.unlink(missing_ok=True)
             return
         self._make_folder()
-        cipher = self._opened()
+        data, cipher = record, self._opened()
         if cipher is not None:
             nonce = secrets.token_bytes(_NONCE_BYTES)
-            record = nonce + cipher.encrypt(nonce, record, key.encode())
+            data = nonce + bytes(cipher.encrypt(nonce, record, key.encode()))
         handle, name = tempfile.mkstemp(dir=self._folder)  # with mode 0600
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(record)
+                file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             Path(name).replace(path)

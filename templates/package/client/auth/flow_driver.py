@@ -7,10 +7,10 @@ from inspect import isawaitable
 from typing import Any, TypeVar
 
 from ...auth.steps import Fetch, Flow, Load, Obtain, PrepareRedirect, Save, Step, Visit
-from ...auth.stores import Store
 from ...errors import AuthorizationError
 from .auth_fetcher import AuthFetcher
 from .interactions import Interaction, UserAgent
+from .stores import Store
 
 Result = TypeVar("Result")
 

@@ -132,7 +132,7 @@ class _CallbackHandler(BaseHTTPRequestHandler):
     """Answers one request, and writes no log: the target holds the code."""
 
     timeout = _HEAD_SECONDS
-    server: _CallbackServer
+    server: Any  # a `_CallbackServer`
 
     def do_GET(self) -> None:
         """Answer with a page that says nothing of the outcome."""

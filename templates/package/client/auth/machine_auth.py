@@ -18,10 +18,10 @@ from ...auth.grants import (
 )
 from ...auth.records import Grant
 from ...auth.steps import Flow
-from ...auth.stores import MemoryStore, Store
 from ...errors import AuthorizationError
 from ...facts import Revisions
 from ...transports.http.http_errors import same_origin
+from .stores import MemoryStore, Store
 from .token_authorizer import AuthSettings, TokenAuthorizer
 
 if TYPE_CHECKING:  # signing is an extra
@@ -47,6 +47,8 @@ class ClientCredentials:
     Raises:
         ValueError: There is neither a secret nor a key.
     """
+
+    extensions: tuple[str, ...] = ("io.modelcontextprotocol/oauth-client-credentials",)
 
     def __init__(
         self,
@@ -98,6 +100,8 @@ class WorkloadIdentity:
         addresses: What may be fetched beyond public https addresses.
     """
 
+    extensions: tuple[str, ...] = ()
+
     def __init__(
         self,
         fetch_jwt: FetchAssertion,
@@ -147,6 +151,8 @@ class EnterpriseManaged:
         addresses: What may be fetched beyond public https addresses.
     """
 
+    extensions: tuple[str, ...] = ("io.modelcontextprotocol/enterprise-managed-authorization",)
+
     def __init__(
         self,
         client_id: str,
@@ -190,6 +196,8 @@ class Bearer:
             again once a server refuses what it gave.
         addresses: Whether the server may be spoken to without TLS.
     """
+
+    extensions: tuple[str, ...] = ()
 
     def __init__(
         self,

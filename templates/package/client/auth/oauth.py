@@ -24,7 +24,6 @@ from ...auth.dpop import ProofKey
 from ...auth.records import Grant, encoded_record, grant_key
 from ...auth.registration import ApplicationType, ClientProfile, check_metadata_url
 from ...auth.steps import Fetch, Fetched, Flow
-from ...auth.stores import MemoryStore, Store
 from ...errors import AuthorizationError
 from ...facts import Revisions
 from ...framing.sse import MEDIA_TYPE
@@ -32,6 +31,7 @@ from ...revisions import REVISIONS
 from .auth_fetcher import AuthFetcher
 from .flow_driver import FlowDriver
 from .interactions import Interaction, Loopback
+from .stores import MemoryStore, Store
 from .token_authorizer import AuthSettings, TokenAuthorizer, surroundings
 
 if TYPE_CHECKING:  # signing is an extra
@@ -67,6 +67,8 @@ class OAuth:
     Raises:
         ValueError: The arguments contradict each other, or a URL is not allowed.
     """
+
+    extensions: tuple[str, ...] = ()
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 import msgspec
@@ -34,7 +34,6 @@ from ...auth.dpop import USE_NONCE, ProofKey
 from ...auth.records import Grant, decoded_record, encoded_record, grant_key
 from ...auth.scopes import united
 from ...auth.steps import Flow
-from ...auth.stores import Store
 from ...auth.token_requests import refreshed
 from ...errors import AuthorizationError, TransportError
 from ...facts import Revision, Revisions
@@ -43,6 +42,7 @@ from ...transports.http.http_errors import same_origin
 from .auth_fetcher import AuthFetcher
 from .flow_driver import FlowDriver
 from .interactions import Interaction
+from .stores import Store
 
 if TYPE_CHECKING:  # signing is an extra
     from ...auth.jwt_keys import PrivateKey
@@ -217,7 +217,8 @@ class TokenAuthorizer:
                 if self._settings.proof_key and self._around.proofs is None:
                     key = _new_key(self._settings.proof_key)
                     self._around = replace(self._around, proofs=ProofKey(key, self._settings.now))
-                    self._use(None)  # a token that is bound to another key, or to none
+                    if grant is not None:  # its token is bound to another key, or to none
+                        self._use(replace(grant, token=None, proof_key=None))
                 self._loaded = True
 
     def _use(self, grant: Grant | None) -> None:
@@ -359,8 +360,8 @@ def _operation(request: tuple[str, str, bytes | None]) -> tuple[str, str]:
     if body is None:
         return method, url
     try:
-        message = msgspec.json.decode(body)
-        params = message.get("params") or {}
+        message: Any = msgspec.json.decode(body)
+        params: Any = message.get("params") or {}
         return str(message.get("method")), str(params.get("name") or params.get("uri"))
     except (msgspec.DecodeError, AttributeError):
         return method, url

@@ -48,7 +48,13 @@ class Authorizer(Protocol):
 
 @runtime_checkable
 class Authorization(Protocol):
-    """How a client comes to a token: what `connect` takes as `auth`."""
+    """How a client comes to a token: what `connect` takes as `auth`.
+
+    Attributes:
+        extensions: Identifiers of the extensions that a client with it declares.
+    """
+
+    extensions: tuple[str, ...]
 
     def authorizer(self, url: str, revisions: Revisions) -> Authorizer:
         """The authorizer of a connection to a server.

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from threading import Lock
 from typing import Protocol
 
 import anyio
+
+_POLL_SECONDS = 0.01
 
 
 class Store(Protocol):
@@ -33,11 +37,11 @@ class Store(Protocol):
 
 
 class MemoryStore:
-    """Keeps records for as long as the process runs."""
+    """Keeps records for as long as the process runs, for the event loops of all its threads."""
 
     def __init__(self) -> None:
         self._records: dict[str, bytes] = {}
-        self._locks: dict[str, anyio.Lock] = {}
+        self._locks: dict[str, Lock] = {}
 
     def __repr__(self) -> str:
         return f"<MemoryStore of {len(self._records)} records>"
@@ -53,6 +57,13 @@ class MemoryStore:
         else:
             self._records[key] = record
 
-    def lock(self, key: str) -> AbstractAsyncContextManager[object]:
+    @asynccontextmanager
+    async def lock(self, key: str) -> AsyncGenerator[None]:
         """See `Store.lock`."""
-        return self._locks.setdefault(key, anyio.Lock())
+        lock = self._locks.setdefault(key, Lock())
+        while not lock.acquire(blocking=False):  # noqa: ASYNC110 - threads share no event of a loop
+            await anyio.sleep(_POLL_SECONDS)
+        try:
+            yield
+        finally:
+            lock.release()

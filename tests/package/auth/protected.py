@@ -1,0 +1,196 @@
+"""A protected MCP server and its authorization server, over real sockets, and a user who agrees."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import anyio
+
+from mcp_protocol import OAuth, Redirect, connect
+from mcp_protocol.auth.pkce import challenge_of
+from mcp_protocol.revisions import REVISIONS
+from package.auth.answers import REDIRECT_URI, query_of
+from package.http_script import Script
+from package.http_server import Asked, HttpServer, Reply
+
+NEWEST = REVISIONS.newest().name
+PRM = "/.well-known/oauth-protected-resource/mcp"
+
+
+class Issuer:
+    """An authorization server with rotation of refresh tokens.
+
+    Attributes:
+        asked: Paths of its requests, in order.
+        forms: The forms that came to its token endpoint.
+        registered: Registrations, by id.
+        valid: Access tokens that the MCP server takes, with their scopes.
+        refresh_tokens: Refresh tokens that can be used, with their scopes.
+        expires_in: Lifetime of access tokens in seconds.
+        refused: What the token endpoint answers instead: a status and a body.
+        gate: Is waited for before a token is given.
+        token_type: The type of the tokens that it gives.
+        machine: Whether it gives tokens to clients themselves, which authenticate by a secret.
+    """
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.forms: list[dict[str, str]] = []
+        self.registered: dict[str, dict[str, Any]] = {}
+        self.valid: dict[str, frozenset[str]] = {}
+        self.refresh_tokens: dict[str, frozenset[str]] = {}
+        self.codes: dict[str, dict[str, str]] = {}
+        self.expires_in: float | None = None
+        self.refused: tuple[int, dict[str, Any]] | None = None
+        self.gate = anyio.Event()
+        self.gate.set()
+        self.url = ""
+        self.visits: list[dict[str, str]] = []
+        self.token_type = "Bearer"
+        self.machine = False
+        self._count = 0
+
+    def metadata(self) -> dict[str, Any]:
+        """Its metadata."""
+        return {
+            "issuer": self.url,
+            "authorization_endpoint": f"{self.url}/authorize",
+            "token_endpoint": f"{self.url}/token",
+            "registration_endpoint": f"{self.url}/register",
+            "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": [
+                "client_secret_basic" if self.machine else "none"
+            ],
+            "authorization_response_iss_parameter_supported": True,
+        }
+
+    async def __call__(self, asked: Asked, reply: Reply) -> None:
+        path = urlsplit(asked.target).path
+        self.asked.append(path)
+        if path == "/.well-known/oauth-authorization-server":
+            await reply.json(self.metadata())
+        elif path == "/register":
+            identifier = f"client-{len(self.registered)}"
+            self.registered[identifier] = json.loads(asked.body)
+            await reply.json({"client_id": identifier}, 201)
+        elif path == "/token":
+            await self._token(dict(parse_qsl(asked.body.decode())), reply)
+        else:
+            await reply.whole(404)
+
+    async def _token(self, form: dict[str, str], reply: Reply) -> None:
+        self.forms.append(form)
+        await self.gate.wait()
+        if self.refused is not None:
+            status, body = self.refused
+            await reply.json(body, status)
+            return
+        scopes = self._scopes(form)
+        if scopes is None:
+            await reply.json({"error": "invalid_grant"}, 400)
+            return
+        self._count += 1
+        access, refresh = f"access-{self._count}", f"refresh-{self._count}"
+        self.valid[access] = scopes
+        self.refresh_tokens[refresh] = scopes
+        answer = {"access_token": access, "token_type": self.token_type, "refresh_token": refresh}
+        lifetime = {} if self.expires_in is None else {"expires_in": self.expires_in}
+        await reply.json({**answer, **lifetime})
+
+    def _scopes(self, form: dict[str, str]) -> frozenset[str] | None:
+        if form["grant_type"] == "refresh_token":
+            return self.refresh_tokens.pop(form["refresh_token"], None)
+        if form["grant_type"] == "client_credentials":
+            return frozenset(form.get("scope", "").split())
+        request = self.codes.pop(form.get("code", ""), None)
+        if request is None or challenge_of(form["code_verifier"]) != request["code_challenge"]:
+            return None
+        if form["redirect_uri"] != request["redirect_uri"]:
+            return None
+        return frozenset(request.get("scope", "").split())
+
+    async def visit(self, url: str) -> str:
+        """A browser whose user agrees at once."""
+        request = query_of(url)
+        assert url.startswith(f"{self.url}/authorize?")
+        assert request["redirect_uri"] in self.registered[request["client_id"]]["redirect_uris"]
+        self.visits.append(request)
+        code = f"code-{len(self.visits)}"
+        self.codes[code] = request
+        return f"{request['redirect_uri']}?code={code}&state={request['state']}&iss={self.url}"
+
+
+class Protected(Script):
+    """An MCP server that asks for a token.
+
+    Attributes:
+        issuer: Its authorization server.
+        needed: Scopes by the method of a request.
+        authorizations: The header of each request, in order.
+    """
+
+    def __init__(self, issuer: Issuer, revision: str = NEWEST, session: str | None = None) -> None:
+        super().__init__(revision, session)
+        self.issuer = issuer
+        self.needed: dict[str, frozenset[str]] = {}
+        self.authorizations: list[str | None] = []
+        self.url = ""
+        self.open: Callable[[Asked], bool] = lambda asked: False
+
+    async def __call__(self, asked: Asked, reply: Reply) -> None:
+        if urlsplit(asked.target).path == PRM:
+            servers = [self.issuer.url]
+            await reply.json({"resource": self.url, "authorization_servers": servers})
+            return
+        header = asked.fields.get("authorization")
+        self.authorizations.append(header)
+        scopes = self.issuer.valid.get((header or "").removeprefix("Bearer "))
+        needed = self.needed.get(asked.what, frozenset())
+        if self.open(asked):
+            await super().__call__(asked, reply)
+        elif scopes is None:
+            await reply.whole(401, WWW_Authenticate="Bearer")
+        elif needed <= scopes:
+            await super().__call__(asked, reply)
+        else:
+            wanted = " ".join(sorted(needed))
+            header = f'Bearer error="insufficient_scope", scope="{wanted}"'
+            await reply.whole(403, WWW_Authenticate=header)
+
+
+@asynccontextmanager
+async def issuing() -> AsyncIterator[Issuer]:
+    """An authorization server that runs."""
+    issuer = Issuer()
+    async with HttpServer(issuer) as server:
+        issuer.url = server.url.removesuffix("/mcp")
+        yield issuer
+
+
+@asynccontextmanager
+async def protected(
+    revision: str = NEWEST, session: str | None = None
+) -> AsyncIterator[tuple[Protected, HttpServer]]:
+    """A protected server that runs, and its authorization server (`Protected.issuer`)."""
+    async with issuing() as issuer:
+        script = Protected(issuer, revision, session)
+        async with HttpServer(script) as server:
+            script.url = server.url
+            with anyio.fail_after(30):
+                yield script, server
+
+
+def agreeing(issuer: Issuer, **more: Any) -> OAuth:
+    """A way to a token by the user of an authorization server."""
+    return OAuth("Agent", redirect=Redirect(REDIRECT_URI, issuer.visit), **more)
+
+
+@asynccontextmanager
+async def client_of(script: Protected, auth: Any, **more: Any) -> AsyncIterator[Any]:
+    """An open client of a protected server."""
+    async with connect(script.url, revision=script.revision, auth=auth, **more) as client:
+        yield client

@@ -1,0 +1,178 @@
+"""Addresses that a client does not fetch, whoever names them."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_protocol.auth.addresses import AddressCheck, AddressRules, is_loopback
+from mcp_protocol.errors import AuthorizationError
+from requirements import requirement
+
+REMOTE = AddressCheck("https://mcp.example/mcp", AddressRules())
+LOCAL = AddressCheck("http://localhost:8000/mcp", AddressRules())
+PRIVATE = AddressCheck("https://mcp.example/mcp", AddressRules(private=True, plain_http=True))
+
+NEVER = (
+    "https://169.254.169.254/latest/meta-data",
+    "https://2852039166/",
+    "https://0xa9fea9fe/",
+    "https://0251.0376.0251.0376/",
+    "https://[::ffff:169.254.169.254]/",
+    "https://[::ffff:a9fe:a9fe]/",
+    "https://[64:ff9b::a9fe:a9fe]/",
+    "https://[2002:a9fe:a9fe::]/",
+    "https://[fe80::1]/",
+    "https://0.0.0.0/",
+    "https://[::]/",
+    "https://224.0.0.1/",
+)
+LOOPBACK = (
+    "https://127.0.0.1/",
+    "https://127.1/",
+    "https://2130706433/",
+    "https://0x7f000001/",
+    "https://017700000001/",
+    "https://[::1]/",
+    "https://[::ffff:127.0.0.1]/",
+    "https://localhost/",
+    "https://LOCALHOST./",
+    "https://a.localhost/",
+)
+INTERNAL = (
+    "https://10.0.0.1/",
+    "https://172.16.5.4/",
+    "https://192.168.1.1/",
+    "https://[fc00::1]/",
+    "https://[::ffff:10.0.0.1]/",
+    "https://167772161/",
+)
+
+
+@requirement(
+    "auth-security.ssrf-considered",
+    "auth-security.ssrf-private-ranges",
+    "auth-security.ssrf-no-own-ip-parser",
+)
+@pytest.mark.parametrize("url", [*NEVER, *LOOPBACK, *INTERNAL])
+def test_a_remote_server_can_name_no_address_of_a_private_network(url: str) -> None:
+    with pytest.raises(AuthorizationError, match="the member: the URL leads to") as caught:
+        REMOTE.check(url, "the member")
+    assert url.split("/")[2] not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", LOOPBACK)
+def test_loopback_may_be_named_by_a_server_that_is_loopback(url: str) -> None:
+    assert LOCAL.check(url, "the member") == url
+
+
+@pytest.mark.parametrize("url", [*NEVER, *INTERNAL])
+def test_a_server_that_is_loopback_can_name_no_other_private_address(url: str) -> None:
+    with pytest.raises(AuthorizationError):
+        LOCAL.check(url, "the member")
+
+
+def test_private_networks_can_be_allowed_but_not_link_local_ones() -> None:
+    for url in INTERNAL:
+        assert PRIVATE.check(url, "the member") == url
+    for url in (*NEVER, *LOOPBACK):
+        with pytest.raises(AuthorizationError):
+            PRIVATE.check(url, "the member")
+
+
+@requirement(
+    "auth-security.url-scheme-allowlist",
+    "auth-security.url-dangerous-rejected",
+    "auth-security.url-allowlist-not-blocklist",
+    "auth-security.url-sanitize",
+    "auth-security.ssrf-https",
+)
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:alert(1)",
+        "JavaScript:alert(1)",
+        " javascript:alert(1)",
+        "java\nscript:alert(1)",
+        "data:text/html,x",
+        "file:///etc/passwd",
+        "vbscript:x",
+        "custom:x",
+        "ftp://as.example/",
+        "http://as.example/",
+        "http://localhost/",
+        "https:///path",
+        "https://",
+        "https://as.example:0/",
+        "https://as.example:99999/",
+        "https://user:secret@as.example/",
+        "https://as.example/a b",
+        'https://as.example/"',
+        "https://as.example/`id`",
+        "https://as.example/$(id)",
+        "https://as.example/;id",
+        "https://as.example/|id",
+        "https://as.example\\@evil.example/",
+        "https://as.example/\x00",
+        "https://as.ex\u0430mple/",
+        "//as.example/",
+        "",
+        None,
+        7,
+        ["https://as.example/"],
+    ],
+)
+def test_only_plain_https_addresses_are_used(url: object) -> None:
+    with pytest.raises(AuthorizationError, match=r"^the member: ") as caught:
+        REMOTE.check(url, "the member")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://as.example/authorize?tenant=a&b=c", "https://1.1.1.1/", "https://[2606::1]/"]
+)
+def test_public_addresses_are_used_as_they_are(url: str) -> None:
+    assert REMOTE.check(url, "the member") == url
+
+
+@requirement("auth-security.ssrf-dns-rebinding")
+@pytest.mark.parametrize(
+    ("address", "permitted"),
+    [
+        ("1.1.1.1", True),
+        ("127.0.0.1", False),
+        ("10.0.0.1", False),
+        ("169.254.169.254", False),
+        ("::ffff:127.0.0.1", False),
+        ("fe80::1%eth0", False),
+        ("2606:4700::1111", True),
+        ("nonsense", False),
+    ],
+)
+def test_what_a_name_resolves_to_is_checked_too(address: str, permitted: bool) -> None:
+    assert REMOTE.permits(address) is permitted
+
+
+@requirement("auth-security.https-in-production")
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [
+        ("http://mcp.example/mcp", "expected https"),
+        ("http://10.0.0.1/mcp", "expected https"),
+        ("https://user:secret@mcp.example/mcp", "no credentials"),
+    ],
+)
+def test_no_token_goes_to_a_server_without_tls(url: str, text: str) -> None:
+    with pytest.raises(AuthorizationError, match=text) as caught:
+        AddressCheck(url, AddressRules()).check_server(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_server_on_this_machine_needs_no_tls() -> None:
+    for url in ("http://localhost:3000/mcp", "http://127.0.0.1/mcp", "http://[::1]/mcp"):
+        AddressCheck(url, AddressRules()).check_server(url)
+    PRIVATE.check_server("http://mcp.internal/mcp")
+
+
+def test_names_that_look_like_loopback_are_none() -> None:
+    assert not is_loopback("localhost.example")
+    assert not is_loopback("127.0.0.1.example")

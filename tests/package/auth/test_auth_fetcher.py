@@ -1,0 +1,152 @@
+"""Requests to authorization servers, on the wire."""
+
+from __future__ import annotations
+
+import datetime
+import socket
+import ssl
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from mcp_protocol import AuthorizationError, ConnectFailedError, McpError
+from mcp_protocol.auth.documents import DOCUMENT_LIMIT
+from mcp_protocol.auth.steps import Fetch
+from mcp_protocol.client.auth.auth_fetcher import AuthFetcher
+from package.http_server import Asked, HttpServer, Reply
+from requirements import requirement
+
+pytestmark = pytest.mark.anyio
+
+
+async def nothing(asked: Asked, reply: Reply) -> None:
+    await reply.whole(200, b"{}")
+
+
+@requirement("auth-security.ssrf-private-ranges", "auth-security.ssrf-dns-rebinding")
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_a_name_that_leads_to_a_refused_address_is_not_connected_to(host: str) -> None:
+    checked: list[str] = []
+
+    def permits(address: str) -> bool:
+        checked.append(address)
+        return False
+
+    async with HttpServer(nothing) as server:
+        fetcher = AuthFetcher(permits)
+        try:
+            with pytest.raises(ConnectFailedError):
+                await fetcher.fetch(Fetch("GET", server.url.replace("127.0.0.1", host)))
+        finally:
+            await fetcher.close()
+        assert server.asked == []
+    assert "127.0.0.1" in checked
+
+
+async def test_a_request_carries_what_it_was_given_and_no_more() -> None:
+    async with HttpServer(nothing) as server:
+        fetcher = AuthFetcher(lambda address: True)
+        try:
+            step = Fetch("POST", server.url, {"Accept": "application/json"}, b"a=1")
+            response = await fetcher.fetch(step)
+        finally:
+            await fetcher.close()
+    assert (response.status, response.body) == (200, b"{}")
+    names = server.asked[0].fields.keys() - {"host", "content-length", "connection"}
+    assert names - {"accept-encoding", "user-agent"} == {"accept"}
+    assert server.asked[0].body == b"a=1"
+
+
+async def test_a_redirect_is_not_followed() -> None:
+    async def redirect(asked: Asked, reply: Reply) -> None:
+        await reply.whole(302, Location="/elsewhere")
+
+    async with HttpServer(redirect) as server:
+        fetcher = AuthFetcher(lambda address: True)
+        try:
+            assert (await fetcher.fetch(Fetch("GET", server.url))).status == 302
+        finally:
+            await fetcher.close()
+        assert len(server.asked) == 1
+
+
+async def test_a_long_document_is_not_read() -> None:
+    async def long(asked: Asked, reply: Reply) -> None:
+        await reply.whole(200, b" " * (DOCUMENT_LIMIT + 1))
+
+    async with HttpServer(long) as server:
+        fetcher = AuthFetcher(lambda address: True)
+        try:
+            with pytest.raises(McpError):
+                await fetcher.fetch(Fetch("GET", server.url))
+        finally:
+            await fetcher.close()
+
+
+async def test_a_silent_server_is_left_after_a_time() -> None:
+    async def silent(asked: Asked, reply: Reply) -> None:
+        await reply.gone()
+
+    async with HttpServer(silent) as server:
+        fetcher = AuthFetcher(lambda address: True, seconds=0.1)
+        try:
+            with pytest.raises(AuthorizationError, match=r"no response within 0\.1 s"):
+                await fetcher.fetch(Fetch("GET", f"{server.url}?secret"))
+        finally:
+            await fetcher.close()
+
+
+@pytest.fixture(scope="module")
+def untrusted(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
+    """TLS with a certificate that nobody has signed."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    path: Path = tmp_path_factory.mktemp("tls") / "certificate.pem"
+    path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        + certificate.public_bytes(serialization.Encoding.PEM)
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    return context
+
+
+@requirement("auth-flow.communication-security")
+async def test_an_untrusted_certificate_ends_the_request(untrusted: ssl.SSLContext) -> None:
+    def serve() -> None:
+        with suppress(OSError):
+            stream, _ = listener.accept()
+            with stream, suppress(OSError):
+                untrusted.wrap_socket(stream, server_side=True)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        fetcher = AuthFetcher(lambda address: True)
+        try:
+            with pytest.raises(McpError, match=r"(?i)certificate"):
+                await fetcher.fetch(Fetch("GET", f"https://127.0.0.1:{listener.getsockname()[1]}/"))
+        finally:
+            await fetcher.close()
+        thread.join()

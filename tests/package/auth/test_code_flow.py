@@ -1,0 +1,302 @@
+"""The authorization code flow, up to the URL and from the return on."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any
+
+import pytest
+
+from mcp_protocol.auth.code_flow import CodeRequest, authorized, code_grant, code_request
+from mcp_protocol.auth.discovery import with_offline_access
+from mcp_protocol.auth.pkce import base64url, challenge_of, new_verifier
+from mcp_protocol.auth.records import Grant
+from mcp_protocol.auth.registration import ClientProfile
+from mcp_protocol.auth.scopes import OFFLINE_ACCESS
+from mcp_protocol.errors import AuthorizationError, OAuthError
+from package.auth.answers import (
+    AS_URL,
+    ISSUER,
+    METADATA,
+    NEWEST,
+    REDIRECT_URI,
+    SERVER,
+    TOKEN,
+    World,
+    around,
+    comes_back,
+    found,
+    query_of,
+    said,
+)
+from package.rules import holding
+from requirements import requirement
+
+PROFILE = ClientProfile("Agent")
+WITH_RESOURCE = holding("auth-flow.resource-implemented")
+
+
+def request_in(world: World, revision: str = NEWEST, /, **metadata: Any) -> CodeRequest:
+    """The first half, with more in the metadata of the authorization server."""
+    world.answers[f"GET {AS_URL}"] = said({**METADATA, **metadata})
+    server = found(world, revision)
+    return world.run(code_request(around(revision), PROFILE, server, ("a", "b")))
+
+
+def finished(world: World, request: CodeRequest, returned: str) -> Grant:
+    return world.run(code_grant(around(), PROFILE, request, returned))
+
+
+@requirement("auth-flow.pkce", "auth-flow.pkce-verifier-format", "auth-flow.pkce-s256")
+def test_a_verifier_is_new_each_time_and_its_challenge_is_its_hash() -> None:
+    first, second = new_verifier(), new_verifier()
+    assert first != second
+    assert re.fullmatch(r"[A-Za-z0-9\-._~]{43,128}", first)
+    assert challenge_of(first) == base64url(hashlib.sha256(first.encode()).digest())
+    assert "=" not in challenge_of(first)
+
+
+@requirement(
+    "auth-flow.resource-in-authorization-request",
+    "auth-flow.resource-in-token-request",
+    "auth-flow.resource-same-in-both",
+    "auth-flow.resource-sent-always",
+    "auth-flow.redirect-registered",
+    "auth-flow.token-request-form",
+    "auth-flow.state-used",
+)
+@pytest.mark.parametrize("revision", WITH_RESOURCE)
+def test_both_requests_name_the_resource_and_fit_each_other(revision: str) -> None:
+    world = World()
+    server = found(world, revision)
+    grant = world.run(authorized(around(revision), PROFILE, server, ("a", "b")))
+    sent, form = query_of(world.visited[0]), world.form()
+    assert sent.pop("state")
+    assert sent.pop("code_challenge") == challenge_of(form.pop("code_verifier"))
+    assert sent == {
+        "response_type": "code",
+        "client_id": "registered",
+        "redirect_uri": REDIRECT_URI,
+        "code_challenge_method": "S256",
+        "scope": "a b",
+        "resource": SERVER,
+    }
+    assert form == {
+        "grant_type": "authorization_code",
+        "code": "the-code",
+        "redirect_uri": REDIRECT_URI,
+        "client_id": "registered",
+        "resource": SERVER,
+    }
+    assert grant.token is not None
+    assert (grant.token.value, grant.token.refresh_token) == ("access-1", "refresh-1")
+    assert grant.requested == ("a", "b")
+
+
+@requirement("auth-server-metadata.legacy-defaults-other-rules")
+@pytest.mark.parametrize("revision", holding("auth-server-metadata.legacy-default-endpoints"))
+def test_default_endpoints_are_used_with_pkce_and_without_resource(revision: str) -> None:
+    base = "https://mcp.example"
+    world = World({f"POST {base}/register": said({"client_id": "x"}, 201)})
+    world.answers[f"POST {base}/token"] = said(TOKEN)
+    server = found(world, revision)
+    world.run(authorized(around(revision), PROFILE, server, ()))
+    assert world.visited[0].startswith(f"{base}/authorize?")
+    assert "resource" not in query_of(world.visited[0])
+    assert "resource" not in world.form()
+    assert world.form()["code_verifier"]
+
+
+@requirement(
+    "auth-flow.pkce-support-verified",
+    "auth-flow.pkce-support-source",
+    "auth-flow.pkce-absent-rfc8414",
+    "auth-flow.pkce-absent-oidc",
+)
+@pytest.mark.parametrize("methods", [None, [], ["plain"], "S256"])
+@pytest.mark.parametrize("revision", holding("auth-flow.pkce-support-verified"))
+@pytest.mark.parametrize("openid", [True, False])
+def test_a_server_without_pkce_is_refused_before_registration(
+    methods: object, revision: str, openid: bool
+) -> None:
+    document = {**METADATA, "code_challenge_methods_supported": methods}
+    url = f"{ISSUER}/.well-known/openid-configuration" if openid else AS_URL
+    world = World({f"GET {AS_URL}": said({}, 404), f"GET {url}": said(document)})
+    server = found(world, revision)
+    with pytest.raises(AuthorizationError, match="PKCE by S256"):
+        world.run(authorized(around(revision), PROFILE, server, ()))
+    assert (world.asked, world.visited) == ([], [])
+
+
+@requirement("auth-flow.state-mismatch-discarded", "auth-flow.iss-failure-aborts")
+@pytest.mark.parametrize(
+    "returned",
+    [
+        f"{REDIRECT_URI}?code=stolen",
+        f"{REDIRECT_URI}?code=stolen&state=",
+        f"{REDIRECT_URI}?code=stolen&state=other",
+        f"{REDIRECT_URI}?error=access_denied&error_description=foreign&state=other",
+        "nonsense",
+        "",
+    ],
+)
+def test_a_return_with_another_state_is_discarded(returned: str) -> None:
+    world = World()
+    request = request_in(world)
+    world.asked.clear()
+    with pytest.raises(AuthorizationError, match="another `state`") as caught:
+        finished(world, request, returned)
+    assert world.asked == []
+    assert "stolen" not in str(caught.value)
+    assert "foreign" not in str(caught.value)
+
+
+def test_a_return_that_repeats_a_parameter_is_discarded() -> None:
+    world = World()
+    request = request_in(world)
+    with pytest.raises(AuthorizationError, match="repeats"):
+        finished(world, request, comes_back(request.url) + "&code=another")
+
+
+def test_the_state_of_an_earlier_request_is_not_accepted() -> None:
+    world = World()
+    first, second = request_in(world), request_in(world)
+    with pytest.raises(AuthorizationError, match="another `state`"):
+        finished(world, second, comes_back(first.url))
+
+
+SAME = "https%3A%2F%2Fas.example"
+
+
+@requirement(
+    "auth-flow.iss-recorded",
+    "auth-flow.iss-advertised-present",
+    "auth-flow.iss-unadvertised-present",
+    "auth-flow.iss-unadvertised-absent",
+    "auth-flow.iss-decode-first",
+)
+@pytest.mark.parametrize(("advertised", "iss"), [(True, SAME), (False, SAME), (False, None)])
+def test_a_return_of_the_recorded_issuer_is_accepted(advertised: bool, iss: str | None) -> None:
+    world = World()
+    request = request_in(world, authorization_response_iss_parameter_supported=advertised)
+    more = {} if iss is None else {"iss": iss}
+    assert finished(world, request, comes_back(request.url, **more)).token is not None
+
+
+@requirement(
+    "auth-flow.iss-advertised-absent",
+    "auth-flow.iss-before-code-sent",
+    "auth-flow.iss-no-normalization",
+    "auth-flow.iss-error-responses",
+    "auth-security.mix-up",
+)
+@pytest.mark.parametrize("what", ["code=the-code", "error=access_denied&error_description=evil"])
+@pytest.mark.parametrize(
+    ("advertised", "iss"),
+    [
+        (True, None),
+        *(
+            (advertised, iss)
+            for advertised in (True, False)
+            for iss in (
+                "https%3A%2F%2Fevil.example",
+                f"{SAME}%2F",
+                f"{SAME}%3A443",
+                "HTTPS%3A%2F%2FAS.example",
+                "",
+            )
+        ),
+    ],
+)
+def test_a_return_of_another_issuer_sends_no_code_and_shows_nothing(
+    what: str, advertised: bool, iss: str | None
+) -> None:
+    world = World()
+    request = request_in(world, authorization_response_iss_parameter_supported=advertised)
+    world.asked.clear()
+    suffix = "" if iss is None else f"&iss={iss}"
+    with pytest.raises(AuthorizationError, match=r"issuer|lacks `iss`") as caught:
+        finished(world, request, f"{REDIRECT_URI}?{what}&state={request.state}{suffix}")
+    assert not isinstance(caught.value, OAuthError)
+    assert "evil" not in str(caught.value)
+    assert world.asked == []
+
+
+@requirement("auth-flow.iss-record-per-request")
+def test_two_authorizations_at_once_are_compared_each_with_its_issuer() -> None:
+    world, other = World(), World()
+    first = request_in(world)
+    second = request_in(other)
+    renamed = Grant("https://b.example", None, f"{ISSUER}/token", client_id="x")
+    second = CodeRequest(
+        second.url, renamed, second.redirect_uri, second.state, second.verifier, True
+    )
+    assert finished(world, first, comes_back(first.url, iss=SAME)).token is not None
+    with pytest.raises(AuthorizationError, match="another issuer"):
+        finished(other, second, comes_back(second.url, iss=SAME))
+
+
+def test_a_user_who_says_no_is_an_error_with_its_code() -> None:
+    world = World()
+    request = request_in(world)
+    back = f"{REDIRECT_URI}?error=access_denied&error_description=no%0athanks&state={request.state}"
+    with pytest.raises(OAuthError, match=r"access_denied: no\\nthanks") as caught:
+        finished(world, request, back)
+    assert caught.value.code == "access_denied"
+
+
+@requirement(
+    "auth-flow.offline-access-allowed",
+    "auth-flow.offline-access-only-if-listed",
+    "auth-flow.refresh-grant-type-metadata",
+)
+@pytest.mark.parametrize("revision", holding("auth-flow.offline-access-allowed"))
+@pytest.mark.parametrize("listed", [["a", OFFLINE_ACCESS], ["a"], None])
+def test_offline_access_is_asked_for_where_the_issuer_lists_it(
+    revision: str, listed: list[str] | None
+) -> None:
+    document = dict(METADATA) if listed is None else {**METADATA, "scopes_supported": listed}
+    server = found(World({f"GET {AS_URL}": said(document)}), revision)
+    wanted = OFFLINE_ACCESS in (listed or [])
+    assert (OFFLINE_ACCESS in with_offline_access(("a",), server)) is wanted
+
+
+def test_an_endpoint_keeps_its_own_query() -> None:
+    request = request_in(World(), authorization_endpoint=f"{ISSUER}/authorize?tenant=t")
+    assert query_of(request.url)["tenant"] == "t"
+    assert query_of(request.url)["response_type"] == "code"
+
+
+@pytest.mark.parametrize("member", ["authorization_endpoint", "token_endpoint"])
+@pytest.mark.parametrize(
+    "url", ["javascript:alert(1)", "http://as.example/x", "https://10.0.0.1/", None, 7]
+)
+def test_an_endpoint_that_may_not_be_used_ends_the_flow_before_registration(
+    member: str, url: Any
+) -> None:
+    world = World()
+    with pytest.raises(AuthorizationError, match=f"`{member}`"):
+        request_in(world, **{member: url})
+    assert (world.asked, world.visited) == ([], [])
+
+
+@requirement("auth-security.no-credential-logging", "auth-flow.bearer-not-in-query")
+def test_no_secret_is_in_the_text_of_a_value() -> None:
+    world = World(
+        {f"POST {ISSUER}/register": said({"client_id": "i", "client_secret": "hide"}, 201)}
+    )
+    request = request_in(world)
+    grant = finished(world, request, comes_back(request.url))
+    shown = repr((request, grant, world.asked, ClientProfile("x", "i", "hide")))
+    for secret in ("hide", "access-1", "refresh-1", "the-code", request.verifier, request.state):
+        assert secret not in shown
+    assert all("access" not in url for url in (*world.visited, *world.urls()))
+
+
+def test_resource_can_be_left_out() -> None:
+    world = World()
+    server = found(world, send_resource=False)
+    world.run(authorized(around(send_resource=False), PROFILE, server, ()))
+    assert "resource" not in query_of(world.visited[0])
+    assert "resource" not in world.form()

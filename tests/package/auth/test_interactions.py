@@ -1,0 +1,138 @@
+"""Ways to the user: the loopback callback, and pasting by hand."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import threading
+import webbrowser
+from typing import Any
+
+import anyio
+import pytest
+from anyio import from_thread, to_thread
+
+from mcp_protocol import AuthorizationError, Loopback, Paste, Redirect
+from requirements import requirement
+
+pytestmark = pytest.mark.anyio
+
+URL = "https://as.example/authorize?a=1&b=$(id);`id`|x"
+
+
+def get(uri: str, target: str, method: str = "GET") -> tuple[int, bytes, Any]:
+    """The response of a callback address to a request."""
+    connection = http.client.HTTPConnection(uri.split("/")[2], timeout=5)
+    connection.request(method, target)
+    response = connection.getresponse()
+    result = response.status, response.read(), response.headers
+    connection.close()
+    return result
+
+
+class Browser:
+    """Opens a URL by asking targets of the callback address, in a thread."""
+
+    def __init__(self, *targets: str) -> None:
+        self.targets = targets
+        self.opened: list[str] = []
+        self.uri = ""
+        self.answers: list[tuple[int, bytes, Any]] = []
+        self.thread = threading.Thread(target=self._run)
+
+    def __call__(self, url: str) -> bool:
+        self.opened.append(url)
+        self.thread.start()
+        return True
+
+    def _run(self) -> None:
+        self.answers = [get(self.uri, target) for target in self.targets]
+
+
+@requirement("auth-security.url-no-shell", "auth-security.url-platform-opener")
+async def test_the_browser_gets_the_url_as_it_is_and_its_return_is_the_result() -> None:
+    browser = Browser("/callback?code=c&state=s")
+    async with Loopback(open_url=browser).open() as agent:
+        browser.uri = agent.redirect_uri
+        assert agent.redirect_uri.startswith("http://127.0.0.1:")
+        assert await agent.visit(URL) == f"{agent.redirect_uri}?code=c&state=s"
+        await to_thread.run_sync(browser.thread.join)
+    assert browser.opened == [URL]
+    ((status, page, headers),) = browser.answers
+    assert status == 200
+    assert b"code" not in page
+    assert headers["Referrer-Policy"] == "no-referrer"
+    with pytest.raises(OSError):  # noqa: PT011 - refused, in the words of the system
+        get(agent.redirect_uri, "/callback?code=again")
+
+
+def test_a_browser_is_opened_by_the_standard_library() -> None:
+    assert Loopback()._open_url is webbrowser.open
+
+
+async def test_only_the_first_return_to_the_path_counts() -> None:
+    browser = Browser(
+        "/favicon.ico", "/callback", "/other?code=x", "/callback?code=1", "/callback?code=2"
+    )
+    async with Loopback(open_url=browser).open() as agent:
+        browser.uri = agent.redirect_uri
+        assert (await agent.visit(URL)).endswith("?code=1")
+        await to_thread.run_sync(browser.thread.join)
+    assert [status for status, _, _ in browser.answers] == [404, 404, 404, 200, 404]
+
+
+async def test_other_methods_are_refused() -> None:
+    async with Loopback().open() as agent:
+        status, _, _ = await to_thread.run_sync(get, agent.redirect_uri, "/callback?code=1", "POST")
+    assert status == 501
+
+
+async def test_a_port_can_be_fixed_and_may_be_taken() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(AuthorizationError, match=f"port {port} of 127.0.0.1 is taken"):
+            async with Loopback(port).open():
+                pass
+    async with Loopback(port, path="/back").open() as agent:
+        assert agent.redirect_uri == f"http://127.0.0.1:{port}/back"
+
+
+async def test_a_user_who_does_not_come_back_is_waited_for_no_longer_than_said() -> None:
+    async with Loopback(timeout=0.05, open_url=lambda url: True).open() as agent:
+        with pytest.raises(AuthorizationError, match=r"within 0\.05 s"):
+            await agent.visit(URL)
+
+
+async def test_a_machine_without_a_browser_is_an_error_that_names_another_way() -> None:
+    async with Loopback(open_url=lambda url: False).open() as agent:
+        with pytest.raises(AuthorizationError, match="`Paste`"):
+            await agent.visit(URL)
+
+
+async def test_a_cancelled_wait_closes_the_port() -> None:
+    with anyio.CancelScope() as scope:
+        async with Loopback(
+            open_url=lambda url: from_thread.run_sync(scope.cancel)
+        ).open() as agent:
+            await agent.visit(URL)
+    with pytest.raises(OSError):  # noqa: PT011 - refused, in the words of the system
+        get(agent.redirect_uri, "/callback?code=1")
+
+
+async def test_a_url_can_be_pasted_by_hand() -> None:
+    shown: list[str] = []
+    paste = Paste(show=shown.append, read=lambda: " http://127.0.0.1:33418/callback?code=c \n")
+    async with paste.open() as agent:
+        assert agent.redirect_uri == "http://127.0.0.1:33418/callback"
+        assert await agent.visit(URL) == "http://127.0.0.1:33418/callback?code=c"
+    assert URL in shown[0]
+
+
+async def test_a_redirect_without_a_visit_is_for_two_halves() -> None:
+    async with Redirect("https://app.example/cb").open() as agent:
+        with pytest.raises(AuthorizationError, match="`begin` and `finish`"):
+            await agent.visit(URL)
+    with pytest.raises(ValueError, match="redirect URI"):
+        Redirect("http://app.example/cb")

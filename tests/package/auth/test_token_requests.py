@@ -1,0 +1,438 @@
+"""Requests to token endpoints: authentication, refresh, proofs, grants without a user."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import replace
+from typing import Any
+from urllib.parse import unquote_plus
+
+import pytest
+from joserfc import jwt
+from joserfc.jwk import JWKRegistry
+
+from mcp_protocol import IdentityProvider, PrivateKey
+from mcp_protocol.auth.client_authentication import (
+    ASSERTION_TYPE,
+    ClientIdentity,
+    authenticated,
+    chosen_method,
+)
+from mcp_protocol.auth.dpop import ProofKey
+from mcp_protocol.auth.grants import client_credentials, enterprise_managed, workload_identity
+from mcp_protocol.auth.records import Grant, decoded_record, encoded_record
+from mcp_protocol.auth.steps import Fetch, Fetched
+from mcp_protocol.auth.token_requests import granted, refreshed
+from mcp_protocol.auth.tokens import AccessToken
+from mcp_protocol.errors import AuthorizationError, OAuthError
+from package.auth.answers import (
+    AS_URL,
+    ISSUER,
+    METADATA,
+    NOW,
+    SERVER,
+    TOKEN,
+    World,
+    around,
+    found,
+    said,
+)
+from requirements import requirement
+
+ENDPOINT = f"POST {ISSUER}/token"
+PUBLIC = ClientIdentity("me", method="none")
+GRANT = Grant(
+    ISSUER, AccessToken("old", refresh_token="r-1"), f"{ISSUER}/token", None, "me", resource=SERVER
+)
+
+
+def verified(token: str, key: PrivateKey) -> Any:
+    """A signed token, checked against a key."""
+    return jwt.decode(token, JWKRegistry.import_key(key.public_jwk()), [key.algorithm])
+
+
+@requirement("auth-flow.token-endpoint-basic-encoding")
+def test_id_and_secret_are_each_encoded_for_basic() -> None:
+    client = ClientIdentity("a:b c%", "s+/:\xe9")
+    fields, form = authenticated(client, "client_secret_basic", ISSUER, lambda: NOW)
+    pair = base64.b64decode(fields["Authorization"].removeprefix("Basic ")).decode()
+    assert [unquote_plus(part) for part in pair.split(":")] == ["a:b c%", "s+/:\xe9"]
+    assert form == {}
+
+
+@requirement("auth-flow.token-endpoint-auth-method", "auth-ext.cc-jwt-recommended")
+@pytest.mark.parametrize(
+    ("secret", "key", "supported", "method"),
+    [
+        (None, False, None, "none"),
+        ("s", False, None, "client_secret_basic"),
+        ("s", False, ("client_secret_post",), "client_secret_post"),
+        ("s", False, ("client_secret_post", "client_secret_basic"), "client_secret_basic"),
+        ("s", False, ("none",), "none"),
+        ("s", True, ("client_secret_basic", "private_key_jwt"), "private_key_jwt"),
+        (None, True, None, "private_key_jwt"),
+        ("s", False, ("tls_client_auth",), None),
+    ],
+)
+def test_a_method_is_one_that_both_sides_have(
+    secret: str | None, key: bool, supported: tuple[str, ...] | None, method: str | None
+) -> None:
+    client = ClientIdentity("me", secret, key=PrivateKey.generate() if key else None)
+    if method is None:
+        with pytest.raises(AuthorizationError, match="supports none"):
+            chosen_method(client, supported)
+    else:
+        assert chosen_method(client, supported) == method
+
+
+@requirement(
+    "auth-ext.cc-jwt-parameters",
+    "auth-ext.cc-jwt-claims",
+    "auth-ext.cc-jwt-audience",
+    "auth-registration.cimd-private-key-jwt",
+)
+@pytest.mark.parametrize("algorithm", ["ES256", "RS256", "PS256", "Ed25519"])
+@pytest.mark.parametrize("audience", [None, f"{ISSUER}/token"])
+def test_an_assertion_is_signed_by_the_client_for_the_issuer(
+    algorithm: str, audience: str | None
+) -> None:
+    key = PrivateKey.generate(algorithm)
+    client = ClientIdentity("me", key=key, audience=audience)
+    fields, form = authenticated(client, "private_key_jwt", ISSUER, lambda: NOW)
+    assert fields == {}
+    assert form.keys() == {"client_assertion_type", "client_assertion"}
+    assert form["client_assertion_type"] == ASSERTION_TYPE
+    claims = verified(form["client_assertion"], key).claims
+    assert (claims["iss"], claims["sub"], claims["aud"]) == ("me", "me", audience or ISSUER)
+    assert claims["iat"] == NOW
+    assert claims["exp"] > NOW
+    assert claims["jti"]
+
+
+@requirement("auth-ext.dpop-asymmetric-only")
+@pytest.mark.parametrize("algorithm", ["HS256", "none", "ES999"])
+def test_a_key_signs_by_asymmetric_algorithms_only(algorithm: str) -> None:
+    with pytest.raises(ValueError, match="expected an algorithm"):
+        PrivateKey.generate(algorithm)
+
+
+@pytest.mark.parametrize("text", ["", "SECRET", '{"kty": "oct", "k": "U0VDUkVU"}'])
+def test_a_key_that_is_none_is_refused_without_showing_it(text: str) -> None:
+    with pytest.raises(ValueError, match="expected a private key for ES256") as caught:
+        PrivateKey(text, "ES256")
+    assert "SECRET" not in repr(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_a_key_does_not_show_itself_and_comes_back_from_its_json() -> None:
+    key = PrivateKey.generate()
+    assert repr(key) == "<PrivateKey ES256>"
+    assert PrivateKey(key.private_jwk(), "ES256").thumbprint() == key.thumbprint()
+    assert "d" not in key.public_jwk()
+    with pytest.raises(ValueError, match="ES384"):
+        PrivateKey(key.private_jwk(), "ES384")
+
+
+@requirement("auth-flow.refresh-rotation-replaces", "auth-flow.resource-in-token-request")
+def test_a_new_refresh_token_replaces_the_old_one() -> None:
+    world = World({ENDPOINT: said({**TOKEN, "refresh_token": "r-2"})})
+    first = world.run(refreshed(around(), GRANT, PUBLIC))
+    assert world.form() == {
+        "grant_type": "refresh_token",
+        "refresh_token": "r-1",
+        "client_id": "me",
+        "resource": SERVER,
+    }
+    assert first is not None
+    world.run(refreshed(around(), first, PUBLIC))
+    assert world.form()["refresh_token"] == "r-2"
+
+
+def test_without_a_new_refresh_token_the_old_one_stays() -> None:
+    world = World({ENDPOINT: said({"access_token": "new", "token_type": "bearer"})})
+    renewed = world.run(refreshed(around(), GRANT, PUBLIC))
+    assert renewed is not None
+    assert renewed.token is not None
+    assert (renewed.token.value, renewed.token.refresh_token) == ("new", "r-1")
+
+
+@requirement("auth-flow.refresh-not-assumed")
+def test_without_a_refresh_token_nothing_is_asked() -> None:
+    world = World()
+    grant = replace(GRANT, token=AccessToken("old"))
+    assert world.run(refreshed(around(), grant, PUBLIC)) is None
+    assert world.asked == []
+
+
+@pytest.mark.parametrize("code", ["invalid_grant", "invalid_client", "unauthorized_client"])
+def test_a_refused_refresh_token_is_of_no_more_use(code: str) -> None:
+    world = World({ENDPOINT: said({"error": code}, 400)})
+    assert world.run(refreshed(around(), GRANT, PUBLIC)) is None
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        Fetched(500, {}, b"SECRET"),
+        Fetched(503),
+        Fetched(429),
+        said({"error": "temporarily_unavailable"}, 400),
+        said({"error": "invalid_grant"}, 500),
+    ],
+)
+def test_a_failure_that_may_pass_keeps_the_refresh_token(response: Fetched) -> None:
+    world = World({ENDPOINT: response})
+    with pytest.raises(AuthorizationError) as caught:
+        world.run(refreshed(around(), GRANT, PUBLIC))
+    assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"token_type": "Bearer"},
+        {"access_token": "", "token_type": "Bearer"},
+        {"access_token": "a\r\nX: y", "token_type": "Bearer"},
+        {"access_token": "a b", "token_type": "Bearer"},
+        {"access_token": "hidden"},
+        {"access_token": "hidden", "token_type": "mac"},
+        {"access_token": "hidden", "token_type": "N_A"},
+    ],
+)
+def test_a_response_without_a_usable_token_is_an_error(answer: dict[str, str]) -> None:
+    world = World({ENDPOINT: said(answer)})
+    with pytest.raises(AuthorizationError, match="expected") as caught:
+        world.run(granted(around(), GRANT, {}, PUBLIC))
+    assert "hidden" not in str(caught.value)
+
+
+@requirement("auth-ext.cc-renewal")
+@pytest.mark.parametrize(
+    ("expires_in", "left"),
+    [(3600, 3570.0), (10, 5.0), ("60", 30.0), (0, 0.0), (-5, 0.0), (None, None), (True, None)],
+)
+def test_a_token_is_renewed_before_its_end(expires_in: object, left: float | None) -> None:
+    world = World({ENDPOINT: said({**TOKEN, "expires_in": expires_in})})
+    token = world.run(granted(around(), GRANT, {}, PUBLIC)).token
+    assert token is not None
+    assert token.renew_at == (None if left is None else NOW + left)
+
+
+def test_a_grant_comes_back_from_its_record() -> None:
+    assert decoded_record(encoded_record(GRANT), Grant) == GRANT
+    assert decoded_record(b'{"issuer": 7}', Grant) is None
+    assert decoded_record(b"\xff", Grant) is None
+    assert decoded_record(None, Grant) is None
+
+
+# --- DPoP ---
+
+
+def proof_key() -> ProofKey:
+    return ProofKey(PrivateKey.generate(), lambda: NOW)
+
+
+@requirement(
+    "auth-ext.dpop-proof-header",
+    "auth-ext.dpop-proof-claims",
+    "auth-ext.dpop-no-extra-claims",
+    "auth-ext.dpop-fresh-proof",
+)
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+def test_a_proof_is_about_one_request_and_its_token(method: str) -> None:
+    proofs = proof_key()
+    first, second = (proofs.proof(method, "https://h/mcp?x=1#y", "token") for _ in range(2))
+    decoded = verified(first, proofs.key)
+    assert decoded.header["typ"] == "dpop+jwt"
+    assert decoded.header["jwk"] == proofs.key.public_jwk()
+    assert decoded.claims == {
+        "jti": decoded.claims["jti"],
+        "htm": method,
+        "htu": "https://h/mcp",
+        "iat": NOW,
+        "ath": "PEaenWxYddN6Q_NT1PiOYfz4EsZu7jRXRlpAsNpBU-A",
+    }
+    assert verified(second, proofs.key).claims["jti"] != decoded.claims["jti"]
+
+
+@requirement("auth-ext.dpop-token-request-proof", "auth-ext.dpop-as-nonce")
+def test_the_nonce_of_a_token_endpoint_is_used_in_a_new_proof() -> None:
+    proofs, seen = proof_key(), []
+
+    def endpoint(step: Fetch) -> Fetched:
+        seen.append(verified(step.fields["DPoP"], proofs.key).claims)
+        if "nonce" not in seen[-1]:
+            return said({"error": "use_dpop_nonce"}, 400, dpop_nonce="n-1")
+        return said({**TOKEN, "token_type": "DPoP"})
+
+    world = World({ENDPOINT: endpoint})
+    assert world.run(granted(around(proofs=proofs), GRANT, {}, PUBLIC)).token is not None
+    assert [claims.get("nonce") for claims in seen] == [None, "n-1"]
+    assert seen[0]["jti"] != seen[1]["jti"]
+    assert (seen[0]["htm"], seen[0]["htu"]) == ("POST", f"{ISSUER}/token")
+
+
+def test_nonces_of_two_servers_are_kept_apart() -> None:
+    proofs = proof_key()
+    assert proofs.take_nonce("https://a.example/x", "of-a")
+    assert not proofs.take_nonce("https://a.example/y", "of-a")
+    assert "nonce" not in verified(proofs.proof("POST", SERVER), proofs.key).claims
+    claims = verified(proofs.proof("POST", "https://a.example/z"), proofs.key).claims
+    assert claims["nonce"] == "of-a"
+
+
+def test_an_endpoint_that_always_wants_another_nonce_is_asked_twice() -> None:
+    count = iter(range(100))
+    world = World(
+        {ENDPOINT: lambda step: said({"error": "use_dpop_nonce"}, 400, dpop_nonce=f"{next(count)}")}
+    )
+    with pytest.raises(OAuthError, match="use_dpop_nonce"):
+        world.run(granted(around(proofs=proof_key()), GRANT, {}, PUBLIC))
+    assert len(world.asked) == 2
+
+
+def test_a_token_that_is_not_bound_though_it_should_be_is_refused() -> None:
+    with pytest.raises(AuthorizationError, match="expected a token of type DPoP"):
+        World().run(granted(around(proofs=proof_key()), GRANT, {}, PUBLIC))
+
+
+# --- Grants without a user ---
+
+
+@requirement(
+    "auth-ext.cc-grant",
+    "auth-ext.cc-no-dcr",
+    "auth-ext.cc-secret-basic",
+    "auth-ext.cc-auth-methods",
+    "auth-ext.baseline-holds",
+)
+def test_client_credentials_are_exchanged_without_user_and_registration() -> None:
+    world = World()
+    server = found(world)
+    client = ClientIdentity("me", "s")
+    world.run(client_credentials(around(), client, server, ("a",)))
+    assert world.form() == {"grant_type": "client_credentials", "scope": "a", "resource": SERVER}
+    assert world.asked[0].fields["Authorization"].startswith("Basic ")
+    assert world.urls() == [ENDPOINT]
+    assert world.visited == []
+
+
+@requirement(
+    "auth-ext.wif-grant",
+    "auth-ext.wif-assertion",
+    "auth-ext.wif-resource",
+    "auth-ext.wif-no-registration",
+)
+def test_the_assertion_of_a_platform_is_presented_unchanged() -> None:
+    world, asked = World(), []
+
+    def fetch(issuer: str, token_endpoint: str) -> str:
+        asked.append((issuer, token_endpoint))
+        return "header.claims.signature"
+
+    server = found(world)
+    world.run(workload_identity(around(), fetch, None, server, ()))
+    assert asked == [(ISSUER, f"{ISSUER}/token")]
+    assert world.form() == {
+        "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
+        "assertion": "header.claims.signature",
+        "resource": SERVER,
+    }
+    assert "Authorization" not in world.asked[0].fields
+
+
+@requirement(
+    "auth-ext.wif-no-retry", "auth-ext.wif-non-interactive", "auth-ext.wif-errors-surfaced"
+)
+@pytest.mark.parametrize("code", ["invalid_grant", "invalid_scope", "unauthorized_client"])
+def test_a_refused_assertion_is_not_sent_again(code: str) -> None:
+    world = World({ENDPOINT: said({"error": code, "error_description": "expired"}, 400)})
+    server = found(world)
+    with pytest.raises(OAuthError, match=f"{code}: expired"):
+        world.run(workload_identity(around(), lambda *_: "jwt", PUBLIC, server, ()))
+    assert world.urls() == [ENDPOINT]
+    assert world.visited == []
+
+
+IDP = IdentityProvider("https://idp.example/token", "at-idp", lambda: "id-token", "idp-secret")
+JAG = {
+    "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag",
+    "token_type": "N_A",
+    "access_token": "id-jag",
+}
+
+
+@requirement(
+    "auth-ext.ema-token-exchange",
+    "auth-ext.ema-exchange-subject",
+    "auth-ext.ema-exchange-audience",
+    "auth-ext.ema-exchange-resource",
+    "auth-ext.ema-exchange-client-auth",
+    "auth-ext.ema-exchange-response",
+    "auth-ext.ema-jwt-bearer",
+    "auth-ext.ema-jwt-bearer-client-auth",
+    "auth-ext.ema-no-redirect",
+)
+def test_an_identity_provider_vouches_for_the_user_and_nobody_is_asked() -> None:
+    world = World({"POST https://idp.example/token": said(JAG)})
+    server = found(world)
+    client = ClientIdentity("me", "s")
+    grant = world.run(enterprise_managed(around(), IDP, client, server, ("a",)))
+    assert world.urls() == ["POST https://idp.example/token", ENDPOINT]
+    assert world.form(0) == {
+        "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+        "requested_token_type": "urn:ietf:params:oauth:token-type:id-jag",
+        "audience": ISSUER,
+        "resource": SERVER,
+        "subject_token": "id-token",
+        "subject_token_type": "urn:ietf:params:oauth:token-type:id_token",
+        "scope": "a",
+    }
+    first, second = (step.fields["Authorization"] for step in world.asked)
+    assert base64.b64decode(first.split()[1]) == b"at-idp:idp-secret"
+    assert base64.b64decode(second.split()[1]) == b"me:s"
+    assert world.form(1)["assertion"] == "id-jag"
+    assert grant.token is not None
+    assert grant.token.value == "access-1"
+    assert world.visited == []
+    assert "id-jag" not in repr((grant, world.asked))
+
+
+@requirement("auth-ext.ema-errors", "auth-ext.ema-no-leaks")
+@pytest.mark.parametrize("at", ["https://idp.example/token", f"{ISSUER}/token"])
+def test_errors_of_both_endpoints_reach_the_caller(at: str) -> None:
+    world = World({"POST https://idp.example/token": said(JAG)})
+    world.answers[f"POST {at}"] = said({"error": "invalid_grant"}, 400)
+    server = found(world)
+    with pytest.raises(OAuthError, match="invalid_grant") as caught:
+        world.run(enterprise_managed(around(), IDP, PUBLIC, server, ()))
+    assert "id-jag" not in str(caught.value)
+    assert world.visited == []
+
+
+def test_an_identity_provider_without_tls_is_not_asked() -> None:
+    world = World()
+    server = found(world)
+    provider = replace(IDP, token_endpoint="http://idp.example/token")
+    with pytest.raises(AuthorizationError, match="https"):
+        world.run(enterprise_managed(around(), provider, PUBLIC, server, ()))
+    assert world.asked == []
+
+
+def test_a_function_may_give_the_assertion() -> None:
+    world, asked = World(), []
+
+    def fetch(issuer: str, resource: str) -> str:
+        asked.append((issuer, resource))
+        return "jag"
+
+    server = found(world)
+    world.run(enterprise_managed(around(), fetch, PUBLIC, server, ()))
+    assert asked == [(ISSUER, SERVER)]
+    assert world.form()["assertion"] == "jag"
+
+
+def test_metadata_is_json_of_any_members() -> None:
+    world = World({f"GET {AS_URL}": said({**METADATA, "more": {"deep": [1]}})})
+    assert json.dumps(dict(found(world).issuer.members))
