@@ -23,6 +23,8 @@ from .http_memory import SESSIONS, STREAMS, memory_held
 from .many_tools import many_tools
 from .measure import Line, table
 from .processes import generation, imports
+from .protected_calls import CALLS as PROTECTED_CALLS
+from .protected_calls import protected_calls
 
 SECTIONS: dict[str, tuple[Callable[[int], Iterable[Line]], int]] = {
     "imports": (imports, 9),
@@ -32,6 +34,7 @@ SECTIONS: dict[str, tuple[Callable[[int], Iterable[Line]], int]] = {
     "stdio": (over_pipes, 9),
     "http": (over_http, 11),
     "http-memory": (memory_held, 1),
+    "protected": (protected_calls, 9),
     "generation": (generation, 5),
 }
 
@@ -43,7 +46,8 @@ One run, {machine}, Python {python}, mcp {mcp}, fastmcp {fastmcp}, uvicorn {uvic
 of 0.1 s. Calls: best of {calls} rounds of 320 calls, asyncio, every connection open at once; each
 client calls the server of its own kind, a tool that adds two numbers and answers with text. Over
 HTTP: median of {http} rounds of {http_calls} calls; every server runs on uvicorn with httptools and
-uvloop, and answers with JSON; "server alone" is bare sockets and requests made before. Memory:
+uvloop, and answers with JSON; with a token: CPU time of the server, best of
+{protected} rounds of {protected_calls} calls; "server alone" is bare sockets and requests made before. Memory:
 growth of the server's process by {sessions} sessions or {streams} streams. Processes:
 median of {processes} starts, the tool's own of {generation}. Floors: `import anyio, msgspec`;
 `orjson.loads` (and `dumps`) of the same bytes; a process that echoes a line of the same bytes on
@@ -76,6 +80,8 @@ def main() -> int:
             http_calls=HTTP_CALLS,
             sessions=SESSIONS,
             streams=STREAMS,
+            protected=SECTIONS["protected"][1],
+            protected_calls=PROTECTED_CALLS,
             processes=SECTIONS["imports"][1],
             generation=SECTIONS["generation"][1],
         )

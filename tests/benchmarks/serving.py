@@ -22,7 +22,7 @@ class HttpServer:
     """A server that runs.
 
     Attributes:
-        url: Its endpoint.
+        url: Its endpoint; of a protected server, with an access token as the fragment.
         pid: Its process.
     """
 
@@ -34,12 +34,17 @@ class HttpServer:
         pages = Path(f"/proc/{self.pid}/statm").read_text(encoding="ascii").split()[1]
         return int(pages) * os.sysconf("SC_PAGESIZE")
 
+    def cpu_time(self) -> float:
+        """Seconds that it has run on a CPU."""
+        stat = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+
 
 @contextmanager
 def serving(contender: str) -> Iterator[HttpServer]:
     """Run the server of a contender."""
     with subprocess.Popen(
-        [sys.executable, "-m", f"{__package__}.http_server", SCRIPTED[contender]],
+        [sys.executable, "-m", f"{__package__}.http_server", SCRIPTED.get(contender, contender)],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
