@@ -57,6 +57,8 @@ async def test_a_request_with_a_token_reaches_the_tool_and_its_principal(revisio
     "auth-scope.challenge-has-scope",
     "auth-security.session-not-authentication",
     "auth-security.local-server-http-restricted",
+    "transport-security.verify-every-request",
+    "transport-security.session-not-authentication",
 )
 @revisions
 async def test_every_request_without_a_token_gets_401_and_a_challenge(revision: str) -> None:
