@@ -47,7 +47,8 @@ of 0.1 s. Calls: best of {calls} rounds of 320 calls, asyncio, every connection 
 client calls the server of its own kind, a tool that adds two numbers and answers with text. Over
 HTTP: median of {http} rounds of {http_calls} calls; every server runs on uvicorn with httptools and
 uvloop, and answers with JSON; with a token: CPU time of the server, best of
-{protected} rounds of {protected_calls} calls; "server alone" is bare sockets and requests made before. Memory:
+{protected} rounds of {protected_calls} calls; "server alone" is bare sockets and requests made
+before. Memory:
 growth of the server's process by {sessions} sessions or {streams} streams. Processes:
 median of {processes} starts, the tool's own of {generation}. Floors: `import anyio, msgspec`;
 `orjson.loads` (and `dumps`) of the same bytes; a process that echoes a line of the same bytes on

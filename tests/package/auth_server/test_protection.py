@@ -215,7 +215,9 @@ async def test_a_batch_with_one_forbidden_call_executes_nothing(revision: str) -
 
 
 @requirement("auth-resource-server.generic-error-detail", "auth-resource-server.tokens-validated")
-async def test_a_failing_verifier_says_nothing_of_its_reason() -> None:
+async def test_a_failing_verifier_says_nothing_of_its_reason(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def verify(token: str) -> Principal | None:
         raise RuntimeError(f"db host x down, {token}")
 
@@ -224,6 +226,9 @@ async def test_a_failing_verifier_says_nothing_of_its_reason() -> None:
     assert reply.status == 503
     assert b"db host" not in reply.body + repr(reply.fields).encode()
     assert b"secret1" not in reply.body
+    assert "db host x down" in caplog.text
+    assert "secret1" not in caplog.text
+    assert reply.json["error"]["message"].rpartition(" ")[2] in caplog.text
 
 
 @requirement("auth-resource-server.tokens-validated")

@@ -49,7 +49,10 @@ def test_a_local_server_serves_on_behalf_of_its_principal(
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        env={"PYTHONPATH": str(Path(mcp_protocol.__file__).parent.parent), "ACME_TOKEN": "secret-1"},
+        env={
+            "PYTHONPATH": str(Path(mcp_protocol.__file__).parent.parent),
+            "ACME_TOKEN": "secret-1",
+        },
         timeout=60,
         check=True,
     )

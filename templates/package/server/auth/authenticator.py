@@ -15,6 +15,7 @@ import logging
 import re
 import secrets
 import time
+import traceback
 from collections.abc import Callable, Collection, Sequence
 from urllib.parse import parse_qsl, urlsplit
 
@@ -34,7 +35,7 @@ from .dpop_validation import InvalidProofError, NonceRequiredError, ProofValidat
 from .protected import Protected
 from .verifiers import InvalidTokenError, bound
 
-RequiredScopes = Callable[[jsonrpc.Message], Collection[str]]
+ScopesOf = Callable[[jsonrpc.Message], Collection[str]]
 """The scopes that a message needs beyond those of every request."""
 
 _CREDENTIALS = re.compile(r"(?P<scheme>bearer|dpop)(?: +(?P<token>.*))?", re.IGNORECASE)
@@ -55,7 +56,7 @@ class Authenticator:
     """
 
     def __init__(
-        self, protected: Protected, revisions: Revisions, required: RequiredScopes, path: str
+        self, protected: Protected, revisions: Revisions, required: ScopesOf, path: str
     ) -> None:
         self._protected = protected
         self._revisions = revisions
@@ -95,7 +96,8 @@ class Authenticator:
             return http_response.unavailable("the token can't be verified now")
         except Exception:
             incident = secrets.token_hex(4)
-            logger.exception("the verifier failed (incident %s)", incident)
+            failure = traceback.format_exc().replace(token, "[access token]")
+            logger.error("the verifier failed (incident %s)\n%s", incident, failure)
             return http_response.unavailable(
                 f"the token can't be verified now; the log of the server says why under {incident}"
             )
