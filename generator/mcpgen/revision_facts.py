@@ -118,20 +118,6 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Authorization:
-    """Rules of authorization that differ between revisions.
-
-    Attributes:
-        step_up: What a client asks for after a challenge for further scopes: those of the
-            challenge alone, or their union with the scopes that it asked for before.
-
-    Source: basic/authorization (step-up authorization flow).
-    """
-
-    step_up: Literal["challenge", "union"] = "challenge"
-
-
-@dataclass(frozen=True)
 class ErrorCodes:
     """JSON-RPC codes by condition; `None` where a revision has none of its own.
 
@@ -253,6 +239,20 @@ class MethodFacts:
     subscription: str | None = None
 
 
+@dataclass(frozen=True)
+class AuthorizationFacts:
+    """How a client comes to an access token.
+
+    Attributes:
+        step_up: The scopes that it asks for when a token lacks some: those of the challenge, or
+            those together with all that it asked for before.
+
+    Source: basic/authorization.
+    """
+
+    step_up: Literal["challenge", "union"] = "challenge"
+
+
 UNSTATED = MethodFacts()
 """What holds for a method about which nothing is stated."""
 
@@ -266,10 +266,10 @@ class Facts:
         headers: Names of HTTP headers.
         http: What holds over HTTP.
         draft: What a draft that followed adds to its sessions.
-        authorization: Rules of authorization.
         errors: JSON-RPC codes by condition.
         behaviour: Rules that differ between revisions.
         meta: Keys of `_meta`.
+        authorization: How a client comes to an access token.
         methods: Facts by method.
     """
 
@@ -277,10 +277,10 @@ class Facts:
     headers: Headers = Headers()
     http: Http = Http()
     draft: Draft = Draft()
-    authorization: Authorization = Authorization()
     errors: ErrorCodes = ErrorCodes()
     behaviour: Behaviour = Behaviour()
     meta: MetaKeys = MetaKeys()
+    authorization: AuthorizationFacts = AuthorizationFacts()
     methods: Mapping[str, MethodFacts] = field(default_factory=dict[str, MethodFacts])
 
     def method(self, name: str) -> MethodFacts:
