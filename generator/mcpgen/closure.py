@@ -15,6 +15,7 @@ _INIT = "__init__.py"
 
 _FOREIGN = re.compile(r"^( *)(?:import (\w+)$|from (\w+)[\w.]* import )", re.MULTILINE)
 _OVER_HTTP = ("uvicorn", "aiohttp", "httpx2")
+_PROTECTION, _FOR_SOME = "server/auth/", {"aiohttp", "httpx2"}  # only protected servers fetch
 
 
 def needed(
@@ -107,7 +108,7 @@ def dependencies(files: Mapping[str, str]) -> tuple[list[str], list[str]]:
         for indent, whole, part in _FOREIGN.findall(text) if path.endswith(".py") else ():
             name = whole or part
             if indent and name in _OVER_HTTP:
-                over_http.add(name)
+                over_http.update({name} - (_FOR_SOME if path.startswith(_PROTECTION) else set()))
             elif not indent and name not in sys.stdlib_module_names:
                 always.add(name)
     return sorted(always, reverse=True), sorted(over_http)

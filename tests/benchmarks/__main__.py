@@ -26,6 +26,8 @@ from .http_memory import SESSIONS, STREAMS, memory_held
 from .many_tools import many_tools
 from .measure import Line, table
 from .processes import generation, imports
+from .protected_calls import CALLS as PROTECTED_CALLS
+from .protected_calls import protected_calls
 from .serving import NPM_VARIABLE
 
 SECTIONS: dict[str, tuple[Callable[[int], Iterable[Line]], int]] = {
@@ -36,6 +38,7 @@ SECTIONS: dict[str, tuple[Callable[[int], Iterable[Line]], int]] = {
     "stdio": (over_pipes, 9),
     "http": (over_http, 11),
     "http-memory": (memory_held, 1),
+    "protected": (protected_calls, 9),
     "generation": (generation, 5),
 }
 """Each section of the table, with its rounds."""
@@ -47,7 +50,7 @@ One run, {machine}, Python {python}, mcp {mcp}, fastmcp {fastmcp}, uvicorn {uvic
 {orjson}, msgspec {msgspec}{typescript}. Contenders take turns in every round; each figure is the
 median of its rounds: {imports} for imports and starts, {codec} of 0.1 s for decoding, {memory} of
 {calls} calls in memory and over stdio, {http} of {http_calls} calls over HTTP, {generation} for the
-tool. Calls run on asyncio; each client calls the server of its own kind, whose tool adds two
+tool, {protected} of {protected_calls} calls for the CPU time with a token. Calls run on asyncio; each client calls the server of its own kind, whose tool adds two
 numbers and returns text. Over HTTP, servers in Python run on uvicorn with httptools and uvloop,
 servers in Node on its own HTTP server; all answer with JSON. "Server alone": raw requests that were
 encoded before, on uvloop. Memory: growth of the server's process by {sessions} sessions or
@@ -92,6 +95,8 @@ def main() -> int:
             http_calls=HTTP_CALLS,
             sessions=SESSIONS,
             streams=STREAMS,
+            protected=SECTIONS["protected"][1],
+            protected_calls=PROTECTED_CALLS,
         )
     )
     missed = [line.name for line in lines if not line.met]

@@ -119,14 +119,19 @@ def end_with_input() -> None:
 
 def main() -> None:
     """Serve on a free port."""
-    config = uvicorn.Config(
-        application(sys.argv[1]), log_level="error", access_log=False, ws="none"
-    )
+    app, token = application(sys.argv[1]), ""
+    if sys.argv[1] == "protected":
+        from .protected_server import protected
+
+        app, token = protected(PATH)
+    config = uvicorn.Config(app, log_level="error", access_log=False, ws="none")
     with socket.create_server(("127.0.0.1", 0), backlog=2048) as listener:
         # asyncio sets this on sockets that it opens itself; connections inherit it.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         threading.Thread(target=end_with_input, daemon=True).start()
-        print(f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}", flush=True)
+        print(
+            f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}{token and '#'}{token}", flush=True
+        )
         uvicorn.Server(config).run(sockets=[listener])
 
 

@@ -99,9 +99,11 @@ class Load:
     Args:
         url: The server.
         revision: The revision to speak.
+        token: The access token of every request, if they need one.
     """
 
-    def __init__(self, url: str, revision: str) -> None:
+    def __init__(self, url: str, revision: str, token: str | None = None) -> None:
+        self._token = token
         self._url = urlsplit(url)
         assert self._url.hostname is not None
         assert self._url.port is not None
@@ -185,6 +187,8 @@ class Load:
         ]
         if session is not None:
             lines.append(f"Mcp-Session-Id: {session}")
+        if self._token is not None:
+            lines.append(f"Authorization: Bearer {self._token}")
         return "".join(f"{line}\r\n" for line in lines).encode()
 
     async def _lane(self) -> Lane:

@@ -17,6 +17,9 @@ from .processes import HERE, ROOT, environment
 NPM_VARIABLE = "MCP_NPM_PEERS"
 """Names the folder with the packages of npm; without it, the TypeScript SDK is left out."""
 
+PROTECTED = (sys.executable, "-m", f"{__package__}.http_server", "protected")
+"""The command of our server that requires an access token."""
+
 
 def contenders() -> dict[str, tuple[str, ...]]:
     """The command of each contender's server."""
@@ -50,7 +53,7 @@ class HttpServer:
     """A running server.
 
     Attributes:
-        url: Its endpoint.
+        url: Its endpoint; of a protected server, with an access token as the fragment.
         pid: Its process.
     """
 
@@ -62,12 +65,17 @@ class HttpServer:
         pages = Path(f"/proc/{self.pid}/statm").read_text(encoding="ascii").split()[1]
         return int(pages) * os.sysconf("SC_PAGESIZE")
 
+    def cpu_time(self) -> float:
+        """Seconds that it has run on a CPU."""
+        stat = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+
 
 @contextmanager
 def serving(contender: str) -> Iterator[HttpServer]:
     """Run the server of a contender."""
     with subprocess.Popen(
-        contenders()[contender],
+        PROTECTED if contender == "protected" else contenders()[contender],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

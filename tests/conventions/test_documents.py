@@ -45,7 +45,7 @@ OBJECTS: dict[str, tuple[Any, ...]] = {
 }
 """Classes of what the documents call by these names."""
 NOT_OURS = {
-    *("Accept", "Host", "Origin"),  # header fields
+    *("Accept", "Authorization", "Host", "Origin"),  # header fields
     "Connection",  # of the part `protocol`
     *("RecordStringString", "XResult", "XResultResponse"),  # stand for names of a schema
 }

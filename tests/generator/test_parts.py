@@ -160,7 +160,7 @@ def foreign_imports(text: str) -> Iterator[str]:
         ("protocol", "all", {"msgspec"}),
         ("server", "stdio", {"msgspec", "anyio"}),
         ("client", "stdio", {"msgspec", "anyio"}),
-        ("server", "http", {"msgspec", "anyio", "uvicorn"}),
+        ("server", "http", {"msgspec", "anyio", "uvicorn", "aiohttp", "httpx2", "joserfc"}),
         ("client", "http", {"msgspec", "anyio", "aiohttp", "httpx2", "httpcore2", *AUTHORIZING}),
     ],
 )

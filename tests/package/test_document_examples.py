@@ -215,6 +215,13 @@ async def test_a_server_in_another_application_has_the_path_that_is_said(
         await tools_at("/mcp", app)
 
 
+async def test_a_protected_server_asks_for_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = example("protected", monkeypatch).app
+    with pytest.raises(HttpStatusError) as refused:
+        await tools_at("/mcp", app)
+    assert refused.value.status == 401
+
+
 async def tools_at(path: str, app: Any) -> list[Any]:
     """The tools that a client finds at a path of an ASGI application."""
     transport = httpx2.ASGITransport(app=app)
@@ -225,7 +232,7 @@ async def tools_at(path: str, app: Any) -> list[Any]:
         return list(await client.list_tools())
 
 
-RUN_HERE = {"server.py", "city.py", "booking.py", "notes.py", "mounted.py"}
+RUN_HERE = {"server.py", "city.py", "booking.py", "notes.py", "mounted.py", "protected.py"}
 RUN_AS_PROGRAMS = {"client.py", "remote.py", "guest.py", "read_messages.py", "test_weather.py"}
 READ_ELSEWHERE = {
     "record.py",  # as a program, in generator/test_document_commands.py
@@ -242,7 +249,8 @@ def test_every_named_file_is_run() -> None:
 @pytest.fixture
 def reader(monkeypatch: pytest.MonkeyPatch, city: Server) -> dict[str, Any]:
     """What the blocks that are no files find: the public names, and the servers of the examples."""
-    example("server", monkeypatch)
+    for name in ("server", "protected"):
+        example(name, monkeypatch)
     names = {name: getattr(mcp_protocol, name) for name in mcp_protocol.__all__}
     return {**names, "models": models, "server": city}
 

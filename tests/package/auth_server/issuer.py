@@ -138,12 +138,25 @@ class LoopbackIssuer:
     def document(self, path: str) -> Any:
         """The document at a path; `None` for none."""
         if path == "/.well-known/oauth-authorization-server":
-            return {"issuer": self.url, "jwks_uri": self.jwks_uri or f"{self.url}/jwks"}
+            return {
+                "issuer": self.url,
+                "jwks_uri": self.jwks_uri or f"{self.url}/jwks",
+                "authorization_endpoint": f"{self.url}/authorize",
+                "token_endpoint": f"{self.url}/token",
+                "response_types_supported": ["code"],
+                "grant_types_supported": ["client_credentials"],
+                "token_endpoint_auth_methods_supported": ["client_secret_basic"],
+                "code_challenge_methods_supported": ["S256"],
+            }
         return jwk_set(*self.keys) if path == "/jwks" else None
 
-    def introspect(self, token: str) -> Any:
-        """What a token stands for."""
-        return self.active.get(token, {"active": False})
+    def answer(self, path: str, form: dict[str, list[str]]) -> Any:
+        """A token for the client's own credentials, or what a token stands for."""
+        if path != "/token":
+            return self.active.get(form["token"][0], {"active": False})
+        scope = form.get("scope", [""])[0]
+        token = token_of("robot", scope, iss=self.url, aud=form["resource"][0])
+        return {"access_token": token, "token_type": "Bearer", "expires_in": 600, "scope": scope}
 
 
 @contextmanager
@@ -161,7 +174,7 @@ def serving_issuer() -> Iterator[LoopbackIssuer]:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
             form = parse_qs(body)
             issuer.forms.append((self.headers["Authorization"], form))
-            self.answer(issuer.introspect(form["token"][0]))
+            self.answer(issuer.answer(self.path, form))
 
         def answer(self, document: Any) -> None:
             status = 500 if issuer.failing else 404 if document is None else 200

@@ -87,6 +87,7 @@ BROKEN: dict[str, str | None] = {
     "no ath": proof_of(KEY, TOKEN, ath=None),
     "too old": proof_of(KEY, TOKEN, iat=NOW - 301),
     "from the future": proof_of(KEY, TOKEN, iat=NOW + 400),
+    "iat beyond all times": proof_of(KEY, TOKEN, iat=10**400),
     "no iat": proof_of(KEY, TOKEN, iat=None),
     "no jti": proof_of(KEY, TOKEN, jti=None),
     "empty jti": proof_of(KEY, TOKEN, jti=""),

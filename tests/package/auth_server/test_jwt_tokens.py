@@ -83,6 +83,7 @@ REFUSED = {
     "expired": token_of(exp=NOW - 60),
     "no expiry": token_of(exp=None),
     "expiry is text": token_of(exp="9999999999"),
+    "expiry beyond all times": token_of(exp=10**400),
     "not yet valid": token_of(nbf=NOW + 300),
     "issued in the future": token_of(iat=NOW + 300),
     "other audience": token_of(aud="https://other.example/mcp"),

@@ -57,6 +57,8 @@ async def test_a_request_with_a_token_reaches_the_tool_and_its_principal(revisio
     "auth-scope.challenge-has-scope",
     "auth-security.session-not-authentication",
     "auth-security.local-server-http-restricted",
+    "transport-security.verify-every-request",
+    "transport-security.session-not-authentication",
 )
 @revisions
 async def test_every_request_without_a_token_gets_401_and_a_challenge(revision: str) -> None:
@@ -213,7 +215,9 @@ async def test_a_batch_with_one_forbidden_call_executes_nothing(revision: str) -
 
 
 @requirement("auth-resource-server.generic-error-detail", "auth-resource-server.tokens-validated")
-async def test_a_failing_verifier_says_nothing_of_its_reason() -> None:
+async def test_a_failing_verifier_says_nothing_of_its_reason(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def verify(token: str) -> Principal | None:
         raise RuntimeError(f"db host x down, {token}")
 
@@ -222,6 +226,9 @@ async def test_a_failing_verifier_says_nothing_of_its_reason() -> None:
     assert reply.status == 503
     assert b"db host" not in reply.body + repr(reply.fields).encode()
     assert b"secret1" not in reply.body
+    assert "db host x down" in caplog.text
+    assert "secret1" not in caplog.text
+    assert reply.json["error"]["message"].rpartition(" ")[2] in caplog.text
 
 
 @requirement("auth-resource-server.tokens-validated")

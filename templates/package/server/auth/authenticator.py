@@ -15,6 +15,7 @@ import logging
 import re
 import secrets
 import time
+import traceback
 from collections.abc import Callable, Collection, Sequence
 from urllib.parse import parse_qsl, urlsplit
 
@@ -34,7 +35,7 @@ from .dpop_validation import InvalidProofError, NonceRequiredError, ProofValidat
 from .protected import Protected
 from .verifiers import InvalidTokenError, bound
 
-RequiredScopes = Callable[[jsonrpc.Message], Collection[str]]
+ScopesOf = Callable[[jsonrpc.Message], Collection[str]]
 """The scopes that a message needs beyond those of every request."""
 
 _CREDENTIALS = re.compile(r"(?P<scheme>bearer|dpop)(?: +(?P<token>.*))?", re.IGNORECASE)
@@ -55,7 +56,7 @@ class Authenticator:
     """
 
     def __init__(
-        self, protected: Protected, revisions: Revisions, required: RequiredScopes, path: str
+        self, protected: Protected, revisions: Revisions, required: ScopesOf, path: str
     ) -> None:
         self._protected = protected
         self._revisions = revisions
@@ -73,12 +74,11 @@ class Authenticator:
         The principal of a POST has yet to be authorized.
         """
         value = request.field("Authorization")
-        in_query = any(name == "access_token" for name, _ in _query(request))
         match = None if value is None else _CREDENTIALS.fullmatch(value)
         if match is None:
             return self._unauthenticated(request)
         scheme, token = match["scheme"].lower(), match["token"] or ""
-        if in_query or _TOKEN.fullmatch(token) is None:
+        if _TOKEN.fullmatch(token) is None or (request.query and _names_token(request.query)):
             text = "Authorization: expected one scheme and one token"
             return self._refusal(request, 400, scheme, text, error="invalid_request")
         try:
@@ -96,11 +96,14 @@ class Authenticator:
             return http_response.unavailable("the token can't be verified now")
         except Exception:
             incident = secrets.token_hex(4)
-            logger.exception("the verifier failed (incident %s)", incident)
+            failure = traceback.format_exc().replace(token, "[access token]")
+            logger.error("the verifier failed (incident %s)\n%s", incident, failure)
             return http_response.unavailable(
                 f"the token can't be verified now; the log of the server says why under {incident}"
             )
-        PRINCIPAL.set(self._granted(principal))
+        if self._protected.implies:
+            principal = principal.with_scopes(self._protected.with_implied(principal.scopes))
+        PRINCIPAL.set(principal)
         if request.method != "POST":
             return self._check_scopes(request, (), UNSET)
         return None
@@ -114,11 +117,12 @@ class Authenticator:
             request: The POST.
             messages: The messages in its body.
         """
+        if len(messages) == 1:
+            (message,) = messages
+            identifier: object = message.id if isinstance(message, jsonrpc.Request) else UNSET
+            return self._check_scopes(request, self._required(message), identifier)
         needed = [scope for message in messages for scope in self._required(message)]
-        identifier: object = UNSET
-        if len(messages) == 1 and isinstance(messages[0], jsonrpc.Request):
-            identifier = messages[0].id
-        return self._check_scopes(request, needed, identifier)
+        return self._check_scopes(request, needed, UNSET)
 
     def deadline(self) -> float:
         """When streams of the principal end, on the clock of `anyio.current_time`."""
@@ -133,18 +137,11 @@ class Authenticator:
             return None
         return metadata_response(request, self._protected)
 
-    def _granted(self, principal: Principal) -> Principal:
-        """The principal with the scopes that its scopes imply."""
-        scopes = self._protected.with_implied(principal.scopes)
-        if len(scopes) == len(principal.scopes):
-            return principal
-        return principal.with_scopes(scopes)
-
     def _check_scopes(
-        self, request: HttpRequest, needed: Sequence[str], identifier: object
+        self, request: HttpRequest, more: Collection[str], identifier: object
     ) -> HttpResponse | None:
         principal = PRINCIPAL.get()
-        needed = list(dict.fromkeys((*self._protected.scopes, *needed)))
+        needed = (*self._protected.scopes, *sorted(more)) if more else self._protected.scopes
         if principal.has_scopes(*needed):
             return None
         asked = needed if self._clients_unite(request) else [*needed, *sorted(principal.scopes)]
@@ -273,8 +270,7 @@ def metadata_response(request: HttpRequest, protected: Protected) -> HttpRespons
     return HttpResponse(200, protected.document(), headers)
 
 
-def _query(request: HttpRequest) -> list[tuple[str, str]]:
-    """The names and values in the query of a request."""
-    if b"access_token" not in request.query:
-        return []
-    return parse_qsl(request.query.decode("latin-1"), keep_blank_values=True)
+def _names_token(query: bytes) -> bool:
+    """Whether a query has an access token, where none may be."""
+    pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
+    return any(name == "access_token" for name, _ in pairs)

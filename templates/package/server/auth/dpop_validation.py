@@ -125,8 +125,8 @@ class ProofValidator:
             raise InvalidProofError(f"htu: expected {_target(url)}")
         if not isinstance(claims.get("ath"), str) or claims["ath"] != ath:
             raise InvalidProofError("ath: expected the digest of the token")
-        issued, now = claims.get("iat"), time.time()
-        if not isinstance(issued, int | float) or abs(now - issued) > self._settings.seconds:
+        issued, now, seconds = claims.get("iat"), time.time(), self._settings.seconds
+        if not isinstance(issued, int | float) or not now - seconds <= issued <= now + seconds:
             raise InvalidProofError("iat: expected the current time")
         identifier = claims.get("jti")
         if not isinstance(identifier, str) or not 0 < len(identifier) <= _ID_CHARACTERS:

@@ -14,7 +14,7 @@ import anyio
 from ...errors import TransportError
 from ...runtime.principal import Principal
 from .issuer_fetch import IssuerHttp, check_url
-from .jwt_verifier import principal_of
+from .jwt_verifier import principal_of, time_of
 from .verifiers import (
     InvalidTokenError,
     PrincipalCache,
@@ -108,7 +108,7 @@ class Introspection(TokenVerifier):
         audience = answer.get("aud")
         if not (audience is None and self._any_audience) and not trusted.is_intended(audience):
             raise InvalidTokenError("aud: expected this server")
-        expires = answer.get("exp")
-        if expires is not None and (not isinstance(expires, int | float) or expires <= time.time()):
+        expires = time_of(answer, "exp")
+        if expires is not None and expires <= time.time():
             raise InvalidTokenError("exp: expected a time to come")
-        return principal_of(answer, issuer, None if expires is None else float(expires))
+        return principal_of(answer, issuer, expires)

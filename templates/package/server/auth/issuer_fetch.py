@@ -9,6 +9,7 @@ Source: basic/security_best_practices (server-side request forgery); RFC 6890.
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import socket
 from collections.abc import Collection, Mapping
@@ -23,7 +24,6 @@ from ..._wire import is_object
 from ...auth.well_known import origin_of
 from ...errors import ConnectFailedError, MissingExtraError, TransportError
 from ...transports.http.http_errors import shown
-from ...transports.http.http_libraries import on_asyncio
 
 DOCUMENT_LIMIT = 1024 * 1024
 """Bytes of a document that are read."""
@@ -70,7 +70,7 @@ class IssuerHttp:
         except ValueError:
             raise ConnectFailedError(shown(url), "expected an https URL") from None
         public_only = origin_of(url) not in self._trusted
-        send = _by_aiohttp if on_asyncio() and _has_aiohttp() else _by_httpx2
+        send = _by_aiohttp if _has_aiohttp() and _on_asyncio() else _by_httpx2
         try:
             with anyio.fail_after(_SECONDS):
                 status, data = await send(method, url, {**_ACCEPT, **headers}, body, public_only)
@@ -198,6 +198,13 @@ def is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
+        return False
+
+
+def _on_asyncio() -> bool:
+    try:
+        return asyncio.current_task() is not None  # trio may run as a guest of asyncio
+    except RuntimeError:
         return False
 
 

@@ -135,11 +135,11 @@ class JwtVerifier(TokenVerifier):
             raise InvalidTokenError("expected an access token, got an ID token")
         if not trusted.is_intended(claims.get("aud")):
             raise InvalidTokenError("aud: expected this server")
-        expires = _number(claims, "exp")
+        expires = time_of(claims, "exp")
         if expires is None or now >= expires + self.leeway:
             raise InvalidTokenError("exp: expected a time to come")
         for name in ("nbf", "iat"):
-            since = _number(claims, name)
+            since = time_of(claims, name)
             if since is not None and since > now + self.leeway:
                 raise InvalidTokenError(f"{name}: expected a time in the past")
         return principal_of(claims, claims["iss"], expires + self.leeway)
@@ -199,7 +199,7 @@ def principal_of(claims: Mapping[str, Any], issuer: str | None, expires: float |
         raise InvalidTokenError("scope: expected scopes") from None
 
 
-def _number(claims: Mapping[str, Any], name: str) -> float | None:
+def time_of(claims: Mapping[str, Any], name: str) -> float | None:
     """A time in seconds since the epoch.
 
     Raises:
@@ -210,4 +210,7 @@ def _number(claims: Mapping[str, Any], name: str) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidTokenError(f"{name}: expected a number")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise InvalidTokenError(f"{name}: expected a time") from None

@@ -153,6 +153,9 @@ class Dispatcher:
         self._prompts: Registry[Prompt] = Registry(
             "prompt", "prompts", size, cache["prompts"], self._prompts_changed
         )
+        self._scope_lookup = RequiredScopes(
+            self._tools, self._resources, self._templates, self._prompts, self._method_scopes
+        )
         if self._forbidden == "hidden":
             for registry in (self._tools, self._resources, self._templates, self._prompts):
                 registry.hides_forbidden = True
@@ -450,9 +453,7 @@ class Dispatcher:
         """The scopes of what a message is about; none if the item is to look unknown instead."""
         if self._forbidden == "hidden":
             return ()
-        return RequiredScopes(
-            self._tools, self._resources, self._templates, self._prompts, self._method_scopes
-        ).of(message)
+        return self._scope_lookup.of(message)
 
     def _param_headers(self, tool: str) -> Mapping[tuple[str, ...], str]:
         """By path of an argument of a tool: the HTTP header that repeats the argument."""

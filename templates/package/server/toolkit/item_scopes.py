@@ -59,6 +59,12 @@ class _Listening(msgspec.Struct):
     notifications: _Filter
 
 
+_decode_named = msgspec.json.Decoder(_Named).decode
+_decode_addressed = msgspec.json.Decoder(_Addressed).decode
+_decode_completing = msgspec.json.Decoder(_Completing).decode
+_decode_listening = msgspec.json.Decoder(_Listening).decode
+
+
 def is_permitted(item: ScopedItem, label: str, forbidden: ForbiddenItems) -> bool:
     """Whether the principal may use an item; `False` if the item has to look like an unknown one.
 
@@ -111,19 +117,18 @@ class RequiredScopes:
             return ()  # the request is refused for its params
 
     def _of_request(self, method: str, params: msgspec.Raw) -> Collection[str]:
-        decode = msgspec.json.decode
         match method:
             case "tools/call":
-                return _scopes_in(self._tools, decode(params, type=_Named).name)
+                return _scopes_in(self._tools, _decode_named(params).name)
             case "prompts/get":
-                return _scopes_in(self._prompts, decode(params, type=_Named).name)
+                return _scopes_in(self._prompts, _decode_named(params).name)
             case "resources/read" | "resources/subscribe":
-                return self._of_resource(decode(params, type=_Addressed).uri)
+                return self._of_resource(_decode_addressed(params).uri)
             case "completion/complete":
-                ref = decode(params, type=_Completing).ref
+                ref = _decode_completing(params).ref
                 return _scopes_in(self._templates, ref.uri) | _scopes_in(self._prompts, ref.name)
             case "subscriptions/listen":
-                uris = decode(params, type=_Listening).notifications.resource_subscriptions
+                uris = _decode_listening(params).notifications.resource_subscriptions
                 return {scope for uri in uris for scope in self._of_resource(uri)}
             case _:
                 return ()
