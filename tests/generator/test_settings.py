@@ -74,7 +74,7 @@ output = "src/acme/mirror"
 """
 
 WRONG = {
-    "[tool.mcpgen]\nrevision = ['all']\noutput = 'a'": "/revision: expected one of the keys output,",
+    "[tool.mcpgen]\nrevision = ['all']\noutput = 'a'": "/revision: expected one of the keys",
     "[tool.mcpgen]\nrevison = ['all']\noutput = 'a'": "the nearest being revisions, got",
     "[tool.mcpgen]\nrevisions = 'all'\noutput = 'a'": '/revisions: expected an array, got "all"',
     "[tool.mcpgen]\nrevisions = ['all']": "expected the key output",
