@@ -74,9 +74,6 @@ MISSHAPEN_PEERS = (
 """Servers that write wrong schemas if they meet this release of what they leave to chance."""
 SMOLAGENTS = ("smolagents[mcp]==1.26.0", "mcp<2")
 
-PROJECT_TOOLS = ("mypy>=1.15", "pyright>=1.1.400", "pytest>=8.4", "ruff>=0.12")
-"""What a written project names as its extra `dev`."""
-
 SKELETONS = {
     "server": ("server", "plain-server"),
     "client": ("client", "plain-client"),
@@ -285,13 +282,13 @@ def skeletons(session: nox.Session) -> None:
     work = Path(session.create_tmp()).resolve()
     shutil.rmtree(work / "projects", ignore_errors=True)
     (work / "projects").mkdir()
-    scripts = fresh(session, work / "user", *PROJECT_TOOLS)
+    scripts = fresh(session, work / "user", "pip")
     lists = ROOT / "tests" / "generator" / "weather.json"
     with session.chdir(work / "projects"):
         for name, words in SKELETONS.items():
             words = tuple(word.replace("LISTS", f"{lists}") for word in words)
             session.run("mcpgen", "new", *words, "-o", name)
-    for name in SKELETONS:
+    for name in sorted(SKELETONS, key=lambda name: "stdio" not in name):  # before HTTP is installed
         with session.chdir(work / "projects" / name):
             session.run("mcpgen", "check")
             run = partial(session.run, external=True)

@@ -229,6 +229,8 @@ RUN_HERE = {"server.py", "city.py", "booking.py", "notes.py", "mounted.py"}
 RUN_AS_PROGRAMS = {"client.py", "remote.py", "guest.py", "read_messages.py", "test_weather.py"}
 READ_ELSEWHERE = {
     "own.toml",  # by mcpgen, in generator/test_document_commands.py
+    "settings.toml",  # by mcpgen, in generator/test_settings.py
+    "packages.toml",  # likewise
     "check.yml",  # by a service; conventions/test_documents.py parses it
 }
 
