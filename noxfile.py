@@ -84,6 +84,9 @@ SKELETONS = {
 }
 """The projects that are checked, by folder: the words of `mcpgen new`."""
 
+HERE_TOO = "--no-respect-gitignore"
+"""Has Ruff look at files below `.nox`, which git ignores."""
+
 READS_A_TOOL = """
 import importlib, mcp_types
 folder = next(path.name for path in __import__("pathlib").Path("mcp_types").glob("r2*"))
@@ -293,8 +296,8 @@ def skeletons(session: nox.Session) -> None:
             session.run("mcpgen", "check")
             run = partial(session.run, external=True)
             run(f"{scripts / 'python'}", "-m", "pip", "install", "-q", "-e", ".[dev]")
-            run(f"{scripts / 'ruff'}", "check", ".")
-            run(f"{scripts / 'ruff'}", "format", "--check", ".")
+            run(f"{scripts / 'ruff'}", "check", HERE_TOO, ".")
+            run(f"{scripts / 'ruff'}", "format", "--check", HERE_TOO, ".")
             run(f"{scripts / 'mypy'}")
             run(f"{scripts / 'pyright'}", "--pythonpath", f"{scripts / 'python'}")
             run(f"{scripts / 'python'}", "-m", "pytest", "-q")

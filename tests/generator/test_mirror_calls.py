@@ -47,7 +47,7 @@ def protocol(mirror: Any) -> Any:
 def server(mirror: Any, protocol: Any) -> Any:
     """A server whose handlers answer with what they were asked."""
 
-    class Handlers(mirror.Handlers):
+    class Handlers(mirror.Handlers):  # type: ignore[misc] # the module is written by a fixture
         async def forecast(self, arguments: Any, ctx: Any) -> Any:
             if arguments.city == "Atlantis":
                 raise protocol.ToolError("no such city")
