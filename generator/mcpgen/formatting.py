@@ -12,7 +12,14 @@ from pathlib import Path
 from mcpgen.errors import OutputError, safe_text
 from mcpgen.literals import WIDTH
 
-_FORMAT = ("format", "--isolated", "--no-cache", "--target-version", "py311")
+_FORMAT = (
+    "format",
+    "--isolated",
+    "--no-cache",
+    "--no-respect-gitignore",
+    "--target-version",
+    "py311",
+)
 
 
 def formatted(sources: Mapping[str, str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from generator.test_cli import OLDEST, Ended, run
 from generator.test_mirror import FORECAST, WEATHER
 from mcpgen import schema, settings
 from mcpgen.errors import OutputError, UsageError
+from mcpgen.formatting import formatted
 from mcpgen.skeleton import project as projects
 from mcpgen.skeleton import writing
 from mcpgen.skeleton.project import Project
@@ -70,6 +72,15 @@ def test_the_files_of_a_user_read_as_expected(
     project = Project("my-weather", side, ("2025-06-18", "2026-07-28"), transports)
     files = projects.user_files(project)
     assert "".join(f"=== {path}\n{files[path]}" for path in sorted(files)) == snapshot
+
+
+def test_modules_are_formatted_below_a_folder_that_git_ignores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".gitignore").write_text("*\n")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert formatted({"a.py": "x = 'y'\n"}) == {"a.py": 'x = "y"\n'}
 
 
 @pytest.mark.parametrize("side", ["server", "client"])
