@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import nox
@@ -85,6 +86,19 @@ MISSHAPEN_PEERS = (
 )
 """Servers that write wrong schemas with this release of zod, which they do not pin."""
 SMOLAGENTS = ("smolagents[mcp]==1.26.0", "mcp<2")
+
+SKELETONS = {
+    "server": ("server", "plain-server"),
+    "client": ("client", "plain-client"),
+    "server-stdio": ("server", "stdio-server", "-r", "latest", "--transport", "stdio"),
+    "client-stdio": ("client", "stdio-client", "-r", "latest", "--transport", "stdio"),
+    "server-mirror": ("server", "mirror-server", "--from", "LISTS"),
+    "client-mirror": ("client", "mirror-client", "-r", "2025-03-26", "--from", "LISTS"),
+}
+"""The projects that are checked, by folder: the words of `mcpgen new`."""
+
+HERE_TOO = "--no-respect-gitignore"
+"""Has Ruff look at files below `.nox`, which git ignores."""
 
 READS_A_TOOL = """
 import importlib, mcp_types
@@ -297,6 +311,31 @@ def package_single(session: nox.Session) -> None:
     ready = fresh(session, work / "ready", f"{ROOT / 'generated'}")
     with session.chdir(work):
         session.run(f"{ready / 'python'}", "-c", CALLS_A_TOOL, external=True)
+
+
+@nox.session
+def skeletons(session: nox.Session) -> None:
+    """Projects of `mcpgen new` as written: their tests, mypy, pyright and Ruff pass."""
+    session.install("-e", ".[http]")
+    work = Path(session.create_tmp()).resolve()
+    shutil.rmtree(work / "projects", ignore_errors=True)
+    (work / "projects").mkdir()
+    scripts = fresh(session, work / "user", "pip")
+    lists = ROOT / "tests" / "generator" / "weather.json"
+    with session.chdir(work / "projects"):
+        for name, words in SKELETONS.items():
+            words = tuple(word.replace("LISTS", f"{lists}") for word in words)
+            session.run("mcpgen", "new", *words, "-o", name)
+    for name in sorted(SKELETONS, key=lambda name: "stdio" not in name):  # before HTTP is installed
+        with session.chdir(work / "projects" / name):
+            session.run("mcpgen", "check")
+            run = partial(session.run, external=True)
+            run(f"{scripts / 'python'}", "-m", "pip", "install", "-q", "-e", ".[dev]")
+            run(f"{scripts / 'ruff'}", "check", HERE_TOO, ".")
+            run(f"{scripts / 'ruff'}", "format", "--check", HERE_TOO, ".")
+            run(f"{scripts / 'mypy'}")
+            run(f"{scripts / 'pyright'}", "--pythonpath", f"{scripts / 'python'}")
+            run(f"{scripts / 'python'}", "-m", "pytest", "-q")
 
 
 def fresh(session: nox.Session, folder: Path, *packages: str) -> Path:

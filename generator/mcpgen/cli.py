@@ -181,11 +181,14 @@ def _project(directory: Path | None) -> Any:
     Raises:
         UsageError: No directory was named, and there are no settings.
     """
-    from mcpgen import manifest, settings
+    from mcpgen import manifest
+
+    if directory is not None and ((directory / manifest.NAME).is_file() or not directory.is_dir()):
+        return None
+    from mcpgen import settings  # a check of a package needs none
 
     if directory is not None:
-        is_package = (directory / manifest.NAME).is_file() or not directory.is_dir()
-        return None if is_package else settings.read(directory.resolve())
+        return settings.read(directory.resolve())
     found = settings.find(Path.cwd())
     if found is None:
         raise UsageError(

@@ -21,7 +21,14 @@ from mcpgen.errors import OutputError, safe_text
 from mcpgen.literals import WIDTH
 from mcpgen.spec import PackageSpec
 
-_FORMAT = ("format", "--isolated", "--no-cache", "--target-version", "py311")
+_FORMAT = (
+    "format",
+    "--isolated",
+    "--no-cache",
+    "--no-respect-gitignore",
+    "--target-version",
+    "py311",
+)
 _TOOLS = (
     "# fmt: off\n# isort: skip_file\n"
     "# No linter's fixes: a file that they change counts as edited by hand.\n# ruff: noqa\n"

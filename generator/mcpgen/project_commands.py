@@ -107,7 +107,7 @@ def new(console: Console, wanted: NewProject) -> None:
     request = BuildRequest(f"{module}.{projects.PROTOCOL}", sources, selection=chosen)
     with console.progress(f"generating {wanted.name} ({', '.join(revisions)})"):
         package = commands.built(request, console.summary)
-        mirror, snapshot = _mirrored(console, wanted, package)
+        mirror, snapshot = _mirrored(console, wanted, request, package)
         project = Project(
             wanted.name,
             wanted.side,
@@ -134,7 +134,7 @@ def new(console: Console, wanted: NewProject) -> None:
 
 
 def _mirrored(
-    console: Console, wanted: NewProject, package: Mapping[str, str]
+    console: Console, wanted: NewProject, request: BuildRequest, package: Mapping[str, str]
 ) -> tuple[Mirror, Snapshot] | tuple[None, None]:
     """The mirror of the server that a project starts from, if it starts from one."""
     if wanted.from_file is None and wanted.from_server is None:
@@ -142,7 +142,7 @@ def _mirrored(
     settings = MirrorSettings(
         projects.MIRROR, str(wanted.from_file or ""), wanted.from_server or "", "."
     )
-    lists, limits = _server_lists(console, settings, Path.cwd(), package)
+    lists, limits = _server_lists(console, settings, Path.cwd(), request, package)
     title = projects.module_name(wanted.name).replace("_", "-").title()
     [calls_class] = names.class_names([title], mirrors.RESERVED).values()
     snapshot = Snapshot(lists, limits, calls_class)
@@ -150,7 +150,11 @@ def _mirrored(
 
 
 def _server_lists(
-    console: Console, settings: MirrorSettings, root: Path, package: Mapping[str, str]
+    console: Console,
+    settings: MirrorSettings,
+    root: Path,
+    request: BuildRequest,
+    package: Mapping[str, str],
 ) -> tuple[ServerLists, Limits]:
     """The lists of the server to mirror, and what of them a package cannot register.
 
@@ -158,7 +162,8 @@ def _server_lists(
         console: Where progress is told.
         settings: The server.
         root: What paths of the settings start from.
-        package: The package of the project, by path and text.
+        request: What the package of the project is made from.
+        package: That package, by path and text.
     """
     from mcpgen.skeleton import live_server
 
@@ -166,16 +171,21 @@ def _server_lists(
         lists = server_lists.read_file(root / settings.file)
     else:
         server = live_server.target(settings.server, root / settings.directory)
-        every = _every_revision()
+        every = _every_revision(request, package)
         with console.progress(f"asking {server.shown}"), live_server.imported(every) as peer:
             lists = live_server.lists(peer, server)
     with live_server.imported(package) as peer:
         return lists, live_server.limits(peer, lists)
 
 
-def _every_revision() -> dict[str, str]:
-    """A client of every revision, to talk to servers of any age."""
+def _every_revision(request: BuildRequest, package: Mapping[str, str]) -> Mapping[str, str]:
+    """A package with a client of every revision, to talk to servers of any age.
+
+    That is the package of the project, if it has all of them; else one is made for the moment.
+    """
     sources = build_request.named_sources(("all",))
+    if request.sources == sources and request.selection == selection():
+        return package
     return commands.built(BuildRequest("peer", sources, selection=selection(("client",))), _ignore)
 
 
@@ -236,12 +246,20 @@ def update(console: Console, settings: Settings, *, force: bool) -> None:
     if settings.mirror is None:
         return
     old = mirrors.read(settings.mirror_directory)
-    package = commands.built(_request(settings, settings.packages[0]), _ignore)
-    lists, limits = _server_lists(console, settings.mirror, settings.root, package)
+    request = _request(settings, settings.packages[0])
+    package = _on_disk(settings.directory(settings.packages[0]))
+    lists, limits = _server_lists(console, settings.mirror, settings.root, request, package)
     for line in server_lists.changes(old.lists, lists):
         console.summary(line)
     new_snapshot = replace(old, lists=lists, limits=limits)
     _write_mirror(console, settings, old, new_snapshot, force=force)
+
+
+def _on_disk(directory: Path) -> dict[str, str]:
+    """A package that was just written, by path and text."""
+    record = directories.read_manifest(directory)
+    paths = record.files if record is not None else ()
+    return {path: (directory / path).read_text(encoding="utf-8") for path in paths}
 
 
 def _write_mirror(

@@ -50,7 +50,13 @@ DOCSTRINGS = {
 
 PROJECT_FILES = TEMPLATES / "project"
 PROJECT_VALUES = {
-    *("project.http_requirements", "project.mcpgen", "project.mirror", "project.module"),
+    *(
+        "project.dev_requirements",
+        "project.http_requirements",
+        "project.mcpgen",
+        "project.mirror",
+        "project.module",
+    ),
     *("project.name", "project.requirements", "project.revisions", "project.side"),
     "project.transports",
 }

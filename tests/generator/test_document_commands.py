@@ -26,6 +26,7 @@ SKIPPED = {
 }
 """Commands that are not run, by how they begin, and why."""
 DRAFT_OF = "2025-11-25"
+LISTS = Path(__file__).parent / "weather.json"
 COUNT = re.compile(r"\b\d+ (files?)\b")
 
 
@@ -73,10 +74,11 @@ def run(command: Command, folder: Path) -> str:
         "python": [sys.executable],
     }
     place = os.pathsep.join((str(documents.ROOT / "generator"), str(folder)))
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
     done = subprocess.run(
         [*programs[words[0]], *words[1:]],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": place, "COLUMNS": "100"},
+        env={**os.environ, "PATH": path, "PYTHONPATH": place, "COLUMNS": "100"},
         capture_output=True,
         encoding="utf-8",
         check=False,
@@ -94,7 +96,7 @@ def without_counts(line: str) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """What the documents take for granted: a draft, the same in TypeScript, and their files."""
+    """What the documents take for granted: a draft, as TypeScript too, lists, and their files."""
     definitions = schema.load(DRAFT_OF, errata=False).definitions
     request = {
         "type": "object",
@@ -107,6 +109,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "draft.json").write_text(json.dumps({"$defs": draft}), "utf-8")
     (tmp_path / "schema.json").write_text(json.dumps({"$defs": definitions}), "utf-8")
     saved(tmp_path, typescript_of(definitions))
+    (tmp_path / "tools.json").write_bytes(LISTS.read_bytes())
     for name, text in documents.examples().items():
         (tmp_path / name).write_text(text, "utf-8")
     return tmp_path

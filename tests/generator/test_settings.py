@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import documents
 from generator.test_cli import OLDEST, run
 from mcpgen import manifest, settings
 from mcpgen.errors import SettingsError
@@ -74,7 +75,7 @@ output = "src/acme/mirror"
 """
 
 WRONG = {
-    "[tool.mcpgen]\nrevision = ['all']\noutput = 'a'": "/revision: expected one of the keys output,",
+    "[tool.mcpgen]\nrevision = ['all']\noutput = 'a'": "/revision: expected one of the keys",
     "[tool.mcpgen]\nrevison = ['all']\noutput = 'a'": "the nearest being revisions, got",
     "[tool.mcpgen]\nrevisions = 'all'\noutput = 'a'": '/revisions: expected an array, got "all"',
     "[tool.mcpgen]\nrevisions = ['all']": "expected the key output",
@@ -164,3 +165,13 @@ def test_paths_in_settings_start_from_the_file(root: Path, tmp_path: Path) -> No
     saved(tmp_path, "[tool.mcpgen]\nschemas=['draft.json']\noutput='pkg'\n")
     ended = run(root, cwd=tmp_path)
     assert (ended.code, "pyproject.toml: expected a file, got" in ended.err) == (2, True)
+
+
+@pytest.mark.parametrize(("name", "count"), [("settings.toml", 1), ("packages.toml", 2)])
+def test_the_settings_of_the_documents_can_be_used(
+    name: str, count: int, root: Path, tmp_path: Path
+) -> None:
+    saved(tmp_path, documents.examples()[name])
+    assert run(root, "-q", cwd=tmp_path).code == 0
+    ended = run(root, "check", cwd=tmp_path)
+    assert (ended.code, ended.out.count(": up to date\n")) == (0, count)

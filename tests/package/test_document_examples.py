@@ -238,6 +238,8 @@ READ_ELSEWHERE = {
     "record.py",  # as a program, in generator/test_document_commands.py
     "own.toml",  # by mcpgen, in generator/test_document_commands.py
     "signin.py",  # by package/auth/test_documented_client.py, with a protected server
+    "settings.toml",  # by mcpgen, in generator/test_settings.py
+    "packages.toml",  # likewise
     "check.yml",  # by a service; conventions/test_documents.py parses it
 }
 

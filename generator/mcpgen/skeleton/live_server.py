@@ -22,7 +22,7 @@ from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Any
 
-from mcpgen import __version__
+from mcpgen import __version__, names
 from mcpgen.errors import MirrorError, UsageError, safe_text
 from mcpgen.input_files import read_json
 from mcpgen.json_types import is_array, is_object
@@ -37,14 +37,6 @@ MAX_PAGES = 100
 
 MAX_ENTRIES = 5000
 """Entries of one list."""
-
-_METHODS: Mapping[str, tuple[str, str]] = {
-    "tools": ("tools/list", "tools"),
-    "resources": ("resources/list", "resources"),
-    "resourceTemplates": ("resources/templates/list", "resources"),
-    "prompts": ("prompts/list", "prompts"),
-}
-"""The request for each list, and the capability of servers that answer it."""
 
 
 @dataclass(frozen=True)
@@ -179,10 +171,17 @@ async def _listed(package: Any, server: Target) -> dict[str, list[Any]]:
     async with package.connect(server.address, timeouts=timeouts, **options) as client:
         declared = client.server_capabilities
         found: dict[str, list[Any]] = {}
-        for kind, (method, capability) in _METHODS.items():
-            if capability in declared:
-                found[kind] = await _pages(client.request_raw, kind, method, server, package)
+        for kind, row in _list_requests(package).items():
+            if all(name in declared for name in row.capability[:1]):
+                found[kind] = await _pages(client.request_raw, kind, row.name, server, package)
         return found or {"tools": []}
+
+
+def _list_requests(package: Any) -> dict[str, Any]:
+    """The method table's row of the request for each list, by the member of its result."""
+    rows = package.REVISIONS.newest().client_requests.values()
+    by_items = {row.items: row for row in rows if row.items is not None}
+    return {kind: by_items[names.snake(kind)] for kind in KINDS}
 
 
 async def _pages(

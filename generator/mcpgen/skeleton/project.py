@@ -37,6 +37,9 @@ REQUIREMENTS: Mapping[str, str] = {
 }
 """What a generated package may need, with the oldest version that it is tested with."""
 
+TOOLS = ("mypy>=1.15", "pyright>=1.1.400", "pytest>=8.4", "ruff>=0.12")
+"""What a project is tested and checked with."""
+
 _ALWAYS = ("anyio", "msgspec")
 _OVER_HTTP: Mapping[Side, tuple[str, ...]] = {
     "server": ("uvicorn",),
@@ -136,6 +139,12 @@ class Project:
     def http_requirements(self) -> Code:
         """What the project needs for HTTP, as TOML."""
         return toml([REQUIREMENTS[name] for name in _OVER_HTTP[self.side]])
+
+    @property
+    def dev_requirements(self) -> Code:
+        """What the project is checked with, as TOML: type checkers read all that it imports."""
+        names = sorted({name for side in _OVER_HTTP.values() for name in side}) if self.http else []
+        return toml([*(REQUIREMENTS[name] for name in names), *TOOLS])
 
     @property
     def about_uri(self) -> str:

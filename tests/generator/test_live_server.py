@@ -1,0 +1,230 @@
+"""Asking servers for their lists: real processes, well and badly behaved, and configurations."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mcp_protocol
+from generator.test_cli import NEWEST, run
+from generator.test_mirror import FORECAST, attacked
+from mcpgen.errors import MirrorError, UsageError
+from mcpgen.skeleton import live_server, mirror
+from mcpgen.skeleton.live_server import Target, lists, target
+from mcpgen.skeleton.server_lists import parse
+
+PACKAGE = str(Path(mcp_protocol.__file__).parent.parent)
+SERVER = f"""
+import sys
+sys.path.insert(0, {PACKAGE!r})
+from mcp_protocol import Server
+
+server = Server("weather", page_size=2)
+
+for name in ("rain", "sun", "wind"):
+    @server.tool(name)
+    def measure(city: str) -> int:
+        return 1
+
+@server.resource("weather://{{city}}")
+def weather(city: str) -> str:
+    return city
+
+@server.prompt()
+def report(city: str) -> str:
+    return city
+
+server.run()
+"""
+ANSWERS = """
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    if request.get("method") == "initialize":
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "x", "version": "1"}}
+    elif request.get("method") == "tools/list":
+        result = RESULT
+    elif "id" in request:
+        print(json.dumps({"jsonrpc": "2.0", "id": request["id"],
+                          "error": {"code": -32601, "message": "unknown"}}), flush=True)
+        continue
+    else:
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
+"""
+
+
+def script(folder: Path, text: str) -> Target:
+    """A server that is a script in Python."""
+    path = folder / "other.py"
+    path.write_text(text)
+    return target(shlex.join([sys.executable, "other.py"]), folder)
+
+
+def test_all_pages_of_every_list_are_read(tmp_path: Path) -> None:
+    found = lists(mcp_protocol, script(tmp_path, SERVER))
+    assert [tool["name"] for tool in found.entries["tools"]] == ["rain", "sun", "wind"]
+    assert [each["uriTemplate"] for each in found.entries["resourceTemplates"]] == [
+        "weather://{city}"
+    ]
+    assert found.entries["prompts"][0]["arguments"] == [{"name": "city", "required": True}]
+    assert found.entries["resources"] == ()
+
+
+@pytest.mark.parametrize(
+    ("program", "error"),
+    [
+        (
+            "raise SystemExit('no such city')",
+            "ended with exit code 1; last lines on stderr: no such",
+        ),
+        ("print('hello')", "a server that answers, got"),
+        (ANSWERS.replace("RESULT", "{'tools': 'none'}"), "a server that answers, got|an array in"),
+        (ANSWERS.replace("RESULT", "{'tools': [], 'nextCursor': 'x'}"), "100 pages at most|cursor"),
+        (ANSWERS.replace("RESULT", "{'tools': [{'name': ''}]}"), "a name of 1 to 200|got"),
+        (ANSWERS.replace("RESULT", "[1]"), "a server that answers, got"),
+    ],
+    ids=["ends", "no protocol", "no list", "pages without end", "no name", "no object"],
+)
+def test_a_server_that_answers_with_nonsense_is_one_error(
+    program: str, error: str, tmp_path: Path
+) -> None:
+    with pytest.raises(MirrorError, match=error) as raised:
+        lists(mcp_protocol, script(tmp_path, program))
+    assert "\n" not in str(raised.value)
+
+
+def test_a_program_that_is_not_there_is_one_error(tmp_path: Path) -> None:
+    with pytest.raises(MirrorError, match="expected a server that answers, got"):
+        lists(mcp_protocol, target("./no-such-program", tmp_path))
+
+
+def test_a_url_where_nobody_listens_is_one_error(tmp_path: Path) -> None:
+    with pytest.raises(MirrorError, match="expected a server that answers, got"):
+        lists(mcp_protocol, target("http://127.0.0.1:1/mcp", tmp_path))
+
+
+def test_a_silent_server_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_server, "SECONDS", 1.0)
+    with pytest.raises(MirrorError, match="expected a server that answers"):
+        lists(mcp_protocol, script(tmp_path, "import sys\nsys.stdin.read()"))
+
+
+CONFIG: dict[str, Any] = {
+    "mcpServers": {
+        "one": {"command": "python", "args": ["a.py", 1], "env": {"TOKEN": "secret"}},
+        "two": {"url": "https://example.com/mcp", "headers": {"Authorization": "secret"}},
+        "bad": {"command": ["x"]},
+        "worse": 1,
+        "odd": {"command": "x", "env": {"A": 1}},
+    }
+}
+
+
+def test_an_entry_of_a_configuration_is_chosen_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "mcp.json").write_text(json.dumps(CONFIG))
+    one, two = target("mcp.json#one", tmp_path), target("mcp.json#two", tmp_path)
+    assert (one.address, one.options) == (
+        ["python", "a.py", "1"],
+        {"cwd": str(tmp_path), "env": {"TOKEN": "secret"}},
+    )
+    assert (two.address, two.options) == (
+        "https://example.com/mcp",
+        {"headers": {"Authorization": "secret"}},
+    )
+    assert "secret" not in repr((one, two))
+
+
+def test_the_only_entry_of_a_configuration_needs_no_name(tmp_path: Path) -> None:
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {"x": {"command": "node"}}}')
+    assert target("mcp.json", tmp_path).address == ["node"]
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("", "expected FILE#NAME with one of one, two, bad, worse, odd, got no name"),
+        ("three", "expected one of one, two, bad, worse, odd, got three"),
+        ("bad", "expected a command with args, or a url, got neither"),
+        ("worse", "expected one of one"),
+        ("odd", "expected an object of strings"),
+    ],
+)
+def test_an_entry_that_is_not_there_or_wrong_is_named(
+    name: str, error: str, tmp_path: Path
+) -> None:
+    (tmp_path / "mcp.json").write_text(json.dumps(CONFIG))
+    with pytest.raises(MirrorError, match=error):
+        target(f"mcp.json#{name}", tmp_path)
+
+
+@pytest.mark.parametrize("words", ["", "python 'open"])
+def test_words_that_are_no_command_are_refused(words: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        target(words, tmp_path)
+
+
+def test_what_a_package_refuses_to_register_is_found_by_trying() -> None:
+    document = {
+        "tools": [
+            FORECAST,
+            {"name": "no schema"},
+            {"name": "untyped", "inputSchema": {}},
+            {"name": "bad", "inputSchema": {"type": "object", "properties": {"a": {"type": 1}}}},
+        ],
+        "resources": [{"uri": "no uri"}, {"uri": "x://y"}, {"uri": "x://z", "mimeType": "none"}],
+        "resourceTemplates": [{"uriTemplate": "x://{a}"}, {"uriTemplate": "x://{?class*}"}],
+        "prompts": [
+            {"name": "p", "arguments": [{"name": "city"}]},
+            {"name": "q", "arguments": [{"name": "not a name"}]},
+        ],
+    }
+    found = live_server.limits(mcp_protocol, parse(document, "x"))
+    assert found.unchecked == ("bad", "untyped")
+    assert found.absent == {
+        "tools": ("no schema",),
+        "resources": ("no uri", "x://z"),
+        "resourceTemplates": ("x://{?class*}",),
+        "prompts": ("q",),
+    }
+
+
+@pytest.mark.parametrize("text", ["class", '"""', "\u202ex", "a" * 150], ids=range(4))
+def test_hostile_lists_have_limits_too(text: str) -> None:
+    lists_of_server = parse(attacked(text), "x")
+    found = live_server.limits(mcp_protocol, lists_of_server)
+    snapshot = mirror.Snapshot(lists_of_server, found, "Weather")
+    compile(mirror.module_text(mirror.build(snapshot, "protocol")), "<written>", "exec")
+
+
+@pytest.mark.timeout(120)
+def test_a_project_starts_from_a_running_server_and_follows_it(root: Path, tmp_path: Path) -> None:
+    script(tmp_path, SERVER)
+    command = shlex.join([sys.executable, "other.py"])
+    words = ("new", "server", "weather", "--from-server", command)
+    made = run(root, *words, cwd=tmp_path)
+    assert made.code == 0, made.err
+    assert "mirrored: 3 tools, 1 resource, 1 prompt" in made.out.splitlines()
+    script(tmp_path, SERVER.replace('"sun"', '"snow"'))
+    update = run(root, "update", cwd=tmp_path / "weather")
+    assert update.out.splitlines()[1:3] == ["new: tool snow", "gone: tool sun"]
+    (tmp_path / "other.py").unlink()
+    before = sorted((tmp_path / "weather").rglob("*.py"))
+    lost = run(root, "update", cwd=tmp_path / "weather")
+    assert (lost.code, "expected a server that answers" in lost.err) == (1, True)
+    assert run(root, "check", cwd=tmp_path / "weather").code == 0
+    assert sorted((tmp_path / "weather").rglob("*.py")) == before
+
+
+def test_nothing_is_written_for_a_server_that_does_not_start(root: Path, tmp_path: Path) -> None:
+    words = ("new", "client", "weather", "-r", NEWEST, "--from-server", "./absent --now")
+    ended = run(root, *words, cwd=tmp_path)
+    assert (ended.code, ended.out) == (1, "")
+    assert "./absent --now#: expected a server that answers, got" in ended.err
+    assert list(tmp_path.iterdir()) == []

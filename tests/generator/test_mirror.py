@@ -1,0 +1,323 @@
+"""The mirror of a server: its module, and what hostile lists cannot put into it."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from mcpgen.errors import MirrorError, OutputError
+from mcpgen.skeleton import mirror as mirrors
+from mcpgen.skeleton import project as projects
+from mcpgen.skeleton import server_lists
+from mcpgen.skeleton.mirror import Limits, Snapshot
+from mcpgen.skeleton.project import Project
+from mcpgen.skeleton.server_lists import ServerLists, parse
+from mcpgen.skeleton.templates import toml
+
+ATTACKS = [
+    '"""\nimport os; os.system("x")\n"""',
+    "'''\nimport os\n'''",
+    '\\"""; import os',
+    "x\\",
+    "# noqa\nimport os",
+    "\u202eimport os\u2066",
+    "\x00\x1b[31m\r\u2028import os\u2029",
+    "{% raw %}{{ 7 * 7 }}{% endraw %}{# x #}",
+    "lambda: __import__('os')",
+    "class",
+    "None",
+    "self",
+    "mcpgen_context",
+    "\u0456mport",  # the first letter is Cyrillic
+    "a" * 150,
+    "''' + __import__('os').name + '''",
+]
+"""Texts that would be code if they were not written as literals, docstrings or names."""
+
+FORECAST = {
+    "name": "forecast",
+    "description": "Weather for a city.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "description": "Name of the city."},
+            "days": {"type": "integer", "default": 3},
+        },
+        "required": ["city"],
+    },
+    "outputSchema": {
+        "type": "object",
+        "properties": {"degrees": {"type": "number"}},
+        "required": ["degrees"],
+    },
+}
+WEATHER = {
+    "tools": [FORECAST],
+    "resources": [{"uri": "weather://now", "name": "now"}],
+    "resourceTemplates": [{"uriTemplate": "weather://{city}/{+day}", "name": "day"}],
+    "prompts": [
+        {
+            "name": "report",
+            "arguments": [{"name": "style"}, {"name": "city", "required": True}],
+        }
+    ],
+}
+
+
+def attacked(text: str) -> dict[str, Any]:
+    """Lists of a server that say a text wherever they can."""
+    schema: dict[str, Any] = {
+        "type": "object",
+        "title": text,
+        "description": text,
+        "properties": {
+            text: {"type": "string", "description": text, "default": text},
+            "choice": {"enum": [text, "b"], "default": text},
+            "inner": {"type": "object", "properties": {text: {"const": text}}, "required": [text]},
+            "ref": {"$ref": f"#/$defs/{text}"},
+            "lost": {"type": text},
+            "pattern": {"type": "string", "pattern": text},
+        },
+        "required": [text, "inner"],
+        "$defs": {text: {"type": "object", "properties": {"x": {"$ref": f"#/$defs/{text}"}}}},
+    }
+    item = {"title": text, "description": text, "mimeType": text}
+    return {
+        "tools": [{"name": text, "inputSchema": schema, "outputSchema": schema, **item}],
+        "resources": [{"uri": text, "name": text, **item}],
+        "resourceTemplates": [
+            {"uriTemplate": f"x://{{{text}}}", "name": text, **item},
+            {"uriTemplate": "x://{class}/{ctx}", "name": text, **item},
+        ],
+        "prompts": [
+            {"name": text, "arguments": [{"name": text, "description": text}], **item},
+            {"name": f"{text}2", "arguments": [{"name": "a", "description": text}], **item},
+        ],
+    }
+
+
+def snapshot_of(document: object, limits: Limits | None = None) -> Snapshot:
+    """The snapshot of a server with some lists."""
+    return Snapshot(parse(document, "tools.json"), limits or Limits(), "Weather")
+
+
+def texts(snapshot: Snapshot) -> Iterator[str]:
+    """All Python that is written for a mirror: its module, and the user's files."""
+    mirror = mirrors.build(snapshot, "protocol")
+    yield mirrors.module_text(mirror)
+    for side in ("server", "client"):
+        project = Project("weather", side, ("2026-07-28",), mirror=toml("x"))
+        for path, text in projects.user_files(project, mirror).items():
+            if path.endswith(".py"):
+                yield text
+
+
+def code_in(text: str) -> set[str]:
+    """What a module imports, calls by a name, and names of no use to a mirror."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Import(names=names):
+                found |= {name.name for name in names}
+            case ast.ImportFrom(module=module):
+                found.add(module or ".")
+            case ast.Lambda():
+                found.add("lambda")
+            case ast.Name(id=("os" | "__import__") as name):
+                found.add(name)
+    return found
+
+
+HARMLESS = {
+    *("__future__", ".", "abc", "collections.abc", "importlib.resources", "json", "typing"),
+    *("msgspec", "msgspec.json", "uritemplate", "protocol", "argparse", "sys", "anyio", "pytest"),
+    *("server", "client", "weather.server", "weather.client", "weather.protocol"),
+    "weather.protocol.testing",
+}
+
+
+@pytest.mark.parametrize("text", ATTACKS, ids=range(len(ATTACKS)))
+def test_no_text_of_a_server_becomes_code(text: str) -> None:
+    for source in texts(snapshot_of(attacked(text))):
+        assert source.isascii()
+        assert source.replace("\n", "").isprintable()
+        compile(source, "<written>", "exec")
+        assert code_in(source) <= HARMLESS
+
+
+def test_all_attacks_together_are_one_module_whose_names_differ() -> None:
+    lists: dict[str, list[Any]] = {kind: [] for kind in server_lists.KINDS}
+    for text in ATTACKS:
+        for kind, entries in attacked(text).items():
+            lists[kind] += entries
+    snapshot = snapshot_of(lists)
+    module = mirrors.module_text(mirrors.build(snapshot, "protocol"))
+    for node in ast.parse(module).body:
+        if isinstance(node, ast.ClassDef):
+            methods = [each.name for each in node.body if isinstance(each, ast.AsyncFunctionDef)]
+            assert len(methods) == len(set(methods))
+    assert code_in(module) <= HARMLESS
+
+
+def test_the_module_of_a_server_reads_as_expected(snapshot: SnapshotAssertion) -> None:
+    mirror = mirrors.build(snapshot_of(WEATHER), "protocol")
+    assert mirror.notes == ()
+    assert mirrors.module_text(mirror) == snapshot
+
+
+@pytest.mark.parametrize("side", ["server", "client"])
+def test_the_user_files_for_a_mirror_read_as_expected(
+    side: projects.Side, snapshot: SnapshotAssertion
+) -> None:
+    mirror = mirrors.build(snapshot_of(WEATHER), "protocol")
+    project = Project("weather", side, ("2026-07-28",), mirror=toml("x"))
+    files = projects.user_files(project, mirror)
+    own = f"src/weather/{side}.py"
+    assert (files[own], files[f"tests/test_{side}.py"]) == snapshot
+
+
+def test_a_module_is_the_same_whatever_the_order_of_the_lists() -> None:
+    tools = [{**FORECAST, "name": name} for name in ("c", "a", "b")]
+    both = [snapshot_of({"tools": order}) for order in (tools, tools[::-1])]
+    first, second = (mirrors.module_text(mirrors.build(each, "protocol")) for each in both)
+    assert first == second
+
+
+def test_tools_whose_names_collide_are_told_apart_and_named() -> None:
+    tools = [{**FORECAST, "name": name} for name in ("get-x", "get.x", "get_x")]
+    mirror = mirrors.build(snapshot_of({"tools": tools}), "protocol")
+    assert [tool.method for tool in mirror.tools] == ["get_x", "get_x2", "get_x3"]
+    assert mirror.notes == (
+        "'get.x' is get_x2: get_x is another one",
+        "'get_x' is get_x3: get_x is another one",
+    )
+
+
+def test_a_tool_without_types_takes_a_dict_and_is_named() -> None:
+    mirror = mirrors.build(snapshot_of({"tools": [{"name": "odd"}]}), "protocol")
+    assert mirror.tools[0].fields is None
+    assert mirror.notes == (
+        "tool 'odd': its arguments are a dict: it has no schema that is an object",
+    )
+    module = mirrors.module_text(mirror)
+    assert "async def odd(self, arguments: dict[str, Any], ctx: Context) -> ToolOutput:" in module
+    assert "async def odd(self, arguments: Mapping[str, Any] | None = None)" in module
+
+
+def test_what_a_server_cannot_register_has_calls_alone() -> None:
+    limits = Limits(("forecast",), {"prompts": ("report",)})
+    mirror = mirrors.build(snapshot_of(WEATHER, limits), "protocol")
+    module = mirrors.module_text(mirror)
+    handlers, _, calls = module.partition("class ToolCallError")
+    assert ("def report_prompt" in handlers, "def report_prompt" in calls) == (False, True)
+    assert "add_tool(server, 0, handlers.forecast, ForecastArguments, False)" in handlers
+    assert mirror.notes == (
+        "prompts: 'report' cannot be registered; calls alone",
+        "tool 'forecast' is registered without its schemas",
+    )
+
+
+def test_a_snapshot_is_read_as_it_was_written(tmp_path: Path) -> None:
+    limits = Limits(("forecast",), {"prompts": ("report",)})
+    written = snapshot_of(WEATHER, limits)
+    (tmp_path / mirrors.DATA).write_text(written.text("module"))
+    found = mirrors.read(tmp_path)
+    assert (found.lists.document(), found.limits) == (written.lists.document(), limits)
+    mirrors.refuse_edited(tmp_path, found, {mirrors.MODULE: "new"})
+    (tmp_path / mirrors.MODULE).write_text("module")
+    mirrors.refuse_edited(tmp_path, found, {mirrors.MODULE: "new"})
+    (tmp_path / mirrors.MODULE).write_text("mine")
+    with pytest.raises(OutputError, match="edited by hand"):
+        mirrors.refuse_edited(tmp_path, found, {mirrors.MODULE: "new"})
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        [],
+        {"lists": {"tools": []}},
+        {"lists": {"tools": []}, "absent": {}, "calls_class": "x: import os"},
+        {"lists": {"tools": 1}, "absent": {}, "calls_class": "Weather"},
+    ],
+)
+def test_a_snapshot_that_mcpgen_did_not_write_is_refused(document: Any, tmp_path: Path) -> None:
+    (tmp_path / mirrors.DATA).write_text(json.dumps(document))
+    with pytest.raises(MirrorError):
+        mirrors.read(tmp_path)
+
+
+def test_a_missing_snapshot_is_an_error_of_one_line(tmp_path: Path) -> None:
+    with pytest.raises(MirrorError, match=r"mirror\.json#: expected a readable file"):
+        mirrors.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("document", "error"),
+    [
+        ("text", "#: expected an object with tools, resources, resourceTemplates, prompts, or an"),
+        ({"tool": []}, "got an object"),
+        ({"tools": {}}, "#/tools: expected an array, got an object"),
+        ({"tools": [1]}, "#/tools/0: expected an object, got a number or boolean"),
+        ({"tools": [{}]}, "#/tools/0/name: expected a name of 1 to 200 characters, got null"),
+        ({"tools": [{"name": "x" * 201}]}, "got a string of 201 characters"),
+        ({"resources": [{"name": "x"}]}, "#/resources/0/uri: expected a uri of 1 to 2000"),
+        ({"tools": [{"name": "a", "x": 2**70}]}, "expected a number that fits 64 bits"),
+    ],
+)
+def test_lists_that_are_nonsense_are_refused_with_their_place(document: Any, error: str) -> None:
+    with pytest.raises(MirrorError) as raised:
+        parse(document, "tools.json")
+    assert error in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "document", [{"jsonrpc": "2.0", "id": 1, "result": {"tools": [FORECAST]}}, [FORECAST]]
+)
+def test_a_response_and_an_array_of_tools_are_lists_too(document: Any) -> None:
+    assert parse(document, "x").entries == parse({"tools": [FORECAST]}, "x").entries
+
+
+def test_optional_members_of_a_wrong_type_are_absent() -> None:
+    found = parse(
+        {
+            "tools": [
+                {
+                    "name": "a",
+                    "title": 1,
+                    "inputSchema": [],
+                    "annotations": {"readOnlyHint": "yes", "destructiveHint": False, "x": 1},
+                },
+                {"name": "a"},
+            ],
+            "prompts": [{"name": "p", "arguments": [1, {"name": 2}, {"name": "q"}, {"name": "q"}]}],
+        },
+        "x",
+    )
+    assert found.entries["tools"] == ({"name": "a", "annotations": {"destructiveHint": False}},)
+    assert found.entries["prompts"][0]["arguments"] == [{"name": "q", "required": False}]
+    assert found.notes == ("/tools/1: 'a' comes twice: the first counts",)
+
+
+def test_changes_name_what_is_new_gone_or_other() -> None:
+    old = parse(WEATHER, "x")
+    other = {**FORECAST, "outputSchema": {"type": "object"}, "title": "Forecast"}
+    new = parse({"tools": [other, {"name": "rain"}], "prompts": WEATHER["prompts"]}, "x")
+    assert server_lists.changes(old, new) == [
+        "changed: tool forecast: result, title",
+        "new: tool rain",
+        "gone: resource weather://now",
+        "gone: resource template weather://{city}/{+day}",
+    ]
+    assert server_lists.changes(old, old) == []
+
+
+def test_changes_back_are_the_opposite() -> None:
+    old, new = parse(WEATHER, "x"), ServerLists(dict.fromkeys(server_lists.KINDS, ()))
+    gone = [line.removeprefix("gone: ") for line in server_lists.changes(old, new)]
+    assert [line.removeprefix("new: ") for line in server_lists.changes(new, old)] == gone

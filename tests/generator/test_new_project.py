@@ -1,0 +1,274 @@
+"""`mcpgen new`: what it writes, asks and refuses; `mcpgen update` in what it wrote."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from conventions.sources import ROOT
+from generator.test_cli import OLDEST, Ended, run
+from generator.test_mirror import FORECAST, WEATHER
+from mcpgen import schema, settings
+from mcpgen.errors import OutputError, UsageError
+from mcpgen.formatting import formatted
+from mcpgen.skeleton import project as projects
+from mcpgen.skeleton import writing
+from mcpgen.skeleton.project import Project
+
+REVISIONS = tuple(row.name for row in schema.revisions())
+
+
+def user_files(folder: Path) -> dict[str, bytes]:
+    """The files of a project that are the user's, by path."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not {"protocol", "mirror", "__pycache__"} & set(path.parts)
+    }
+
+
+def answer_on_terminal(root: Path, folder: Path, answers: str, *words: str) -> str:
+    """What mcpgen shows on a terminal on which a user types some lines."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(root / "generator"), "TERM": "dumb"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mcpgen", *words],
+        cwd=folder,
+        env=environment,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    os.write(ours, answers.encode())
+    shown = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        shown += part
+    os.close(ours)
+    assert process.wait() == 0, shown.decode()
+    return shown.decode()
+
+
+@pytest.mark.parametrize("transports", [("all",), ("stdio",)], ids=" ".join)
+@pytest.mark.parametrize("side", ["server", "client"])
+def test_the_files_of_a_user_read_as_expected(
+    side: projects.Side, transports: tuple[str, ...], snapshot: SnapshotAssertion
+) -> None:
+    project = Project("my-weather", side, ("2025-06-18", "2026-07-28"), transports)
+    files = projects.user_files(project)
+    assert "".join(f"=== {path}\n{files[path]}" for path in sorted(files)) == snapshot
+
+
+def test_modules_are_formatted_below_a_folder_that_git_ignores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".gitignore").write_text("*\n")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert formatted({"a.py": "x = 'y'\n"}) == {"a.py": 'x = "y"\n'}
+
+
+@pytest.mark.parametrize("side", ["server", "client"])
+def test_a_new_project_has_its_package_and_is_up_to_date(
+    side: str, root: Path, tmp_path: Path
+) -> None:
+    ended = run(root, "new", side, "weather", "-r", OLDEST, "-o", "w/x", cwd=tmp_path)
+    assert (ended.code, ended.err) == (0, f"generating weather ({OLDEST}) ...\n")
+    assert ended.out.splitlines()[-1] == "next: cd w/x && pip install -e '.[dev]' && pytest"
+    project = tmp_path / "w" / "x"
+    found = settings.read(project)
+    assert found is not None
+    assert found.packages[0].revisions == (OLDEST,)
+    assert run(root, "check", cwd=project).out == "src/weather/protocol: up to date\n"
+    assert not [path for path in tmp_path.rglob(".*") if "mcpgen" in path.name]
+
+
+def test_an_update_writes_the_package_anew_and_leaves_the_users_files_alone(
+    root: Path, tmp_path: Path
+) -> None:
+    made = run(root, "new", "server", "weather", "-q", "-r", OLDEST, cwd=tmp_path)
+    assert made == Ended(0, "", "")
+    project = tmp_path / "weather"
+    server = project / "src/weather/server.py"
+    server.write_text("mine = 1\n")
+    (project / "tests/test_server.py").unlink()
+    (project / "src/weather/protocol/errors.py").unlink()
+    before = user_files(project)
+    assert run(root, "check", project).code == 1
+    assert run(root, "update", project).code == 0
+    assert run(root, "check", project).code == 0
+    assert user_files(project) == before
+
+
+def test_a_project_may_start_from_lists_in_a_file_and_follows_them(
+    root: Path, tmp_path: Path
+) -> None:
+    lists = tmp_path / "tools.json"
+    lists.write_text(json.dumps(WEATHER))
+    words = ("new", "server", "weather", "-r", "latest", "--from", "tools.json")
+    made = run(root, *words, cwd=tmp_path)
+    assert "mirrored: 1 tool, 2 resources, 1 prompt" in made.out.splitlines()
+    project = tmp_path / "weather"
+    before = user_files(project)
+    table = tomllib.loads((project / settings.FILE).read_text())["tool"]["mcpgen"]["mirror"]
+    assert table == {"file": "../tools.json", "output": "src/weather/mirror"}
+    assert run(root, "check", cwd=project).out.splitlines()[-1] == "src/weather/mirror: up to date"
+    other = {**FORECAST, "description": "Other."}
+    lists.write_text(json.dumps({"tools": [other, {**FORECAST, "name": "rain"}]}))
+    update = run(root, "update", cwd=project)
+    assert update.out.splitlines()[1:] == [
+        "changed: tool forecast: description",
+        "new: tool rain",
+        "gone: resource weather://now",
+        "gone: resource template weather://{city}/{+day}",
+        "gone: prompt report",
+        "mirrored: 2 tools, 0 resources, 0 prompts",
+        "src/weather/mirror: updated",
+    ]
+    assert run(root, "update", cwd=project).out.splitlines()[1:] == [
+        "src/weather/mirror: unchanged"
+    ]
+    assert user_files(project) == before
+
+
+def test_a_mirror_that_was_edited_by_hand_is_not_overwritten(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "tools.json").write_text(json.dumps(WEATHER))
+    words = ("new", "client", "weather", "-q", "-r", "latest", "--from", "tools.json")
+    assert run(root, *words, cwd=tmp_path).code == 0
+    project = tmp_path / "weather"
+    module = project / "src/weather/mirror/__init__.py"
+    written = module.read_text()
+    module.write_text(f"{written}mine = 1\n")
+    checked = run(root, "check", cwd=project)
+    assert (checked.code, checked.out.splitlines()[-1]) == (
+        1,
+        "differs: src/weather/mirror/__init__.py; run mcpgen",
+    )
+    for command in ("update", "generate"):
+        ended = run(root, command, cwd=project)
+        assert (ended.code, "mirror/__init__.py: edited by hand" in ended.err) == (1, True)
+    assert run(root, "--force", cwd=project).code == 0
+    assert module.read_text() == written
+
+
+BROKEN = {
+    "no JSON": ("{", "expected JSON text"),
+    "no lists": ("{}", "expected an object with tools"),
+    "no names": ('{"tools": [{}]}', "expected a name"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_nothing_is_written_if_the_lists_are_wrong(case: str, root: Path, tmp_path: Path) -> None:
+    text, error = BROKEN[case]
+    (tmp_path / "tools.json").write_text(text)
+    words = ("new", "server", "weather", "-r", OLDEST, "--from", "tools.json")
+    ended = run(root, *words, cwd=tmp_path)
+    assert (ended.code, error in ended.err) == (1, True)
+    assert [path.name for path in tmp_path.iterdir()] == ["tools.json"]
+
+
+WRONG = {
+    "no name": (["server"], "expected mcpgen new server NAME, got no name"),
+    "a name with capitals": (["server", "Weather"], "expected a name of lower-case letters"),
+    "a path as a name": (["server", "../x"], "expected a name of lower-case letters"),
+    "the name of a module": (["server", "json"], "try json-protocol"),
+    "a keyword": (["client", "class"], "expected a name that no other module has"),
+    "a package that it needs": (["client", "anyio"], "expected a name that no other module has"),
+    "an unknown revision": (["server", "x", "-r", "2000-01-01"], "2000-01-01"),
+    "an unknown transport": (["server", "x", "--transport", "tcp"], "--transport: expected"),
+    "two origins": (
+        ["server", "x", "--from", "f.json", "--from-server", "y"],
+        "expected --from or --from-server, got both",
+    ),
+    "the current directory": (["server", "x", "-o", "."], "holds the current directory"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_asked_wrongly_is_said_and_nothing_written(
+    case: str, root: Path, tmp_path: Path
+) -> None:
+    words, error = WRONG[case]
+    (tmp_path / "f.json").write_text("{}")
+    ended = run(root, "new", *words, cwd=tmp_path)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert error in ended.err
+    assert [path.name for path in tmp_path.iterdir()] == ["f.json"]
+
+
+def test_a_directory_with_files_in_it_is_not_touched(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "weather").mkdir()
+    (tmp_path / "weather" / "mine.txt").touch()
+    ended = run(root, "new", "server", "weather", cwd=tmp_path)
+    assert (ended.code, ended.out) == (1, "")
+    assert "weather: expected a new or an empty directory, got one with files" in ended.err
+    assert [path.name for path in (tmp_path / "weather").iterdir()] == ["mine.txt"]
+
+
+def test_an_empty_directory_becomes_the_project(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    writing.write_project(tmp_path / "x", {"a/b.txt": "b\n"})
+    assert (tmp_path / "x/a/b.txt").read_text() == "b\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x").touch()
+    with pytest.raises(OutputError, match="got a file"):
+        writing.write_project(tmp_path / "x", {"a": ""})
+
+
+def test_a_write_that_fails_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="nothing was written"):
+        writing.write_project(tmp_path / "x", {"a": "", "a/b": ""})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_terminal_is_asked_for_what_is_not_given(root: Path, tmp_path: Path) -> None:
+    shown = answer_on_terminal(root, tmp_path, f"weather\n{OLDEST}\n\nplace\n", "new", "server")
+    questions = ("Name of the server", "Revisions (a date, latest, or all) [all]")
+    assert all(text in shown for text in (*questions, "[all]", "Directory [weather]"))
+    found = settings.read(tmp_path / "place")
+    assert found is not None
+    assert found.packages[0].revisions == (OLDEST,)
+
+
+@pytest.mark.parametrize("name", ["a" * 61, "-x", "x-", "x--y", "x y", "\u0456x", "1x", ""])
+def test_a_name_that_could_not_be_a_distribution_is_refused(name: str) -> None:
+    with pytest.raises(UsageError):
+        projects.module_name(name)
+
+
+def test_a_project_needs_what_mcpgen_is_tested_with() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    stated = {*project["dependencies"], *project["optional-dependencies"]["http"]}
+    assert set(projects.REQUIREMENTS.values()) <= stated
+
+
+def test_the_command_line_starts_without_what_projects_need(root: Path) -> None:
+    code = (
+        "import sys, mcpgen.cli, mcpgen.settings\n"
+        "print([name for name in sys.modules if 'skeleton' in name or name in"
+        " ('jinja2', 'anyio', 'msgspec', 'tomllib', 'asyncio')])"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(root / "generator")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment
+    )
+    assert done.stdout == "[]\n"

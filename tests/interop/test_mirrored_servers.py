@@ -1,0 +1,92 @@
+"""Projects that start from real servers: npm's server-everything, and one with odd schemas."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interop.processes import NPM
+from interop.test_misshapen_tools import SERVERS
+
+pytestmark = pytest.mark.interop
+
+PACKAGES = "node_modules/@modelcontextprotocol"
+EVERYTHING = ["node", str(NPM / PACKAGES / "server-everything/dist/index.js"), "stdio"]
+FILES = ["node", str(SERVERS / "@modelcontextprotocol/server-filesystem/dist/index.js")]
+
+
+def made(side: str, name: str, command: list[str], folder: Path) -> tuple[Path, str]:
+    """A project that starts from a server of a configuration, and what mcpgen says of it."""
+    config = {"mcpServers": {"only": {"command": command[0], "args": command[1:]}}}
+    (folder / "mcp.json").write_text(json.dumps(config))
+    words = ["new", side, name, "--from-server", "mcp.json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "mcpgen", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / name, done.stdout
+
+
+@pytest.fixture
+def on_path(tmp_path: Path) -> Iterator[Path]:
+    """A folder for projects; whatever is put on the path of imports is taken off again."""
+    before = list(sys.path)
+    yield tmp_path
+    sys.path[:] = before
+
+
+async def test_a_client_calls_a_real_server_by_typed_calls(on_path: Path) -> None:
+    project, printed = made("client", "visitor", EVERYTHING, on_path)
+    assert "note: " not in printed
+    sys.path.insert(0, str(project / "src"))
+    mirror: Any = importlib.import_module("visitor.mirror")
+    protocol: Any = importlib.import_module("visitor.protocol")
+    async with protocol.connect(EVERYTHING) as client:
+        calls = mirror.Visitor(client, timeout=20)
+        echoed = await calls.echo(message="hello")
+        assert echoed.content[0].text == "Echo: hello"
+        summed = await calls.get_sum(a=1, b=2.5)
+        assert "3.5" in summed.content[0].text
+        weather = await calls.get_structured_content(location="Chicago")
+        assert isinstance(weather, mirror.GetStructuredContentResult)
+        assert isinstance(weather.humidity, float | int)
+        resource = await calls.read_dynamic_text_resource(resource_id="1")
+        assert resource.contents[0].text
+        prompt = await calls.args_prompt(city="Oslo")
+        assert prompt.messages[0].content.text == "What's weather in Oslo?"
+        with pytest.raises(mirror.ToolCallError):
+            await calls.gzip_file_as_resource(data="nothing")
+
+
+async def test_a_server_lists_the_same_tools_as_the_real_one(on_path: Path) -> None:
+    project, _ = made("server", "parrot", EVERYTHING, on_path)
+    sys.path.insert(0, str(project / "src"))
+    server: Any = importlib.import_module("parrot.server").server
+    protocol: Any = importlib.import_module("parrot.protocol")
+    testing: Any = importlib.import_module("parrot.protocol.testing")
+    async with protocol.connect(EVERYTHING) as real, testing.connected(server) as pair:
+        theirs = {tool.name: tool.input_schema for tool in await real.list_tools()}
+        ours = {tool.name: tool.input_schema for tool in await pair.client.list_tools()}
+        assert ours.keys() <= theirs.keys()
+        assert [name for name in ours if ours[name] != theirs[name]] == []
+        assert len(ours) > 10
+
+
+def test_tools_with_odd_schemas_take_a_dict_and_are_named(on_path: Path) -> None:
+    project, printed = made("server", "files", [*FILES, str(on_path)], on_path)
+    notes = [line for line in printed.splitlines() if "its arguments are a dict" in line]
+    assert len(notes) >= 8
+    module = (project / "src/files/mirror/__init__.py").read_text()
+    assert "async def read_file(self, arguments: dict[str, Any], ctx: Context)" in module
