@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """Client and server of the Model Context Protocol.
 
@@ -48,6 +49,18 @@ if TYPE_CHECKING:
     from ._wire import (
         to_builtins,
     )
+    from .auth.addresses import (
+        AddressRules,
+    )
+    from .auth.grants import (
+        IdentityProvider,
+    )
+    from .auth.jwt_keys import (
+        PrivateKey,
+    )
+    from .auth.registration import (
+        client_metadata_document,
+    )
     from .channel import (
         Channel,
     )
@@ -56,7 +69,33 @@ if TYPE_CHECKING:
         ClientHandlers,
         connect,
     )
-    from .client.change_events import (
+    from .client.auth.file_store import (
+        FileStore,
+    )
+    from .client.auth.interactions import (
+        Loopback,
+        Paste,
+        Redirect,
+    )
+    from .client.auth.machine_auth import (
+        Bearer,
+        ClientCredentials,
+        EnterpriseManaged,
+        WorkloadIdentity,
+    )
+    from .client.auth.oauth import (
+        OAuth,
+        PendingAuthorization,
+    )
+    from .client.auth.stores import (
+        MemoryStore,
+        Store,
+    )
+    from .client.host import (
+        choose_model,
+        safe_icons,
+    )
+    from .client.listen import (
         Change,
         ListeningAgain,
         NotificationFilter,
@@ -65,17 +104,12 @@ if TYPE_CHECKING:
         ResourceUpdated,
         ToolsChanged,
     )
-    from .client.connect import (
-        Timeouts,
-    )
-    from .client.icons import (
-        safe_icons,
-    )
-    from .client.model_preferences import (
-        choose_model,
-    )
     from .client.response_cache import (
         Caching,
+    )
+    from .client.client_settings import (
+        ClientLimits,
+        Timeouts,
     )
     from .client.sync_client import (
         SyncClient,
@@ -83,6 +117,8 @@ if TYPE_CHECKING:
         connect_sync,
     )
     from .errors import (
+        AuthorizationError,
+        OAuthError,
         ResponseLostError,
         ConnectFailedError,
         ConnectionClosedError,
@@ -115,6 +151,9 @@ if TYPE_CHECKING:
     from .revisions import (
         REVISIONS,
     )
+    from .runtime.principal import (
+        Principal,
+    )
     from .runtime.request_context import (
         RequestContext,
     )
@@ -126,6 +165,27 @@ if TYPE_CHECKING:
     from .server.asgi.settings import (
         Limits,
         ServerHttpSettings,
+    )
+    from .server.auth.dpop_validation import (
+        DpopValidation,
+    )
+    from .server.auth.introspection import (
+        Introspection,
+    )
+    from .server.auth.jwt_verifier import (
+        JwtVerifier,
+    )
+    from .server.auth.metadata_app import (
+        ProtectedResourceMetadata,
+    )
+    from .server.auth.protected import (
+        Protected,
+    )
+    from .server.auth.verifiers import (
+        AnyOf,
+        InvalidTokenError,
+        TokenVerifier,
+        TrustedIssuers,
     )
     from .server.server_session import (
         ServerSession,
@@ -184,10 +244,28 @@ __all__ = [
     "UNSET",
     "UnsetType",
     "to_builtins",
+    "AddressRules",
+    "IdentityProvider",
+    "PrivateKey",
+    "client_metadata_document",
     "Channel",
     "Client",
     "ClientHandlers",
     "connect",
+    "FileStore",
+    "Loopback",
+    "Paste",
+    "Redirect",
+    "Bearer",
+    "ClientCredentials",
+    "EnterpriseManaged",
+    "WorkloadIdentity",
+    "OAuth",
+    "PendingAuthorization",
+    "MemoryStore",
+    "Store",
+    "choose_model",
+    "safe_icons",
     "Change",
     "ListeningAgain",
     "NotificationFilter",
@@ -195,13 +273,14 @@ __all__ = [
     "ResourcesChanged",
     "ResourceUpdated",
     "ToolsChanged",
-    "Timeouts",
-    "safe_icons",
-    "choose_model",
     "Caching",
+    "ClientLimits",
+    "Timeouts",
     "SyncClient",
     "SyncClientHandlers",
     "connect_sync",
+    "AuthorizationError",
+    "OAuthError",
     "ResponseLostError",
     "ConnectFailedError",
     "ConnectionClosedError",
@@ -227,12 +306,22 @@ __all__ = [
     "hints_of",
     "safe_url",
     "REVISIONS",
+    "Principal",
     "RequestContext",
     "EventStore",
     "MemoryEventStore",
     "StoredEvent",
     "Limits",
     "ServerHttpSettings",
+    "DpopValidation",
+    "Introspection",
+    "JwtVerifier",
+    "ProtectedResourceMetadata",
+    "Protected",
+    "AnyOf",
+    "InvalidTokenError",
+    "TokenVerifier",
+    "TrustedIssuers",
     "ServerSession",
     "Accepted",
     "Cancelled",
@@ -269,24 +358,43 @@ _HOMES = {
     "UNSET": "._wire",
     "UnsetType": "._wire",
     "to_builtins": "._wire",
+    "AddressRules": ".auth.addresses",
+    "IdentityProvider": ".auth.grants",
+    "PrivateKey": ".auth.jwt_keys",
+    "client_metadata_document": ".auth.registration",
     "Channel": ".channel",
     "Client": ".client.async_client",
     "ClientHandlers": ".client.async_client",
     "connect": ".client.async_client",
-    "Change": ".client.change_events",
-    "ListeningAgain": ".client.change_events",
-    "NotificationFilter": ".client.change_events",
-    "PromptsChanged": ".client.change_events",
-    "ResourcesChanged": ".client.change_events",
-    "ResourceUpdated": ".client.change_events",
-    "ToolsChanged": ".client.change_events",
-    "Timeouts": ".client.connect",
-    "safe_icons": ".client.icons",
-    "choose_model": ".client.model_preferences",
+    "FileStore": ".client.auth.file_store",
+    "Loopback": ".client.auth.interactions",
+    "Paste": ".client.auth.interactions",
+    "Redirect": ".client.auth.interactions",
+    "Bearer": ".client.auth.machine_auth",
+    "ClientCredentials": ".client.auth.machine_auth",
+    "EnterpriseManaged": ".client.auth.machine_auth",
+    "WorkloadIdentity": ".client.auth.machine_auth",
+    "OAuth": ".client.auth.oauth",
+    "PendingAuthorization": ".client.auth.oauth",
+    "MemoryStore": ".client.auth.stores",
+    "Store": ".client.auth.stores",
+    "choose_model": ".client.host",
+    "safe_icons": ".client.host",
+    "Change": ".client.listen",
+    "ListeningAgain": ".client.listen",
+    "NotificationFilter": ".client.listen",
+    "PromptsChanged": ".client.listen",
+    "ResourcesChanged": ".client.listen",
+    "ResourceUpdated": ".client.listen",
+    "ToolsChanged": ".client.listen",
     "Caching": ".client.response_cache",
+    "ClientLimits": ".client.client_settings",
+    "Timeouts": ".client.client_settings",
     "SyncClient": ".client.sync_client",
     "SyncClientHandlers": ".client.sync_client",
     "connect_sync": ".client.sync_client",
+    "AuthorizationError": ".errors",
+    "OAuthError": ".errors",
     "ResponseLostError": ".errors",
     "ConnectFailedError": ".errors",
     "ConnectionClosedError": ".errors",
@@ -312,12 +420,22 @@ _HOMES = {
     "hints_of": ".protocol.tool_annotations",
     "safe_url": ".protocol.uris",
     "REVISIONS": ".revisions",
+    "Principal": ".runtime.principal",
     "RequestContext": ".runtime.request_context",
     "EventStore": ".server.asgi.event_store",
     "MemoryEventStore": ".server.asgi.event_store",
     "StoredEvent": ".server.asgi.event_store",
     "Limits": ".server.asgi.settings",
     "ServerHttpSettings": ".server.asgi.settings",
+    "DpopValidation": ".server.auth.dpop_validation",
+    "Introspection": ".server.auth.introspection",
+    "JwtVerifier": ".server.auth.jwt_verifier",
+    "ProtectedResourceMetadata": ".server.auth.metadata_app",
+    "Protected": ".server.auth.protected",
+    "AnyOf": ".server.auth.verifiers",
+    "InvalidTokenError": ".server.auth.verifiers",
+    "TokenVerifier": ".server.auth.verifiers",
+    "TrustedIssuers": ".server.auth.verifiers",
     "ServerSession": ".server.server_session",
     "Accepted": ".server.toolkit.client_features.elicitation",
     "Cancelled": ".server.toolkit.client_features.elicitation",

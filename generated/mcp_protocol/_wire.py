@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """What the modules of a revision are built on: models, JSON in and out, rows of method tables.
 
@@ -36,6 +37,8 @@ from typing import (
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, ValidationError
+
+from .method_facts import UNSTATED, MethodFacts
 
 __all__ = [
     "EXTRA",
@@ -478,6 +481,7 @@ class Method:
         capability: Path of the capability it depends on, empty for none. For a request it is one
             of the receiver's, for a notification one of the sender's own.
         items: Python name of the list that the result of a list request holds, or `None`.
+        facts: Rules of the method that only the prose of the revision states.
         python_name: Name of its handler and of its coroutine.
     """
 
@@ -489,6 +493,7 @@ class Method:
     result: Any
     capability: tuple[str, ...] = ()
     items: str | None = None
+    facts: MethodFacts = UNSTATED
     python_name: str
 
     @cached_property
@@ -533,6 +538,6 @@ class Method:
     def decode_result(self) -> Callable[[bytes | Raw], Any]:
         """Decoder for the result, by the letter of the schema.
 
-        What a connection takes is decoded by `mending.result_decoder`, which is more lenient.
+        A connection decodes results with `lenient.result_decoder` instead.
         """
         return decoder(self.result)

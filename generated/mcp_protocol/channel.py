@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """The interface between a transport and the running peer: whole messages in both directions."""
 

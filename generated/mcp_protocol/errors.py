@@ -3,44 +3,46 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """The errors of this package, as one small tree.
 
-    McpError                        anything this package raises on purpose
-    +-- ProtocolError               has a JSON-RPC code; raised by a handler, it is the answer
-    |   +-- LocalProtocolError      we were about to break a rule of the revision
-    |   +-- RemoteProtocolError     the peer broke a rule; `code` is what it is told
+    McpError                        every error that this package raises deliberately
+    +-- ProtocolError               has a JSON-RPC code; a handler that raises one answers with it
+    |   +-- LocalProtocolError      this side would break a rule of the revision
+    |   +-- RemoteProtocolError     the peer broke a rule; `code` is the code for the response
     |   +-- ParseError              -32700
     |   +-- InvalidRequestError     -32600
     |   +-- MethodNotFoundError     -32601
     |   +-- InvalidParamsError      -32602
     |   +-- InternalError           -32603
     |   +-- ResourceNotFoundError   code by revision
-    |   +-- MissingCapabilityError  the peer did not declare what a request needs
+    |   +-- MissingCapabilityError  the peer did not declare a required capability
     |   +-- UnsupportedRevisionError
     |   +-- URLElicitationRequiredError (in `client_features.input_required`)
-    |   +-- HeaderMismatchError     HTTP header fields do not say what the body says
+    |   +-- HeaderMismatchError     HTTP header fields differ from the body
     +-- RemoteError                 the peer answered one of our requests with an error
     +-- RevisionError               no revision in common
-    +-- RequestTimeoutError         no answer in time
-    +-- RequestCancelledError       we took the request back
-    +-- ToolError                   a tool's own failure, meant for the model
+    +-- RequestTimeoutError         no response in time
+    +-- RequestCancelledError       this side cancelled the request
+    +-- ToolError                   a tool's own error, for the model
     +-- MissingExtraError           an optional dependency is not installed
+    +-- AuthorizationError          no access token could be had
+    |   +-- OAuthError              an authorization server refused, with a code of OAuth
     +-- TransportError
-        +-- ConnectionClosedError   the connection ended under a request
-        +-- EndOfChannel            no further message will come
-        +-- FrameError              one frame was unusable; the channel goes on
-        +-- ServerStartError        the server process ended before it spoke
-        +-- ListenFailedError       an address can't be listened at
+        +-- ConnectionClosedError   the connection ended before the response
+        +-- EndOfChannel            the peer closed the channel
+        +-- FrameError              one frame was invalid; the channel is usable
+        +-- ServerStartError        the server process ended before its first message
+        +-- ListenFailedError       cannot listen at an address
         +-- ConnectFailedError      no connection to the server's address
-        +-- HttpStatusError         the server refused by an HTTP status
-        +-- AnswerLostError         the connection broke before the answer to a request came
-        +-- SessionLostError        the server forgot the session, and the one made in its place
-        +-- RequestLost             a channel's word that a request will not be answered
+        +-- HttpStatusError         the server refused with an HTTP status
+        +-- ResponseLostError       the connection broke before the response was received
+        +-- SessionLostError        the server lost the session, and the one that replaced it
+        +-- RequestLost             a channel reports that a request will not be answered
 
-The class says who is to blame; attributes hold the data. A text shows what a peer or a process
-said within bounds, on one line, and without characters that a terminal acts on; the attributes hold
-it whole.
+The class tells which side is at fault; attributes hold the data. A text shows foreign text on one
+line, shortened and without control characters; the attributes hold the whole text.
 """
 
 from __future__ import annotations
@@ -59,10 +61,10 @@ RESOURCE_NOT_FOUND = -32002
 
 
 NO_DATA: Any = object()
-"""Stands for an error without `data`, which is not the same as `data: null`."""
+"""Stands for an error without `data`, which differs from `data: null`."""
 
 
-_LONGEST_URI = 2048  # characters of a URI that an error repeats as data
+_LONGEST_URI = 2048  # longest URI that is sent as data of an error
 
 _REMOTE_TEXT = 1000  # characters of a peer's error that the text of ours shows
 
@@ -70,16 +72,16 @@ _SHOWN_LINE = 500  # characters of a line on standard error that an error shows
 
 
 class McpError(Exception):
-    """Base of every error that this package raises on purpose."""
+    """Base of every error that this package raises deliberately."""
 
 
 class ProtocolError(McpError):
-    """A failure with a JSON-RPC code. A handler that raises one answers its request with it.
+    """An error with a JSON-RPC code. A handler that raises one answers its request with it.
 
     Args:
         message: One line for the peer; never a traceback.
         code: JSON-RPC error code; the class default if not given.
-        data: What goes into `error.data`; left out unless given.
+        data: `error.data`; left out unless given.
 
     Source: basic/index (error responses).
     """
@@ -94,11 +96,11 @@ class ProtocolError(McpError):
 
 
 class LocalProtocolError(ProtocolError):
-    """We were about to break a rule of the revision; nothing was sent."""
+    """This side would break a rule of the revision; nothing was sent."""
 
 
 class RemoteProtocolError(ProtocolError):
-    """The peer broke a rule of the revision; `code` is the JSON-RPC code that tells it so."""
+    """The peer broke a rule of the revision; `code` is the JSON-RPC code for the response."""
 
     default_code = INVALID_REQUEST
 
@@ -116,7 +118,7 @@ class InvalidRequestError(ProtocolError):
 
 
 class MethodNotFoundError(ProtocolError):
-    """The method is unknown here, or belongs to a capability that was not declared (-32601)."""
+    """The method is unknown, or its capability was not declared (-32601)."""
 
     default_code = METHOD_NOT_FOUND
 
@@ -132,15 +134,15 @@ class InvalidParamsError(ProtocolError):
 
 
 class InternalError(ProtocolError):
-    """Something unexpected kept the receiver from serving the request (-32603)."""
+    """The receiver failed unexpectedly (-32603)."""
 
     default_code = INTERNAL_ERROR
 
 
 class ResourceNotFoundError(ProtocolError):
-    """There is no resource under `uri`. The session's revision decides the code.
+    """There is no resource with this `uri`. The revision defines the code.
 
-    The peer gets the URI as `data`, unless it has more than 2,048 characters.
+    The URI is sent as `data` if it has at most 2,048 characters.
 
     Source: server/resources (error handling).
     """
@@ -154,7 +156,7 @@ class ResourceNotFoundError(ProtocolError):
 
 
 class MissingCapabilityError(ProtocolError):
-    """A message needs a capability that the other side did not declare.
+    """A message requires a capability that the other side did not declare.
 
     Attributes:
         path: The capability, from the top, such as `("elicitation", "url")`.
@@ -177,7 +179,7 @@ class MissingCapabilityError(ProtocolError):
 class UnsupportedRevisionError(ProtocolError):
     """A request names a revision that this side does not speak.
 
-    The peer gets it back as `data.requested`, cut at 200 characters.
+    It is sent back as `data.requested`, cut at 200 characters.
 
     Source: basic/versioning (2026-07-28).
     """
@@ -198,7 +200,7 @@ class UnsupportedRevisionError(ProtocolError):
 class HeaderMismatchError(ProtocolError):
     """Header fields of an HTTP request are missing, broken, or differ from its body.
 
-    The revision decides the code.
+    The revision defines the code.
 
     Source: basic/transports/streamable-http#server-validation (2026-07-28).
     """
@@ -210,7 +212,7 @@ class RemoteError(McpError):
     """The peer answered a request with an error.
 
     Attributes:
-        code: JSON-RPC code as received. Codes from -32019 to -32000 carry no agreed meaning.
+        code: JSON-RPC code as received. Codes from -32019 to -32000 have no common meaning.
         message: The peer's text.
         data: The peer's `error.data`, or `None` if there was none.
         method: The request that failed.
@@ -226,9 +228,9 @@ class RemoteError(McpError):
 
     @property
     def resource_not_found(self) -> bool:
-        """Whether it may say that there is no resource under the URI that was read.
+        """Whether the error may mean that the resource to read does not exist.
 
-        Servers say it by -32002 or by -32602, the code of bad params, as their revision has it.
+        The code is -32002 or -32602 (invalid params), depending on the server's revision.
 
         Source: server/resources (error handling).
         """
@@ -252,14 +254,14 @@ class RevisionError(McpError):
 
 
 class RequestTimeoutError(McpError):
-    """No answer came in time. The request was cancelled at the peer where that is allowed.
+    """No response in time. The request was cancelled where the revision allows that.
 
     Args:
-        more: What else there is to say of it.
+        more: Further text.
 
     Attributes:
         method: The request.
-        seconds: The limit that ran out.
+        seconds: The timeout.
     """
 
     def __init__(self, method: str, seconds: float, more: str = "") -> None:
@@ -270,41 +272,62 @@ class RequestTimeoutError(McpError):
 
 
 class RequestCancelledError(McpError):
-    """The request was taken back before it was answered."""
+    """The request was cancelled before it was answered."""
 
 
 class ToolError(McpError):
-    """Raised by a tool: its text reaches the model as a result with `isError`.
+    """Raised by a tool: the model gets the text, in a result with `isError`.
 
     Source: server/tools (error handling).
     """
 
 
 class MissingExtraError(McpError):
-    """An optional dependency is not installed; the text says what to install."""
+    """An optional dependency is not installed; the text names the package to install."""
 
     def __init__(self, feature: str, package: str) -> None:
         super().__init__(f"{feature} needs the package {package!r}: pip install {package}")
         self.package = package
 
 
+class AuthorizationError(McpError):
+    """No access token could be had. The text holds no token, code or secret."""
+
+
+class OAuthError(AuthorizationError):
+    """An authorization server, or the user there, refused with a code of OAuth.
+
+    Attributes:
+        code: The code, such as `invalid_grant`.
+        description: What the server says of it; empty if it says nothing.
+
+    Source: RFC 6749, sections 4.1.2.1 and 5.2; RFC 7591, section 3.2.2.
+    """
+
+    def __init__(self, where: str, code: str, description: str = "") -> None:
+        more = f": {safe_text(description)}" if description else ""
+        super().__init__(f"{where}: {safe_text(code)}{more}")
+        self.code = code
+        self.description = description
+
+
 class TransportError(McpError):
-    """The transport failed; the protocol is not to blame."""
+    """The transport failed."""
 
 
 class ConnectionClosedError(TransportError):
-    """The connection ended: nothing more can be sent, and open requests stay unanswered."""
+    """The connection ended: nothing can be sent, and open requests get no response."""
 
 
 class EndOfChannel(TransportError):
-    """The peer closed its side: no further message will come."""
+    """The peer closed the channel: there are no further messages."""
 
 
 class FrameError(TransportError):
     """One frame could not be read as a message; the channel stays usable.
 
     Attributes:
-        code: The JSON-RPC code that fits: -32700, or -32600 for one that is too long.
+        code: The JSON-RPC code for the response: -32700, or -32600 for a frame that is too long.
     """
 
     def __init__(self, message: str, code: int = PARSE_ERROR) -> None:
@@ -316,12 +339,12 @@ class ServerStartError(TransportError):
     """A server process could not be started, or ended before it answered.
 
     Args:
-        more: What else there is to say, in the end.
+        more: Further text, at the end.
 
     Attributes:
-        argv: The command, as it was given; the text of the error shows it without secrets.
-        exit_code: Its exit code; negative for a signal; `None` if it never ran.
-        stderr_tail: The last lines it wrote to standard error.
+        argv: The command; the text of the error shows it with secrets masked.
+        exit_code: Exit code; negative for a signal; `None` if the process never ran.
+        stderr_tail: The last lines of its standard error.
     """
 
     def __init__(
@@ -348,12 +371,12 @@ class ServerStartError(TransportError):
         self.reason = reason
 
     def with_more(self, more: str) -> ServerStartError:
-        """The same, with more to say of it."""
+        """The same error with further text."""
         return ServerStartError(self.argv, self.exit_code, self.stderr_tail, self.reason, more)
 
 
 def last_lines(stderr_tail: Sequence[str]) -> list[str]:
-    """The last lines of standard error as a part of an error text; none if there are none."""
+    """The last lines of standard error, as part of an error text; empty if there are none."""
     if not stderr_tail:
         return []
     lines = (f"\n  {safe_text(line, _SHOWN_LINE)}" for line in stderr_tail)
@@ -361,14 +384,14 @@ def last_lines(stderr_tail: Sequence[str]) -> list[str]:
 
 
 class ListenFailedError(TransportError):
-    """An address can't be listened at: another process does, or it is none of this machine's."""
+    """Cannot listen at an address: it is in use, or does not belong to this machine."""
 
 
 class ConnectFailedError(TransportError):
     """No connection to the server could be made: nothing was sent.
 
     Attributes:
-        url: Its address, without credentials and query.
+        url: URL without credentials and query.
     """
 
     def __init__(self, url: str, reason: str) -> None:
@@ -377,16 +400,16 @@ class ConnectFailedError(TransportError):
 
 
 class HttpStatusError(TransportError):
-    """The server refused a message by an HTTP status.
+    """The server refused a message with an HTTP status.
 
     Args:
-        more: What else there is to say of it.
+        more: Further text.
 
     Attributes:
-        url: Where it was sent, without credentials and query.
-        status: The status, such as 503.
-        reason: What the status is called.
-        body: What came with it; cut if it was long.
+        url: URL without credentials and query.
+        status: The status code, such as 503.
+        reason: The reason phrase.
+        body: The beginning of the body.
     """
 
     def __init__(
@@ -403,34 +426,34 @@ class HttpStatusError(TransportError):
         self.body = body
 
     def with_more(self, more: str) -> HttpStatusError:
-        """The same, with more to say of it."""
+        """The same error with further text."""
         return HttpStatusError(self.url, self.status, self.reason, self.body, more)
 
     @property
     def wants_credentials(self) -> bool:
-        """Whether other credentials are what it takes. Source: RFC 9110 (401, 407)."""
+        """Whether the request needs other credentials. Source: RFC 9110 (401, 407)."""
         return self.status in (401, 407)
 
     @property
     def may_pass(self) -> bool:
-        """Whether the server blames itself and may answer later. Source: RFC 9110 (5xx)."""
+        """Whether the status is a temporary server error. Source: RFC 9110 (5xx)."""
         return self.status >= 500
 
 
 class ResponseLostError(TransportError):
-    """The connection broke before the answer to a request came; the server may have acted on it."""
+    """The connection broke before the response; the server may have processed the request."""
 
 
 class SessionLostError(TransportError):
-    """The server forgot the session, and then the one that was opened in its place."""
+    """The server lost the session, and then the one that replaced it."""
 
 
 class RequestLost(TransportError):
-    """A channel's word that one request of ours will not be answered; the channel goes on.
+    """A channel reports that one request of ours will not be answered; the channel stays usable.
 
     Attributes:
         id: The request's id.
-        error: What its caller is told.
+        error: The error for its caller.
     """
 
     def __init__(self, id: int | str, error: McpError) -> None:

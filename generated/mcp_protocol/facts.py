@@ -3,11 +3,11 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""What a revision is, as data: its methods, and the facts that `revision_facts` defines.
+"""A revision as data: its methods, and the facts that `revision_facts` defines.
 
-Rendered modules fill these classes in; the rest of the package asks them and never asks which
-revision it is.
+Rendered modules create instances. Other code reads facts, and never compares revisions.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._wire import Method as Method
 from ._wire import Role as Role
 from .errors import RevisionError
-from .revision_facts import Facts
+
+if TYPE_CHECKING:  # loaded with the first revision
+    from .revision_facts import Facts
 
 
 def other(role: Role) -> Role:
@@ -29,38 +31,38 @@ def other(role: Role) -> Role:
 
 
 class Lifecycle(enum.Enum):
-    """How two peers come to an agreement on revision and capabilities."""
+    """How two peers negotiate revision and capabilities."""
 
     HANDSHAKE = "handshake"
-    """`initialize` opens a session; what was agreed holds until it ends."""
+    """`initialize` opens a session; its revision and capabilities hold until the session ends."""
     PER_REQUEST = "per-request"
     """Every request carries revision and capabilities in its `_meta`; there is no session."""
 
 
 HANDSHAKE = Lifecycle.HANDSHAKE.value
-"""Stands for any revision with a session, where one may be chosen by its name."""
+"""The name for any revision with a session, where a revision can be chosen."""
 
 
 @dataclass(frozen=True)
 class Revision:
-    """One revision of the protocol, whole.
+    """One revision of the protocol.
 
     Attributes:
-        name: Its date, such as `2025-06-18`; compared as a string.
+        name: Its date, such as `2025-06-18`; names are ordered as strings.
         lifecycle: Handshake or per request.
         batching: Whether a message may be a JSON array of messages.
-        client_requests: What a client may ask, by wire name.
-        server_requests: What a server may ask.
-        client_notifications: What a client may notify.
-        server_notifications: What a server may notify.
-        input_requests: What a server may ask inside a result that wants input, by wire name.
-        implementation: Struct by which either side introduces itself.
-        client_capabilities: Struct for what a client declares.
-        server_capabilities: Struct for what a server declares.
-        meta_type: Struct for the `_meta` of requests, to check and read it.
-        result_types: Values of `resultType` that this side understands; empty where results have
-            no such member.
-        facts: What only the prose states.
+        client_requests: Requests of a client, by wire name.
+        server_requests: Requests of a server, by wire name.
+        client_notifications: Notifications of a client, by wire name.
+        server_notifications: Notifications of a server, by wire name.
+        input_requests: Requests for input inside results of a server, by wire name.
+        implementation: Type of the description of either side.
+        client_capabilities: Type of the capabilities of a client.
+        server_capabilities: Type of the capabilities of a server.
+        meta_type: Type of the `_meta` of requests.
+        result_types: Values of `resultType` that this side supports; empty where results have no
+            such member.
+        facts: Facts that only the prose states.
     """
 
     name: str
@@ -88,10 +90,10 @@ class Revision:
 
 
 class Revisions(Mapping[str, Revision]):
-    """Revisions by name, oldest first; each is loaded when it is first asked for.
+    """Revisions by name, oldest first; each is loaded at first use.
 
     Args:
-        rows: Name to lifecycle and loader, oldest first.
+        rows: Lifecycle and loader by name, oldest first.
     """
 
     def __init__(self, rows: Mapping[str, tuple[Lifecycle, Callable[[], Revision]]]) -> None:
@@ -116,28 +118,28 @@ class Revisions(Mapping[str, Revision]):
         return name in self._rows
 
     def of(self, lifecycle: Lifecycle) -> Revisions:
-        """Those with a lifecycle; loads none."""
-        found = self._of.get(lifecycle)
-        if found is None:
+        """The revisions with a lifecycle; loads none."""
+        revisions = self._of.get(lifecycle)
+        if revisions is None:
             rows = {name: row for name, row in self._rows.items() if row[0] is lifecycle}
-            found = self._of[lifecycle] = Revisions(rows)
-        return found
+            revisions = self._of[lifecycle] = Revisions(rows)
+        return revisions
 
     def only(self, name: str) -> Revisions:
-        """One of them alone.
+        """One of the revisions.
 
         Raises:
-            RevisionError: It is not one of these.
+            RevisionError: There is no revision of this name.
         """
         if name not in self._rows:
             raise RevisionError("unknown revision", tuple(self._rows), (name,))
         return Revisions({name: self._rows[name]})
 
     def pinned(self, pin: str | None) -> Revisions:
-        """Those that a user chose: one by its name, or all with a handshake by `HANDSHAKE`.
+        """The revisions that a user chose: one by name, or by `HANDSHAKE` all with a handshake.
 
         Raises:
-            RevisionError: None of these is so.
+            RevisionError: There is no such revision.
         """
         if pin is None:
             return self
@@ -148,17 +150,17 @@ class Revisions(Mapping[str, Revision]):
         return handshakes
 
     def among(self, names: Collection[str]) -> Revisions:
-        """Those whose name is one of `names`; loads none."""
+        """The revisions with these names; loads none."""
         return Revisions({name: row for name, row in self._rows.items() if name in names})
 
     def newest(self) -> Revision:
-        """The last of them."""
+        """The newest revision."""
         if self._newest is None:
             self._newest = self[max(self._rows)]
         return self._newest
 
 
 def has_streamable_http(revisions: Revisions) -> bool:
-    """Whether one of them has Streamable HTTP; loads no more of them than it takes to know."""
+    """Whether one of the revisions has Streamable HTTP; loads the newest ones first."""
     newest_first = sorted(revisions, reverse=True)
     return any(revisions[name].facts.transports.streamable_http for name in newest_first)

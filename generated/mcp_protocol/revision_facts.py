@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """What a revision of the protocol states only in prose, as data.
 
@@ -20,6 +21,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
+
+from .method_facts import UNSTATED, MethodFacts
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,33 @@ class Draft:
 
 
 @dataclass(frozen=True)
+class AuthorizationFacts:
+    """How a client comes to an access token.
+
+    Attributes:
+        discovery: Where it finds the authorization server: in the metadata of the protected
+            resource, or at the origin of the MCP server.
+        pkce_advertised: Whether it stops where the metadata of the authorization server does not
+            list the method of PKCE that is used.
+        step_up: The scopes that it asks for when a token lacks some: those of the challenge, or
+            those together with all that it asked for before.
+        application_type: Whether its registration says what kind of application it is.
+        offline_access: Whether it asks for refresh tokens by a scope.
+        version_header: Names the revision in requests for the metadata of the authorization
+            server; `None` for none.
+
+    Source: basic/authorization.
+    """
+
+    discovery: Literal["resource-metadata", "origin"] = "resource-metadata"
+    pkce_advertised: bool = True
+    step_up: Literal["challenge", "union"] = "challenge"
+    application_type: bool = False
+    offline_access: bool = False
+    version_header: str | None = None
+
+
+@dataclass(frozen=True)
 class ErrorCodes:
     """JSON-RPC codes by condition; `None` where a revision has none of its own.
 
@@ -213,43 +243,6 @@ class MetaKeys:
 
 
 @dataclass(frozen=True)
-class MethodFacts:
-    """What is stated about one method, by its name on the wire.
-
-    Attributes:
-        extension: Whether an extension may have the method where the revision itself does not.
-        idempotent: Whether a request has the same effect however often it is sent, so that it may
-            be retried if its response is lost. Safe methods are idempotent.
-        cancellable: Whether a request may be cancelled.
-        before_initialized: Whether a server may send it before the client has confirmed the
-            initialization.
-        named_by: The member of the params that the name header repeats, or `None`.
-        param_headers: Whether parameter headers repeat the `arguments` in its params.
-        input_required: Whether a request may be answered with requests for input.
-        listed_by: The request whose result lists what this one names, or `None`. A cached list is
-            stale if the server does not know what it lists.
-        invalidates: Requests whose cached results are stale after this notification.
-        subscription: The member of a subscription's filter that asks for this notification, or
-            `None`.
-    """
-
-    extension: bool = False
-    idempotent: bool = False
-    cancellable: bool = True
-    before_initialized: bool = False
-    named_by: str | None = None
-    param_headers: bool = False
-    input_required: bool = False
-    listed_by: str | None = None
-    invalidates: tuple[str, ...] = ()
-    subscription: str | None = None
-
-
-UNSTATED = MethodFacts()
-"""What holds for a method about which nothing is stated."""
-
-
-@dataclass(frozen=True)
 class Facts:
     """What a revision states only in prose.
 
@@ -258,6 +251,7 @@ class Facts:
         headers: Names of HTTP headers.
         http: What holds over HTTP.
         draft: What a draft that followed adds to its sessions.
+        authorization: How a client comes to an access token.
         errors: JSON-RPC codes by condition.
         behaviour: Rules that differ between revisions.
         meta: Keys of `_meta`.
@@ -268,6 +262,7 @@ class Facts:
     headers: Headers = Headers()
     http: Http = Http()
     draft: Draft = Draft()
+    authorization: AuthorizationFacts = AuthorizationFacts()
     errors: ErrorCodes = ErrorCodes()
     behaviour: Behaviour = Behaviour()
     meta: MetaKeys = MetaKeys()

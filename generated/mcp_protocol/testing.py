@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """Testing what is built on this package: both ends in one process, over the real encoding.
 
@@ -32,6 +33,7 @@ from .channel import Channel, OutgoingMessage, RequestId
 from .client.async_client import Client, ClientHandlers, connect
 from .client.base import ClientBase, Handlers
 from .client.connect import Servable
+from .runtime.principal import PRINCIPAL, Principal
 
 if TYPE_CHECKING:
     from .r2024_11_05 import client as r2024_11_05
@@ -70,10 +72,13 @@ class _Recorded:
     """A server that keeps what passes on its channel."""
 
     server: Servable
+    principal: Principal | None = None
     incoming: list[Any] = field(default_factory=list[Any])
     outgoing: list[Any] = field(default_factory=list[Any])
 
     async def serve(self, channel: Channel) -> None:
+        if self.principal is not None:
+            PRINCIPAL.set(self.principal)
         await self.server.serve(_RecordingChannel(channel, self.incoming, self.outgoing))
 
 
@@ -112,6 +117,7 @@ def connected(
     handlers: r2024_11_05.ClientHandlers | ClientHandlers | None = None,
     capabilities: Mapping[str, Any] | None = None,
     extra: bool = False,
+    principal: Principal | None = None,
 ) -> AbstractAsyncContextManager[PairOf[r2024_11_05.Client]]: ...
 
 
@@ -123,6 +129,7 @@ def connected(
     handlers: r2025_03_26.ClientHandlers | ClientHandlers | None = None,
     capabilities: Mapping[str, Any] | None = None,
     extra: bool = False,
+    principal: Principal | None = None,
 ) -> AbstractAsyncContextManager[PairOf[r2025_03_26.Client]]: ...
 
 
@@ -134,6 +141,7 @@ def connected(
     handlers: r2025_06_18.ClientHandlers | ClientHandlers | None = None,
     capabilities: Mapping[str, Any] | None = None,
     extra: bool = False,
+    principal: Principal | None = None,
 ) -> AbstractAsyncContextManager[PairOf[r2025_06_18.Client]]: ...
 
 
@@ -145,6 +153,7 @@ def connected(
     handlers: r2025_11_25.ClientHandlers | ClientHandlers | None = None,
     capabilities: Mapping[str, Any] | None = None,
     extra: bool = False,
+    principal: Principal | None = None,
 ) -> AbstractAsyncContextManager[PairOf[r2025_11_25.Client]]: ...
 
 
@@ -156,6 +165,7 @@ def connected(
     handlers: r2026_07_28.ClientHandlers | ClientHandlers | None = None,
     capabilities: Mapping[str, Any] | None = None,
     extra: bool = False,
+    principal: Principal | None = None,
 ) -> AbstractAsyncContextManager[PairOf[r2026_07_28.Client]]: ...
 
 
@@ -167,6 +177,7 @@ def connected(
     handlers: ClientHandlers | None = None,
     capabilities: Mapping[str, Any] | None = None,
     extra: bool = False,
+    principal: Principal | None = None,
 ) -> AbstractAsyncContextManager[Pair]: ...
 
 
@@ -178,6 +189,7 @@ def connected(
     handlers: Handlers | None = None,
     capabilities: Mapping[str, Any] | None = None,
     extra: bool = False,
+    principal: Principal | None = None,
 ) -> AbstractAsyncContextManager[Any]: ...
 
 
@@ -188,6 +200,7 @@ def connected(
     handlers: Handlers | None = None,
     capabilities: Mapping[str, Any] | None = None,
     extra: bool = False,
+    principal: Principal | None = None,
 ) -> AbstractAsyncContextManager[Any]:
     """Connect a client to a server in memory; both end with the block.
 
@@ -198,11 +211,12 @@ def connected(
         handlers: What the client can do for the server.
         capabilities: What the client declares beyond that, as wire object.
         extra: Whether the objects of results keep the members that the revision does not know.
+        principal: On whose behalf the server serves the client, as if it had a token.
 
     Raises:
         RevisionError: The server does not speak the revision.
     """
-    return _connected(server, revision, handlers, capabilities, extra)
+    return _connected(server, revision, handlers, capabilities, extra, principal)
 
 
 @asynccontextmanager
@@ -212,8 +226,9 @@ async def _connected(
     handlers: Handlers | None,
     capabilities: Mapping[str, Any] | None,
     extra: bool,
+    principal: Principal | None,
 ) -> AsyncGenerator[Pair, None]:
-    recorded = _Recorded(server)
+    recorded = _Recorded(server, principal)
     opening = connect(
         recorded, revision=revision, handlers=handlers, capabilities=capabilities, extra=extra
     )
@@ -228,6 +243,7 @@ def pair_fixture(
     handlers: Handlers | None = None,
     capabilities: Mapping[str, Any] | None = None,
     extra: bool = False,
+    principal: Principal | None = None,
 ) -> Any:
     """A pytest fixture that gives a `Pair`, fresh for each test.
 
@@ -237,6 +253,7 @@ def pair_fixture(
         handlers: What the client can do for the server.
         capabilities: What the client declares beyond that.
         extra: Whether the objects of results keep their extra members.
+        principal: On whose behalf the server serves the client.
 
     Returns:
         The fixture; its name is that of the variable it is kept in.
@@ -250,7 +267,12 @@ def pair_fixture(
     async def pair(anyio_backend: Any) -> AsyncGenerator[Pair, None]:
         made = server if isinstance(server, Servable) else server()
         async with connected(
-            made, revision=revision, handlers=handlers, capabilities=capabilities, extra=extra
+            made,
+            revision=revision,
+            handlers=handlers,
+            capabilities=capabilities,
+            extra=extra,
+            principal=principal,
         ) as both:
             yield both
 

@@ -50,7 +50,8 @@ One run, {machine}, Python {python}, mcp {mcp}, fastmcp {fastmcp}, uvicorn {uvic
 {orjson}, msgspec {msgspec}{typescript}. Contenders take turns in every round; each figure is the
 median of its rounds: {imports} for imports and starts, {codec} of 0.1 s for decoding, {memory} of
 {calls} calls in memory and over stdio, {http} of {http_calls} calls over HTTP, {generation} for the
-tool, {protected} of {protected_calls} calls for the CPU time with a token. Calls run on asyncio; each client calls the server of its own kind, whose tool adds two
+tool, {protected} of {protected_calls} calls for the CPU time with a token. Calls run on asyncio;
+each client calls the server of its own kind, whose tool adds two
 numbers and returns text. Over HTTP, servers in Python run on uvicorn with httptools and uvloop,
 servers in Node on its own HTTP server; all answer with JSON. "Server alone": raw requests that were
 encoded before, on uvloop. Memory: growth of the server's process by {sessions} sessions or

@@ -13,7 +13,7 @@ from mcpgen import diff
 from mcpgen.diff import Protocol
 from mcpgen.diff.rules import severities
 from mcpgen.errors import UsageError
-from mcpgen.revision_facts import MethodFacts
+from mcpgen.method_facts import MethodFacts
 
 COUNT = {"type": "integer"}
 SCRUB: dict[str, Any] = {
@@ -307,8 +307,8 @@ def test_a_type_that_holds_itself_is_compared_once(node: dict[str, Any]) -> None
 
 
 def test_very_many_names_are_not_compared_each_with_each() -> None:
-    old = {f"before{number}": TEXT for number in range(1000)}
-    new = {f"after{number}": TEXT for number in range(1000)}
+    old: dict[str, Any] = {f"before{number}": TEXT for number in range(1000)}
+    new: dict[str, Any] = {f"after{number}": TEXT for number in range(1000)}
     rules = {rule for rule, _ in found(protocol(**params(**old)), protocol(**params(**new)))}
     assert rules == {"FIELD_REMOVED_OPTIONAL", "FIELD_ADDED_OPTIONAL"}
 

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from mcp_protocol import Timeouts
 from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.client.listen import (
     Change,
@@ -18,7 +19,6 @@ from mcp_protocol.client.listen import (
     ResourceUpdated,
     ToolsChanged,
 )
-from mcp_protocol import Timeouts
 from mcp_protocol.errors import ConnectionClosedError, RemoteError, RequestTimeoutError
 from mcp_protocol.protocol.events import Ignored, NotificationReceived
 from mcp_protocol.server.toolkit.context import Context

@@ -3,24 +3,36 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """The client: `connect`, the open session with a typed coroutine per request, and handlers."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
-from ..runtime.stubs import HandlersBase, wire_params
-from .base import ClientApplication, ClientBase, Handlers, Identity
+from ..runtime.stubs import HandlersBase
+from ..channel import Channel
+from ..facts import Revisions
+from .base import AnyClient, ClientApplication, ClientBase, Handlers
 from .response_cache import Caching
-from .connect import Target, Timeouts
-from .targets import open_client
-from .server_url import HeaderSource, HttpAuth, HttpClient, UrlOptions, Transport
+from .connect import Servable, Target, in_memory, open_session
+from .server_process import open_with_process
+from .server_url import (
+    HeaderSource,
+    HttpAuth,
+    HttpClient,
+    Transport,
+    UrlOptions,
+    at_url,
+    revisions_over_http,
+)
+from .client_settings import ClientLimits, ClientSettings, Identity, Timeouts
 from ..errors import MethodNotFoundError
-from ..runtime.peer import CONCURRENT_REQUESTS
+from ..runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ..revisions import FOLDERS, REVISIONS
 
 if TYPE_CHECKING:
@@ -35,10 +47,10 @@ if TYPE_CHECKING:
 
 
 class Client(ClientBase):
-    """An open session with a server, in whichever revision was agreed.
+    """An open session with a server, in the negotiated revision.
 
     A message that the revision does not have raises MethodNotFoundError, and a field that it does
-    not have InvalidParamsError; nothing is sent then.
+    not have InvalidParamsError, before anything is sent.
     """
 
     async def discover(
@@ -56,7 +68,7 @@ class Client(ClientBase):
         Source: server/discover.
         """
         fields: dict[str, Any] = {}
-        result: models.DiscoverResult = await self._call(
+        result: models.DiscoverResult = await self._requests.call(
             "server/discover", fields, meta, timeout, on_progress
         )
         return result
@@ -74,7 +86,7 @@ class Client(ClientBase):
         Source: server/resources.
         """
         fields: dict[str, Any] = {}
-        return await self._pages("resources/list", fields, meta, timeout)
+        return await self._requests.pages("resources/list", fields, meta, timeout)
 
     async def list_resources_page(
         self,
@@ -95,7 +107,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "cursor": cursor,
         }
-        result: models.ListResourcesResult = await self._call(
+        result: models.ListResourcesResult = await self._requests.call(
             "resources/list", fields, meta, timeout, on_progress
         )
         return result
@@ -113,7 +125,7 @@ class Client(ClientBase):
         Source: server/resources.
         """
         fields: dict[str, Any] = {}
-        return await self._pages("resources/templates/list", fields, meta, timeout)
+        return await self._requests.pages("resources/templates/list", fields, meta, timeout)
 
     async def list_resource_templates_page(
         self,
@@ -134,7 +146,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "cursor": cursor,
         }
-        result: models.ListResourceTemplatesResult = await self._call(
+        result: models.ListResourceTemplatesResult = await self._requests.call(
             "resources/templates/list", fields, meta, timeout, on_progress
         )
         return result
@@ -158,7 +170,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "uri": uri,
         }
-        result: models.ReadResourceResult = await self._call(
+        result: models.ReadResourceResult = await self._requests.call(
             "resources/read", fields, meta, timeout, on_progress
         )
         return result
@@ -183,7 +195,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "notifications": notifications,
         }
-        result: models.SubscriptionsListenResult = await self._call(
+        result: models.SubscriptionsListenResult = await self._requests.call(
             "subscriptions/listen", fields, meta, timeout, on_progress
         )
         return result
@@ -201,7 +213,7 @@ class Client(ClientBase):
         Source: server/prompts.
         """
         fields: dict[str, Any] = {}
-        return await self._pages("prompts/list", fields, meta, timeout)
+        return await self._requests.pages("prompts/list", fields, meta, timeout)
 
     async def list_prompts_page(
         self,
@@ -222,7 +234,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "cursor": cursor,
         }
-        result: models.ListPromptsResult = await self._call(
+        result: models.ListPromptsResult = await self._requests.call(
             "prompts/list", fields, meta, timeout, on_progress
         )
         return result
@@ -248,7 +260,7 @@ class Client(ClientBase):
             "name": name,
             "arguments": arguments,
         }
-        result: models.GetPromptResult = await self._call(
+        result: models.GetPromptResult = await self._requests.call(
             "prompts/get", fields, meta, timeout, on_progress
         )
         return result
@@ -266,7 +278,7 @@ class Client(ClientBase):
         Source: server/tools.
         """
         fields: dict[str, Any] = {}
-        return await self._pages("tools/list", fields, meta, timeout)
+        return await self._requests.pages("tools/list", fields, meta, timeout)
 
     async def list_tools_page(
         self,
@@ -287,7 +299,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "cursor": cursor,
         }
-        result: models.ListToolsResult = await self._call(
+        result: models.ListToolsResult = await self._requests.call(
             "tools/list", fields, meta, timeout, on_progress
         )
         return result
@@ -314,7 +326,7 @@ class Client(ClientBase):
             "name": name,
             "arguments": arguments,
         }
-        result: models.CallToolResult = await self._call(
+        result: models.CallToolResult = await self._requests.call(
             "tools/call", fields, meta, timeout, on_progress
         )
         return result
@@ -343,7 +355,7 @@ class Client(ClientBase):
             "ref": ref,
             "context": context,
         }
-        result: models.CompleteResult = await self._call(
+        result: models.CompleteResult = await self._requests.call(
             "completion/complete", fields, meta, timeout, on_progress
         )
         return result
@@ -374,7 +386,7 @@ class Client(ClientBase):
             "client_info": client_info,
             "protocol_version": protocol_version,
         }
-        result: models.InitializeResult = await self._call(
+        result: models.InitializeResult = await self._requests.call(
             "initialize", fields, meta, timeout, on_progress
         )
         return result
@@ -393,7 +405,9 @@ class Client(ClientBase):
         Source: basic/utilities/ping.
         """
         fields: dict[str, Any] = {}
-        result: models.EmptyResult = await self._call("ping", fields, meta, timeout, on_progress)
+        result: models.EmptyResult = await self._requests.call(
+            "ping", fields, meta, timeout, on_progress
+        )
         return result
 
     async def subscribe(
@@ -416,7 +430,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "uri": uri,
         }
-        result: models.EmptyResult = await self._call(
+        result: models.EmptyResult = await self._requests.call(
             "resources/subscribe", fields, meta, timeout, on_progress
         )
         return result
@@ -441,7 +455,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "uri": uri,
         }
-        result: models.EmptyResult = await self._call(
+        result: models.EmptyResult = await self._requests.call(
             "resources/unsubscribe", fields, meta, timeout, on_progress
         )
         return result
@@ -466,7 +480,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "task_id": task_id,
         }
-        result: models.GetTaskResult = await self._call(
+        result: models.GetTaskResult = await self._requests.call(
             "tasks/get", fields, meta, timeout, on_progress
         )
         return result
@@ -491,7 +505,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "task_id": task_id,
         }
-        result: models.CallToolResult = await self._call(
+        result: models.CallToolResult = await self._requests.call(
             "tasks/result", fields, meta, timeout, on_progress
         )
         return result
@@ -516,7 +530,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "task_id": task_id,
         }
-        result: models.CancelTaskResult = await self._call(
+        result: models.CancelTaskResult = await self._requests.call(
             "tasks/cancel", fields, meta, timeout, on_progress
         )
         return result
@@ -536,7 +550,7 @@ class Client(ClientBase):
         Source: basic/utilities/tasks.
         """
         fields: dict[str, Any] = {}
-        return await self._pages("tasks/list", fields, meta, timeout)
+        return await self._requests.pages("tasks/list", fields, meta, timeout)
 
     async def list_tasks_page(
         self,
@@ -559,7 +573,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "cursor": cursor,
         }
-        result: models.ListTasksResult = await self._call(
+        result: models.ListTasksResult = await self._requests.call(
             "tasks/list", fields, meta, timeout, on_progress
         )
         return result
@@ -584,7 +598,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "level": level,
         }
-        result: models.EmptyResult = await self._call(
+        result: models.EmptyResult = await self._requests.call(
             "logging/setLevel", fields, meta, timeout, on_progress
         )
         return result
@@ -608,11 +622,7 @@ class Client(ClientBase):
             "request_id": request_id,
             "reason": reason,
         }
-        rows = self.session.revision.client_notifications
-        await self.notify(
-            "notifications/cancelled",
-            wire_params(rows, "notifications/cancelled", fields, self.revision),
-        )
+        await self._notify("notifications/cancelled", fields)
 
     async def initialized(
         self,
@@ -624,11 +634,7 @@ class Client(ClientBase):
         Source: basic/lifecycle.
         """
         fields: dict[str, Any] = {}
-        rows = self.session.revision.client_notifications
-        await self.notify(
-            "notifications/initialized",
-            wire_params(rows, "notifications/initialized", fields, self.revision),
-        )
+        await self._notify("notifications/initialized", fields)
 
     async def progress(
         self,
@@ -656,11 +662,7 @@ class Client(ClientBase):
             "message": message,
             "total": total,
         }
-        rows = self.session.revision.client_notifications
-        await self.notify(
-            "notifications/progress",
-            wire_params(rows, "notifications/progress", fields, self.revision),
-        )
+        await self._notify("notifications/progress", fields)
 
     async def task_status(
         self,
@@ -697,11 +699,7 @@ class Client(ClientBase):
             "poll_interval": poll_interval,
             "status_message": status_message,
         }
-        rows = self.session.revision.client_notifications
-        await self.notify(
-            "notifications/tasks/status",
-            wire_params(rows, "notifications/tasks/status", fields, self.revision),
-        )
+        await self._notify("notifications/tasks/status", fields)
 
     async def roots_list_changed(
         self,
@@ -713,17 +711,14 @@ class Client(ClientBase):
         Source: client/roots.
         """
         fields: dict[str, Any] = {}
-        rows = self.session.revision.client_notifications
-        await self.notify(
-            "notifications/roots/list_changed",
-            wire_params(rows, "notifications/roots/list_changed", fields, self.revision),
-        )
+        await self._notify("notifications/roots/list_changed", fields)
 
 
 class ClientHandlers(HandlersBase):
-    """What servers may ask and tell a client, in any of the revisions.
+    """Handlers of server messages, in any of the revisions.
 
-    Override what the client can do; the capabilities it declares follow from that.
+    Override the methods that the client supports. The client declares the capabilities that belong
+    to them.
     """
 
     mcp_stubs: ClassVar[bool] = True
@@ -928,6 +923,7 @@ def connect(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
+    limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
     extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
@@ -952,6 +948,7 @@ def connect(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
+    limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
     extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
@@ -976,6 +973,7 @@ def connect(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
+    limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
     extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
@@ -1000,6 +998,7 @@ def connect(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
+    limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
     extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
@@ -1024,6 +1023,7 @@ def connect(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
+    limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
     extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
@@ -1048,6 +1048,7 @@ def connect(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
+    limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
     extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
@@ -1072,6 +1073,7 @@ def connect(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
+    limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
     extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
@@ -1095,6 +1097,7 @@ def connect(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
+    limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
     extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
@@ -1102,63 +1105,119 @@ def connect(
     """Open a session with a server.
 
     Args:
-        target: The URL of a server over HTTP, a command line, a server of this process, or a
-            channel of one's own.
-        revision: The one to speak, with the face of that revision; by default the newest is
-            offered, and spoken is what both know. `handshake` stands for any revision with a
-            session: `initialize` is then the first thing that a server hears.
-        handlers: What the client can do for the server, and what it hears of it.
-        name: How the client calls itself.
-        version: Its version.
-        title: Its name for people.
-        info: What else it says of itself, as wire object.
-        capabilities: What it declares beyond what the handlers show, as wire object.
-        env: Environment of the server's process.
-        cwd: Its working directory.
-        transport: The one to use over HTTP; by default Streamable HTTP, and HTTP+SSE where a server
-            knows no more than that.
-        headers: Header fields for each HTTP request, or what makes them each time, at once or when
-            awaited.
-        auth: An authentication of httpx2's for HTTP requests.
-        http_client: A client of httpx2's to make them; it is not closed.
-        timeouts: How long the opening may take, and parts of it.
-        cache: How many results are kept while the server says that they are fresh; `False` for
-            none. Private ones are dropped once `headers` gives other fields than before. What
-            `auth` and `http_client` send is not seen: open a client for each user, or call
-            `client.cache.forget_private()`.
-        extra: Whether the objects of results keep the members that the revision does not know, to
-            be read as `extra` of each object, by wire name. They are sent on with the object.
-        max_concurrent_requests: How many handlers may be waiting at a time. At the limit nothing
-            more is read until one has ended; requests of the server that come while the client
-            waits for answers of its own are refused.
+        target: The URL of a server over HTTP, a command line, a server in this process, or a
+            custom channel.
+        revision: The only revision to use; the client then has the types of that revision. By
+            default the newest revision that both sides support is used. `handshake` stands for
+            any revision with a session: `initialize` is then the first message.
+        handlers: Handlers of the server's requests and notifications.
+        name: The client's name, which the server sees.
+        version: The client's version.
+        title: The client's name for display.
+        info: Further members of the client's `Implementation`, as wire object.
+        capabilities: Capabilities to declare besides those that the handlers imply, as wire object.
+        env: Environment of the server process.
+        cwd: Working directory of the server process.
+        transport: The HTTP transport; by default Streamable HTTP, and HTTP+SSE with a server that
+            supports no other.
+        headers: Header fields of each HTTP request, or a function that returns them, which may be a
+            coroutine function.
+        auth: The source of access tokens, such as `OAuth(...)`, or an httpx2 authentication.
+        http_client: An httpx2 client that sends the HTTP requests; the session does not close it.
+        timeouts: Timeouts, and pauses before retries.
+        limits: Bounds of what the server can make the client do and store.
+        cache: Bounds of the response cache; `False` for no cache. Private results are dropped when
+            `headers` returns other fields than before. Credentials in `auth` and `http_client` are
+            not seen: open a client for each user, or call `client.cache.forget_private()`.
+        extra: Whether objects of results keep members that the revision does not define, as
+            attribute `extra` by wire name. An object that is sent again includes them.
+        max_concurrent_requests: Bound of handlers that run at a time. At the bound no further
+            message is read until a handler has ended; while the client itself waits for responses,
+            further requests of the server are refused.
 
     Raises:
-        ServerStartError: (on entry) The process ended before it answered.
-        ConnectFailedError: (on entry) There is no connection to the URL.
-        HttpStatusError: (on entry) The server at the URL refuses.
+        ServerStartError: (on entry) The process ended before its first response.
+        AuthorizationError: (on entry) The server requires an access token, and none was granted.
+        ConnectFailedError: (on entry) No connection to the URL could be made.
+        HttpStatusError: (on entry) The server at the URL refused the session.
         RevisionError: (on entry) Client and server have no revision in common.
-        RequestTimeoutError: (on entry) No agreement in time.
-        MissingExtraError: (on entry) The target is a URL, and no library for HTTP is installed.
+        RequestTimeoutError: (on entry) The session was not open in time.
+        MissingExtraError: (on entry) The target is a URL, and no HTTP library is installed.
         ValueError: (on entry) `max_concurrent_requests` is below one.
     """
-    face: type[ClientBase] = Client
+    client_class: type[ClientBase] = Client
     chosen = REVISIONS.pinned(revision)
     if revision in FOLDERS:
-        face = importlib.import_module(f"..{FOLDERS[revision]}.client", __package__).Client
+        client_class = importlib.import_module(f"..{FOLDERS[revision]}.client", __package__).Client
     own = {"name": name, "version": version, **(info or {})}
     if title is not None:
         own["title"] = title
-    caching = cache if isinstance(cache, Caching) else Caching() if cache else None
-    application = ClientApplication(handlers, Identity(own, capabilities or {}), caching, extra)
-    http = UrlOptions(transport, headers, auth, http_client)
+    settings = ClientSettings(
+        timeouts,
+        limits,
+        cache if isinstance(cache, Caching) else Caching() if cache else None,
+        extra,
+        max_concurrent_requests,
+    )
+    application = ClientApplication(handlers, Identity(own, capabilities or {}), settings)
     return open_client(
-        face,
+        client_class,
         target,
         chosen,
         application,
         env=env,
         cwd=cwd,
-        http=http,
-        timeouts=timeouts,
-        max_concurrent_requests=max_concurrent_requests,
+        http=UrlOptions(transport, headers, auth, http_client),
+    )
+
+
+@asynccontextmanager
+async def open_client(
+    client_class: type[AnyClient],
+    target: Target,
+    revisions: Revisions,
+    application: ClientApplication,
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    http: UrlOptions = UrlOptions(),
+) -> AsyncGenerator[AnyClient, None]:
+    """Open a session with a target; close the session and the target's resources in the end.
+
+    Raises:
+        TypeError: The package has no transport for a target of this type.
+        Exception: The exceptions of `connect`.
+    """
+    check_concurrent_requests(application.settings.max_concurrent_requests)
+    opening: AbstractAsyncContextManager[Channel]
+    if isinstance(target, str | bytes):
+        url = _checked_url(target)
+        revisions = revisions_over_http(revisions, http)
+        opening = at_url(url, revisions, application, http, application.settings.timeouts)
+    elif http != UrlOptions():
+        raise TypeError("transport, headers, auth and http_client are for a URL as target")
+    elif isinstance(target, Sequence):
+        session = open_with_process(client_class, target, revisions, application, env, cwd)
+        async with session as client:
+            yield client
+        return
+    else:
+        opening = in_memory(target) if isinstance(target, Servable) else nullcontext(target)
+    async with open_session(client_class, target, opening, revisions, application) as client:
+        yield client
+
+
+def _checked_url(target: str | bytes) -> str:
+    """The URL of a target.
+
+    Raises:
+        TypeError: The target is no URL.
+    """
+    if isinstance(target, str) and target.lower().startswith(("http://", "https://")):
+        return target
+    from ..command_masking import masked_command  # its patterns take long to compile
+
+    raise TypeError(
+        "expected a command as a list of words, or a URL that begins with http:// or "
+        f"https://, got the text {masked_command(str(target).split())!r}"
     )

@@ -3,11 +3,12 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""What a client is asked, and what its handlers answer, held against the rules of both.
+"""Validation of a server's requests, and of the results of the client's handlers.
 
-A server may only ask for what the client declared, and an answer may only be what was asked for.
-That holds whether the question came as a request or in a result.
+A server may only use capabilities that the client declared, and a result must match its request.
+The rules are the same for requests and for input requests inside results.
 
 Source: client/elicitation, client/sampling, client/roots.
 """
@@ -19,7 +20,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from .._wire import convert, error_text, is_many, is_object, to_builtins
+from .._wire import convert, error_text, to_builtins
 from ..errors import INVALID_PARAMS, LocalProtocolError, RemoteProtocolError
 from ..facts import Method
 from ..protocol import elicitation_schema, sampling_messages
@@ -27,149 +28,105 @@ from ..protocol.capabilities import missing
 from ..protocol.lenient import recast
 from ..protocol.uris import root_complaint, url_complaint
 from ..runtime.request_context import RequestContext
+from .server_state import Elicitations
 
 Handler: TypeAlias = Callable[[Any, RequestContext], Awaitable[Any]]
 
 ELICITATION, SAMPLING, ROOTS = "elicitation/create", "sampling/createMessage", "roots/list"
-COMPLETE = "notifications/elicitation/complete"
-
-ID_CHARACTERS = 1000
-"""Longest id of an elicitation that is remembered."""
-
-_REMEMBERED = 1000
-
-
-class Elicitations:
-    """The URL mode elicitations that a client heard of and that are not completed yet.
-
-    Of more than a thousand, the oldest are forgotten. One whose id is very long is never known.
-
-    Source: client/elicitation#completion-notifications-for-url-mode-elicitation (2025-11-25).
-    """
-
-    def __init__(self) -> None:
-        self._open: dict[str, None] = {}
-
-    def begun(self, identifier: Any) -> None:
-        """Take note of one."""
-        if isinstance(identifier, str) and len(identifier) <= ID_CHARACTERS:
-            self._open[identifier] = None
-            if len(self._open) > _REMEMBERED:
-                del self._open[next(iter(self._open))]
-
-    def required(self, data: Any) -> None:
-        """Take note of those that a request was refused for, as the error lists them."""
-        if is_object(data):
-            listed: object = data.get("elicitations")
-            for each in listed if is_many(listed) else ():
-                self.begun(each.get("elicitationId") if is_object(each) else None)
-
-    def completed(self, identifier: Any) -> bool:
-        """Whether one was under way that now is over."""
-        return self._open.pop(identifier, False) is None
 
 
 async def answer(
     handler: Handler,
     context: RequestContext,
-    own: Mapping[str, Any],
+    capabilities: Mapping[str, Any],
     elicitations: Elicitations,
     schemes: Collection[str],
 ) -> Any:
-    """Have a handler answer what the server asks.
+    """Validate a request, call its handler, and validate the handler's result.
 
     Args:
-        handler: The user's.
-        context: What is asked.
-        own: What the client declared.
-        elicitations: Where URL mode elicitations are noted.
-        schemes: Schemes of the addresses that the user may be asked to open.
+        handler: The user's handler.
+        context: The request.
+        capabilities: The capabilities that the client declared.
+        elicitations: The pending URL mode elicitations, to which a new one is added.
+        schemes: URL schemes that the user may be asked to open.
 
     Returns:
-        What the handler gave, without what is not to be sent.
+        The handler's result, without content that must not be sent.
 
     Raises:
-        RemoteProtocolError: The server must not ask this (-32602).
-        LocalProtocolError: The handler's answer breaks a rule.
+        RemoteProtocolError: The server must not send this request (-32602).
+        LocalProtocolError: The handler's result breaks a rule.
     """
     method = context.method
     checks = _CHECKS.get(method.name)
     if checks is None:
         return await handler(context.params, context)
-    asked: Any = to_builtins(context.params) if context.params is not None else {}
-    path = missing(method, asked, own)
-    wrong = f"this client did not declare {'.'.join(path)}" if path else checks[0](asked)
-    if method.name == ELICITATION and "url" in asked and not wrong:
-        wrong = url_complaint(asked["url"], schemes)
+    params: Any = to_builtins(context.params) if context.params is not None else {}
+    path = missing(method, params, capabilities)
+    wrong = f"this client did not declare {'.'.join(path)}" if path else checks[0](params)
+    if method.name == ELICITATION and "url" in params and not wrong:
+        wrong = url_complaint(params["url"], schemes)
         wrong = f"url: {wrong}" if wrong else None
     if wrong:
         raise RemoteProtocolError(f"{method.name}: {wrong}", code=INVALID_PARAMS)
-    elicitations.begun(asked.get("elicitationId"))
-    given = _typed(method, await handler(_whole(method, context.params, asked), context))
-    told: Mapping[str, Any] = to_builtins(given)
-    wrong = checks[1](asked, told)
-    if wrong:
-        raise LocalProtocolError(f"{method.name}: {wrong}")
-    return _without_content(given) if _is_without_form(asked, told) else given
-
-
-def _typed(method: Method, given: Any) -> Any:
-    """An answer in the revision's own type."""
+    elicitations.begun(params.get("elicitationId"))
+    returned = await handler(_with_defaults(method, context.params, params), context)
     try:
-        return recast(given, method.result)
+        typed = recast(returned, method.result)
     except msgspec.ValidationError as error:
         raise LocalProtocolError(f"{method.name}: answer: {error_text(error)}") from None
+    result: Mapping[str, Any] = to_builtins(typed)
+    wrong = checks[1](params, result)
+    if wrong:
+        raise LocalProtocolError(f"{method.name}: {wrong}")
+    if _has_unsolicited_content(params, result):
+        typed = msgspec.structs.replace(typed, content=None)
+    return typed
 
 
-def _whole(method: Method, params: Any, asked: Mapping[str, Any]) -> Any:
-    """Typed params with what it means that they leave something out."""
+def _with_defaults(method: Method, params: Any, wire: Mapping[str, Any]) -> Any:
+    """Typed params of a sampling request, with defaults for absent members."""
     if method.name != SAMPLING or "tools" not in method.wire_names.values():
         return params
-    whole = {"includeContext": "none", **asked}
-    if "tools" in asked:
-        whole["toolChoice"] = {"mode": "auto", **asked.get("toolChoice", {})}
+    whole = {"includeContext": "none", **wire}
+    if "tools" in wire:
+        whole["toolChoice"] = {"mode": "auto", **wire.get("toolChoice", {})}
     return convert(whole, method.params)
 
 
-def _form(asked: Mapping[str, Any], told: Mapping[str, Any]) -> str | None:
-    """What is wrong with the answer to an elicitation."""
-    if told.get("action") != "accept" or "requestedSchema" not in asked:
-        return None
-    wrong = elicitation_schema.complaint(asked["requestedSchema"], told.get("content", {}))
-    return f"content: {wrong}" if wrong else None
-
-
-def _is_without_form(asked: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
-    """Whether an answer has content that is not to be sent: nobody agreed to a form."""
+def _has_unsolicited_content(params: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
+    """Whether the result of an elicitation has content without an accepted form."""
     return (
-        "content" in told
-        and "action" in told
-        and (told["action"] != "accept" or "requestedSchema" not in asked)
+        "content" in result
+        and "action" in result
+        and (result["action"] != "accept" or "requestedSchema" not in params)
     )
 
 
-def _without_content(given: Any) -> Any:
-    return msgspec.structs.replace(given, content=None)
+def _elicitation_complaint(params: Mapping[str, Any], result: Mapping[str, Any]) -> str | None:
+    if result.get("action") != "accept" or "requestedSchema" not in params:
+        return None
+    wrong = elicitation_schema.complaint(params["requestedSchema"], result.get("content", {}))
+    return f"content: {wrong}" if wrong else None
 
 
-def _conversation(asked: Mapping[str, Any]) -> str | None:
-    return sampling_messages.complaint(asked["messages"])
+def _messages_complaint(params: Mapping[str, Any]) -> str | None:
+    return sampling_messages.complaint(params["messages"])
 
 
-def _message(asked: Mapping[str, Any], told: Mapping[str, Any]) -> str | None:
-    """What is wrong with the answer of a model."""
-    return sampling_messages.speaker_complaint(told) if "content" in told else None
+def _sampling_complaint(params: Mapping[str, Any], result: Mapping[str, Any]) -> str | None:
+    return sampling_messages.speaker_complaint(result) if "content" in result else None
 
 
-def _roots(asked: Mapping[str, Any], told: Mapping[str, Any]) -> str | None:
-    """What is wrong with a list of roots."""
-    for at, root in enumerate(told["roots"]):
+def _roots_complaint(params: Mapping[str, Any], result: Mapping[str, Any]) -> str | None:
+    for at, root in enumerate(result["roots"]):
         if wrong := root_complaint(root["uri"]):
             return f"roots[{at}].uri: {wrong}"
     return None
 
 
-def _nothing(asked: Mapping[str, Any]) -> str | None:
+def _no_complaint(params: Mapping[str, Any]) -> str | None:
     return None
 
 
@@ -180,8 +137,8 @@ _CHECKS: Mapping[
         Callable[[Mapping[str, Any], Mapping[str, Any]], str | None],
     ],
 ] = {
-    ELICITATION: (_nothing, _form),
-    SAMPLING: (_conversation, _message),
-    ROOTS: (_nothing, _roots),
+    ELICITATION: (_no_complaint, _elicitation_complaint),
+    SAMPLING: (_messages_complaint, _sampling_complaint),
+    ROOTS: (_no_complaint, _roots_complaint),
 }
-"""By method: what is wrong with a question, and with its answer."""
+"""By method: the complaint about params, and the complaint about params and a result."""

@@ -3,17 +3,19 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""Changes that a server tells of, as something to iterate over.
+"""Subscriptions to changes of a server's lists and resources.
 
-Where a revision has streams of changes, a subscription is a request that stays open. If its stream
-is lost while the connection lives, it is asked for again, after a pause that grows. In the other
-revisions the changes come in the session, those of resources after a request for each of them.
+Where a revision has subscription streams, a subscription is a request that stays open. If the
+stream is lost while the connection is open, the client reopens the stream, after growing pauses. In
+the other revisions changes come as notifications of the session, and updates of a resource after a
+request for that resource.
 
-Where nothing changes, nothing comes, and nothing comes either from a server that is gone. So a
-server that was silent for some time is asked for a sign of life, to which any answer will do.
+A server without changes sends as little as a server that is unreachable. So after some silence the
+client sends a liveness check, which any response passes.
 
-Changes that nobody took yet are kept once each: they say that something changed, not how.
+Unread changes are stored once each: they say that something changed, not how.
 
 Source: basic/patterns/subscriptions (2026-07-28), server/resources#subscriptions.
 """
@@ -27,7 +29,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import anyio
 
@@ -45,25 +47,130 @@ from ..protocol.events import NotificationReceived, ResponseReceived
 from ..protocol.lifecycle import DISCOVER, PING, Session
 from ..protocol.notifications import ACKNOWLEDGED, SUBSCRIBE, UNSUBSCRIBE, accepted_filter
 from ..runtime.pending_requests import NOTIFICATIONS, PARTING_SECONDS, PendingRequests
-from .change_events import Change, ListeningAgain, NotificationFilter, change_of
 from .pipeline import RequestPipeline
+from .response_cache import is_part
 
 RETRY_SECONDS: Sequence[float] = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Pauses before a lost stream is asked for again, one after another."""
+"""Pauses before each attempt to reopen a lost stream."""
 
-_LONGEST_FACTOR = 1.5  # a pause is up to half as long again, so that clients do not come at once
+_LONGEST_FACTOR = 1.5  # pauses are random, so that clients do not reconnect at the same time
+
+_FLAGS = ("toolsListChanged", "promptsListChanged", "resourcesListChanged")
+_URIS = "resourceSubscriptions"
 
 _logger = logging.getLogger(__name__)
 
 
-class _Inbox:
-    """What came for a subscription and was not taken yet; an `Awaited`.
+@dataclass(frozen=True)
+class ToolsChanged:
+    """The list of tools has changed."""
+
+
+@dataclass(frozen=True)
+class PromptsChanged:
+    """The list of prompts has changed."""
+
+
+@dataclass(frozen=True)
+class ResourcesChanged:
+    """The list of resources has changed."""
+
+
+@dataclass(frozen=True)
+class ResourceUpdated:
+    """The contents of a resource have changed, or of a part of a subscribed resource."""
+
+    uri: str
+
+
+@dataclass(frozen=True)
+class ListeningAgain:
+    """The stream was lost and is open again; changes in between have not been received."""
+
+
+Change: TypeAlias = (
+    ToolsChanged | PromptsChanged | ResourcesChanged | ResourceUpdated | ListeningAgain
+)
+"""A change that a server notifies of."""
+
+_LISTS: Mapping[str, Change] = dict(
+    zip(_FLAGS, (ToolsChanged(), PromptsChanged(), ResourcesChanged()), strict=True)
+)
+
+
+def change_of(member: str | None, params: Any) -> Change | None:
+    """The change that a notification reports; `None` if it reports none.
 
     Args:
-        only: Which changes it takes; `None` where the server sends no others.
+        member: The member of a filter that admits the notification.
+        params: Its typed params.
+    """
+    if member is None:
+        return None
+    return ResourceUpdated(params.uri) if member == _URIS else _LISTS.get(member)
+
+
+@dataclass(frozen=True)
+class NotificationFilter:
+    """The changes that a subscription admits.
 
     Attributes:
-        agreed: What the server tells of, once that is known.
+        tools: Whether it admits changes of the list of tools.
+        prompts: Whether it admits changes of the list of prompts.
+        resources: Whether it admits changes of the list of resources.
+        uris: The resources whose updates it admits.
+    """
+
+    tools: bool = False
+    prompts: bool = False
+    resources: bool = False
+    uris: tuple[str, ...] = ()
+
+    def wire(self) -> dict[str, Any]:
+        """The filter as wire object."""
+        flags = (self.tools, self.prompts, self.resources)
+        wire: dict[str, Any] = {name: True for name, on in zip(_FLAGS, flags, strict=True) if on}
+        if self.uris:
+            wire[_URIS] = list(self.uris)
+        return wire
+
+    @classmethod
+    def of(cls, wire: Mapping[str, Any]) -> Self:
+        """The filter of a wire object."""
+        tools, prompts, resources = (wire.get(name) is True for name in _FLAGS)
+        return cls(tools, prompts, resources, tuple(wire.get(_URIS) or ()))
+
+    def missing(self, requested: NotificationFilter) -> list[str]:
+        """The parts of a requested filter that this one does not admit, by name or URI."""
+        flags = [name for name in requested.wire() if name != _URIS and name not in self.wire()]
+        return [*flags, *(uri for uri in requested.uris if uri not in self.uris)]
+
+    def has(self, change: Change) -> bool:
+        """Whether a change is admitted; a resource includes its parts."""
+        match change:
+            case ToolsChanged():
+                return self.tools
+            case PromptsChanged():
+                return self.prompts
+            case ResourcesChanged():
+                return self.resources
+            case ResourceUpdated(uri=uri):
+                return any(is_part(uri, whole) for whole in self.uris)
+            case ListeningAgain():
+                return True
+
+
+class _Inbox:
+    """The unread changes of a subscription; an `Awaited`.
+
+    Args:
+        only: The changes to store; `None` where the server sends no others.
+
+    Attributes:
+        agreed: The filter that the server accepted; `None` before it did.
+        changes: The unread changes, oldest first.
+        settled: Whether the subscription has ended.
+        failure: Why, unless the server ended it or the client cancelled it.
     """
 
     def __init__(self, only: NotificationFilter | None) -> None:
@@ -76,14 +183,14 @@ class _Inbox:
     def settle(
         self, response: ResponseReceived | None = None, failure: Exception | None = None
     ) -> None:
-        """Take the end of it; a failure if it was no good one."""
+        """Store the end of the subscription."""
         if not self.settled:
             self.settled = True
             self.failure = None if isinstance(failure, RequestCancelledError) else failure
             self._wake()
 
     def tell(self, *news: Any) -> None:
-        """Take a notification."""
+        """Store the change of a notification."""
         event: NotificationReceived = news[0]
         name = event.method.name
         if name == ACKNOWLEDGED:
@@ -91,38 +198,37 @@ class _Inbox:
                 self.agreed = NotificationFilter.of(to_builtins(event.params.notifications))
                 self._wake()
             return
-        change = change_of(event.revision.facts.method(name).subscription, event.params)
+        change = change_of(event.method.facts.subscription, event.params)
         if change is not None and (self._only is None or self._only.has(change)):
             self.put(change)
 
     def put(self, change: Change) -> None:
-        """Keep a change; of too many, the oldest goes."""
+        """Store a change; beyond the bound, the oldest one is dropped."""
         self.changes[change] = None
         if len(self.changes) > NOTIFICATIONS:
             oldest = next(iter(self.changes))
             del self.changes[oldest]
-            lost = safe_repr(oldest)
             _logger.warning(
-                "more than %d changes were not looked at; %s is lost", NOTIFICATIONS, lost
+                "more than %d unread changes; %s is dropped", NOTIFICATIONS, safe_repr(oldest)
             )
         self._wake()
 
     def take(self) -> Change | None:
-        """The oldest change, if there is one."""
+        """Remove and return the oldest change; `None` without one."""
         change = next(iter(self.changes), None)
         if change is not None:
             del self.changes[change]
         return change
 
     async def wait(self) -> None:
-        """Wait for whatever comes next."""
+        """Wait for the next change, or the end."""
         await self._news.wait()
 
     async def accepted(self) -> NotificationFilter:
-        """Wait for what the server agrees to; nothing if it ends the stream instead.
+        """The filter that the server accepts; an empty one if it ends the stream instead.
 
         Raises:
-            McpError: It refuses, or the stream is lost.
+            McpError: The server refused, or the stream was lost.
         """
         while self.agreed is None and not self.settled:
             await self.wait()
@@ -137,13 +243,13 @@ class _Inbox:
 
 @dataclass(frozen=True)
 class Listeners:
-    """What the subscriptions of one client share.
+    """Objects that all subscriptions of a client share.
 
     Attributes:
-        callers: Who waits for the server.
-        requests: The requests of the client.
-        session: What was agreed.
-        uris: How many subscriptions want the updates of a resource (in sessions).
+        callers: The pending requests.
+        requests: The request pipeline.
+        session: The negotiated session.
+        uris: Subscriptions per resource (in sessions).
     """
 
     callers: PendingRequests
@@ -153,20 +259,26 @@ class Listeners:
 
 
 class Subscription:
-    """Changes as they come: open inside `async with`, iterated over by `async for`.
+    """An asynchronous iterator of changes, and the context manager that opens and closes it.
+
+        async with client.listen(tools=True, uris=["memo://one"]) as changes:
+            async for change in changes:
+                match change:
+                    case ToolsChanged(): ...
+                    case ResourceUpdated(uri=uri): ...
 
     Args:
-        shared: The client's.
-        wanted: Which changes.
-        meta: What to add to `_meta`.
-        timeout: Seconds for the server to agree; `None` for no limit.
-        retry_seconds: Pauses before a lost stream is asked for again; after the last one it is an
-            error. They begin anew for a stream that lived for longer than any of them.
-        idle_seconds: Seconds of silence after which the server is asked for a sign of life, and
-            which it has to give one; `None` for never.
+        shared: Objects of the client.
+        wanted: The requested filter.
+        meta: Members to add to `_meta`.
+        timeout: Seconds for the server to accept; `None` for no limit.
+        retry_seconds: Pauses before each attempt to reopen a lost stream. They start over after a
+            stream that was open for longer than the longest of them.
+        idle_seconds: Seconds of silence before a liveness check, and the timeout of that check;
+            `None` for no checks.
 
     Attributes:
-        agreed: What the server tells of: what is wanted and not in here will not come.
+        agreed: The filter that the server accepted; no other changes will come.
     """
 
     def __init__(
@@ -194,9 +306,9 @@ class Subscription:
 
     async def __aenter__(self) -> Self:
         await self._open(self._timeout)
-        lacking = self.agreed.lacking(self._wanted)
-        if lacking:
-            _logger.warning("the server does not tell of %s", ", ".join(lacking))
+        missing = self.agreed.missing(self._wanted)
+        if missing:
+            _logger.warning("the server does not tell of %s", ", ".join(missing))
         return self
 
     async def __aexit__(
@@ -222,34 +334,34 @@ class Subscription:
             elif self._inbox.failure is None:
                 break
             else:
-                await self._open_again(self._inbox.failure)
+                await self._reopen(self._inbox.failure)
         raise StopAsyncIteration
 
     async def close(self) -> None:
-        """End the subscription, from any task; whoever iterates over it comes to the end."""
+        """End the subscription and its iteration, from any task."""
         self._over = True
         with anyio.CancelScope(shield=True):
-            await self._let_go()
+            await self._unsubscribe()
         self._inbox.settle()
 
     async def _wait(self) -> None:
-        """Wait for whatever comes next; open it again if the server is gone meanwhile."""
+        """Wait for the next change; reopen the stream if the server fails a liveness check."""
         with anyio.move_on_after(self._idle_seconds):
             await self._inbox.wait()
             return
-        failure = await self._failed_sign_of_life()
+        failure = await self._failed_liveness_check()
         if failure is not None and not self._inbox.settled and not self._over:
-            await self._open_again(failure)
+            await self._reopen(failure)
 
-    async def _failed_sign_of_life(self) -> McpError | None:
-        """Ask the server for an answer; why there is none, if so. A refusal is an answer."""
+    async def _failed_liveness_check(self) -> McpError | None:
+        """The failure of a liveness check, or `None`. An error response passes the check."""
         shared = self._shared
         name = PING if PING in shared.session.revision.client_requests else DISCOVER
         waiter = shared.callers.waiter()
         try:
             await shared.callers.ask(waiter, name, None, timeout=self._idle_seconds)
         except McpError as error:
-            return error if _is_passing(error) else None
+            return error if _is_transient(error) else None
         return None
 
     async def _open(self, timeout: float | None) -> None:
@@ -262,12 +374,12 @@ class Subscription:
                     await self._open_stream(listen)
         except BaseException as error:
             with anyio.CancelScope(shield=True):
-                await self._let_go()
+                await self._unsubscribe()
             if isinstance(error, TimeoutError):
                 raise RequestTimeoutError(listen or SUBSCRIBE, timeout or 0.0) from None
             raise
         self._since = anyio.current_time()
-        if self._over:  # somebody closed it meanwhile
+        if self._over:  # closed by another task meanwhile
             await self.close()
 
     async def _open_stream(self, listen: str) -> None:
@@ -296,8 +408,8 @@ class Subscription:
             shared.uris[uri] += 1
             await shared.requests.send(SUBSCRIBE, {"uri": uri}, self._meta)
 
-    async def _let_go(self) -> None:
-        """Tell the server that its changes are not wanted any more."""
+    async def _unsubscribe(self) -> None:
+        """End the subscription at the server."""
         shared = self._shared
         shared.callers.listeners.discard(self._inbox)
         shared.requests.state.session.on_loss.discard(self._session_lost)
@@ -311,72 +423,72 @@ class Subscription:
             if not shared.uris[uri]:
                 with suppress(McpError), anyio.move_on_after(PARTING_SECONDS) as scope:
                     await shared.requests.send(UNSUBSCRIBE, {"uri": uri}, self._meta)
-                if scope.cancelled_caught:  # nor would it hear of the others in time
+                if scope.cancelled_caught:  # the server will not answer the others in time either
                     shared.uris.subtract(self._subscribed)
                     self._subscribed.clear()
 
     def _session_lost(self) -> None:
-        """Wake whoever iterates, to subscribe in the new session and look at everything anew."""
+        """Wake the iteration, which subscribes in the new session and reports `ListeningAgain`."""
         self._inbox.put(ListeningAgain())
 
     def _stream_lost(self, failure: McpError) -> None:
-        """Wake whoever iterates, to wait for the stream of the session to be there again."""
+        """Wake the iteration, which waits until the stream of the session is open again."""
         self._inbox.settle(failure=failure)
 
-    async def _open_again(self, failure: Exception) -> None:
-        """Ask for a lost stream again.
+    async def _reopen(self, failure: Exception) -> None:
+        """Reopen a lost stream.
 
         Raises:
-            Exception: It is not the stream that was lost, but more; or it can't be had again.
+            Exception: The connection was lost too, or the stream could not be reopened.
         """
         shared = self._shared
-        if not _is_passing(failure) or shared.callers.gone is not None:
+        if not _is_transient(failure) or shared.callers.gone is not None:
             raise failure
-        await self._let_go()
+        await self._unsubscribe()
         self._inbox.settle(failure=failure)
         shared.requests.state.notifications_missed()
         lived = 0.0 if self._since is None else anyio.current_time() - self._since
         if lived > max(self._retry_seconds, default=0.0):
             self._left = list(self._retry_seconds)
         self._since = None
-        with anyio.move_on_after(self._longest_reopening()):
+        with anyio.move_on_after(self._reopening_seconds()):
             while self._left and not self._over:
                 await anyio.sleep(self._left.pop(0) * random.uniform(0.5, _LONGEST_FACTOR))
-                if await self._opened_again():
+                if await self._try_reopening():
                     self._inbox.changes = {ListeningAgain(): None, **self._inbox.changes}
                     return
         if not self._over:
             raise failure
 
-    def _longest_reopening(self) -> float | None:
-        """Seconds that all attempts may take: the pauses, and one answer of the server."""
+    def _reopening_seconds(self) -> float | None:
+        """Seconds for all attempts to reopen: the pauses, and one response of the server."""
         if self._idle_seconds is None:
             return None
         answer = max(self._idle_seconds, self._timeout or 0.0)
         return _LONGEST_FACTOR * sum(self._left) + answer
 
-    async def _opened_again(self) -> bool:
-        """Ask for a lost stream once more; whether it was there.
+    async def _try_reopening(self) -> bool:
+        """Try to reopen a lost stream; whether that succeeded.
 
         Raises:
-            McpError: There will be none.
+            McpError: Further attempts are useless.
         """
         shared = self._shared
         listen = shared.session.revision.facts.behaviour.listen
-        if listen is None and await self._failed_sign_of_life():
+        if listen is None and await self._failed_liveness_check():
             shared.callers.check_open()
             return False
         try:
             await self._open(self._idle_seconds if self._timeout is None else self._timeout)
         except (TransportError, RequestTimeoutError) as error:
-            if not _is_passing(error) or shared.callers.gone is not None:
+            if not _is_transient(error) or shared.callers.gone is not None:
                 raise
             return False
         return True
 
 
-def _is_passing(failure: Exception) -> bool:
-    """Whether a stream that failed so may be had a little later."""
+def _is_transient(failure: Exception) -> bool:
+    """Whether a stream that failed with this error may be opened later."""
     if isinstance(failure, HttpStatusError):
         return failure.may_pass
     return isinstance(failure, TransportError | RequestTimeoutError)

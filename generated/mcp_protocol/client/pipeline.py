@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """The client's request pipeline: cache lookup, sending, retries, input rounds, validation.
 
@@ -21,7 +22,7 @@ server/tools; changelog (2026-07-28: a broken response stream loses the request)
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -31,7 +32,7 @@ import anyio.lowlevel
 import msgspec
 from msgspec import Raw
 
-from .._wire import UNREADABLE, is_object, to_builtins
+from .._wire import UNREADABLE, to_builtins
 from ..errors import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -46,119 +47,18 @@ from ..errors import (
 )
 from ..facts import Method
 from ..foreign_text import safe_repr
+from ..method_facts import MethodFacts
 from ..protocol.lenient import result_decoder
 from ..protocol.lifecycle import Session, declared
-from ..protocol.notifications import RESOURCE_UPDATED
-from ..revision_facts import Facts
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import OnProgress
 from ..runtime.request_context import RequestContext
-from ..runtime.stubs import typed_params
-from .call_headers import ToolParamHeaders
-from .handler_validation import COMPLETE, Elicitations
-from .output_schemas import OutputSchemas
-from .response_cache import Key, ResponseCache
-from .session_restore import LASTING, SessionRestore
-
-INPUT_ROUNDS = 16
-"""Times in a row that a server may ask for input before it answers."""
-
-LIST_PAGES = 10_000
-"""Pages of one list that are followed."""
-
-LIST_ITEMS = 100_000
-"""Items of one list that are kept, over all its pages."""
-
-RESTORE_SECONDS = 10.0
-"""Seconds for each request that is repeated in a new session."""
-
-RETRY_PAUSES = (0.0, 0.5, 1.0, 2.0)
-"""Seconds before each retry of a request whose response was lost."""
-
-TOOLS_LIST = "tools/list"
-TOOLS_CALL = "tools/call"
+from ..runtime.stubs import method_named, typed_params
+from .client_settings import ClientSettings
+from .response_cache import Key
+from .server_state import LASTING, TOOLS_LIST, ServerState
 
 _REFUSED = (METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND)
-
-
-class ServerState:
-    """What a client remembers of a server: from its lists, its results and its notifications.
-
-    Attributes:
-        cache: Results that may be used again.
-        output_schemas: The output schemas of the tools.
-        param_headers: The arguments of tools that HTTP headers repeat.
-        elicitations: The URL elicitations that are pending.
-        session: The requests that a new session needs again.
-    """
-
-    def __init__(self, cache: ResponseCache) -> None:
-        self.cache = cache
-        self.output_schemas = OutputSchemas()
-        self.param_headers = ToolParamHeaders()
-        self.elicitations = Elicitations()
-        self.session = SessionRestore()
-        self._retryable_tools: set[str] = set()
-
-    def tools_listed(self, tools: Sequence[Any]) -> list[Any]:
-        """Store the annotations and parameter headers of typed tools.
-
-        Returns:
-            The tools that can be called.
-        """
-        for tool in tools:
-            hints = getattr(tool, "annotations", None)
-            flags = (
-                getattr(hints, "read_only_hint", None),
-                getattr(hints, "idempotent_hint", None),
-            )
-            if True in flags:
-                self._retryable_tools.add(tool.name)
-            else:
-                self._retryable_tools.discard(tool.name)
-        return self.param_headers.listed(tools)
-
-    def retry_is_safe(self, method: str, params: Any, facts: Facts) -> bool:
-        """Whether a request may be sent again if its response was lost.
-
-        Args:
-            method: The method.
-            params: Its params: a Struct, a wire object or raw JSON, whose tool is unknown.
-            facts: The facts of the session's revision.
-        """
-        if facts.method(method).idempotent:
-            return True
-        if method != TOOLS_CALL:
-            return False
-        tool = params.get("name") if is_object(params) else getattr(params, "name", None)
-        return isinstance(tool, str) and tool in self._retryable_tools
-
-    def invalidate(self, notification: str, params: Any, facts: Facts) -> bool:
-        """Drop what a notification declares stale.
-
-        Returns:
-            Whether the notification tells something new, so that handlers should see it.
-        """
-        if notification == COMPLETE:
-            return self.elicitations.completed(params.elicitation_id)
-        stale = facts.method(notification).invalidates
-        if TOOLS_LIST in stale:
-            self.output_schemas.forget()
-        for method in stale:
-            self.cache.forget(method)
-        if notification == RESOURCE_UPDATED:
-            self.cache.forget_resource(params.uri)
-        return True
-
-    def notifications_missed(self) -> None:
-        """Drop everything that may have changed while no notifications were received."""
-        self.output_schemas.forget()
-        self.cache.clear()
-
-    def session_lost(self) -> None:
-        """Drop what belongs to a session that the transport has replaced by a new one."""
-        self.notifications_missed()
-        self.session.lose()
 
 
 class _Options(msgspec.Struct, gc=False):
@@ -166,6 +66,7 @@ class _Options(msgspec.Struct, gc=False):
 
     Attributes:
         method: The method.
+        facts: Its facts.
         meta: Members to add to `_meta`.
         timeout: Seconds without response or progress.
         on_progress: Called with each progress notification.
@@ -173,9 +74,10 @@ class _Options(msgspec.Struct, gc=False):
     """
 
     method: str
+    facts: MethodFacts
     meta: Mapping[str, Any] | None
     timeout: float | None
-    on_progress: OnProgress | None
+    on_progress: OnProgress | None = None
     from_cache: bool = False
 
 
@@ -185,31 +87,29 @@ class RequestPipeline:
     Args:
         peer: An open peer.
         session: The negotiated session.
-        limit: Seconds until a call with a timeout fails, whatever its progress.
-        list_limit: Seconds for all pages of a list together.
+        settings: The settings of the client.
         handle_input: Answers a request for input of the server.
         state: The state of the server, which results update.
 
     Attributes:
-        rounds: Times in a row that a server may ask for input.
+        rounds: Rounds in a row in which a server may ask for input.
     """
 
     def __init__(
         self,
         peer: Peer,
         session: Session,
-        limit: float,
-        list_limit: float,
+        settings: ClientSettings,
         handle_input: Callable[[RequestContext], Awaitable[Any]],
         state: ServerState,
     ) -> None:
         self._peer = peer
         self._session = session
-        self._limit = limit
-        self._list_limit = list_limit
+        self._timeouts = settings.timeouts
+        self._limits = settings.limits
         self._handle_input = handle_input
         self.state = state
-        self.rounds = INPUT_ROUNDS
+        self.rounds = settings.limits.input_rounds
 
     async def send(
         self,
@@ -220,7 +120,7 @@ class RequestPipeline:
         on_progress: OnProgress | None = None,
     ) -> Any:
         """Send a request without cache and input rounds, and return its typed result."""
-        result = await self._send(_Options(method, meta, timeout, on_progress), params)
+        result = await self._send(self._options(method, meta, timeout, on_progress), params)
         if method == TOOLS_LIST:
             self.state.tools_listed(result.tools)
         return result
@@ -228,15 +128,14 @@ class RequestPipeline:
     async def send_raw(self, method: str, params: Any, timeout: float | None) -> Raw:
         """Send a request without cache and input rounds, and return its result as JSON."""
         request = partial(self._peer.callers.request_raw, method, params, timeout=timeout)
-        raw: Raw = await self._send(_Options(method, None, timeout, None), params, request)
+        raw: Raw = await self._send(self._options(method, None, timeout), params, request)
         if method == TOOLS_LIST and self.state.param_headers.in_use:
-            row = self._session.revision.client_requests[method]
-            self.state.tools_listed(result_decoder(row)(raw).tools)
+            self.state.tools_listed(result_decoder(self._row(method))(raw).tools)
         return raw
 
     async def restore_session(self) -> None:
         """Repeat in a new session the requests whose effect ended with the lost one."""
-        request = partial(self._peer.callers.request, timeout=RESTORE_SECONDS)
+        request = partial(self._peer.callers.request, timeout=self._timeouts.restore)
         await self.state.session.restore(request)
 
     def call(
@@ -252,8 +151,9 @@ class RequestPipeline:
         The result may come from the cache. Requests of the server for input are answered, and
         structured results of tools are validated by the output schema that the server listed.
         """
-        options = _Options(method, meta, timeout, on_progress)
-        return self._call(options, self._params(method, fields))
+        row = self._row(method)
+        options = _Options(method, row.facts, meta, timeout, on_progress)
+        return self._call(row, options, typed_params(row, fields, self._session.revision.name))
 
     async def pages(
         self,
@@ -268,30 +168,32 @@ class RequestPipeline:
 
         Source: server/utilities/pagination, server/utilities/caching#interaction-with-pagination.
         """
-        row = self._session.revision.client_requests.get(method)
-        if row is None or row.items is None:
-            raise MethodNotFoundError(method)
-        options = _Options(method, meta, timeout, None)
-        with anyio.move_on_after(self._list_limit):
+        row = self._row(method)
+        options = _Options(method, row.facts, meta, timeout)
+        with anyio.move_on_after(self._timeouts.listing):
             try:
-                return await self._all_pages(options, row.items, fields)
+                return await self._all_pages(row, options, fields)
             except RemoteError:
                 if not options.from_cache:
                     raise
             self.state.cache.forget(method)
-            return await self._all_pages(options, row.items, fields)
-        raise RequestTimeoutError(f"{method}, all pages", self._list_limit)
+            return await self._all_pages(row, options, fields)
+        raise RequestTimeoutError(f"{method}, all pages", self._timeouts.listing)
 
     async def _all_pages(
-        self, options: _Options, items: str, fields: Mapping[str, Any]
+        self, row: Method, options: _Options, fields: Mapping[str, Any]
     ) -> list[Any]:
         """The items of all pages, within bounds, since a server may name a next page forever."""
-        method = options.method
+        method, items, limits = row.name, row.items, self._limits
+        if items is None:
+            raise MethodNotFoundError(method)
         collected: list[Any] = []
         cursors: set[int] = set()  # hashes, since a cursor may be long
         cursor: str | None = None
         while True:
-            result = await self._call(options, self._params(method, {**fields, "cursor": cursor}))
+            page = {**fields, "cursor": cursor}
+            params = typed_params(row, page, self._session.revision.name)
+            result = await self._call(row, options, params)
             collected += getattr(result, items)
             cursor = getattr(result, "next_cursor", None)  # a revision may have no pagination
             if cursor is None:
@@ -301,43 +203,52 @@ class RequestPipeline:
                     f"{method}: nextCursor: expected a new cursor, got {safe_repr(cursor)} again"
                 )
             cursors.add(hash(cursor))
-            if len(cursors) >= LIST_PAGES or len(collected) > LIST_ITEMS:
+            if len(cursors) >= limits.list_pages or len(collected) > limits.list_items:
                 raise RemoteProtocolError(
-                    f"{method}: expected a list of at most {LIST_PAGES} pages and {LIST_ITEMS} "
-                    f"items, got more; read it page by page"
+                    f"{method}: expected a list of at most {limits.list_pages} pages and "
+                    f"{limits.list_items} items, got more; read it page by page"
                 )
 
-    def _params(self, method: str, fields: Mapping[str, Any]) -> Any:
-        revision = self._session.revision
-        return typed_params(revision.client_requests, method, fields, revision.name)
+    def _row(self, method: str) -> Method:
+        return method_named(self._session.revision.client_requests, method)
 
-    async def _call(self, options: _Options, params: Any) -> Any:
+    def _options(
+        self,
+        method: str,
+        meta: Mapping[str, Any] | None,
+        timeout: float | None,
+        on_progress: OnProgress | None = None,
+    ) -> _Options:
+        """The options of a request by name, whose method may belong to an extension."""
+        facts = self._session.revision.facts.method(method)
+        return _Options(method, facts, meta, timeout, on_progress)
+
+    async def _call(self, row: Method, options: _Options, params: Any) -> Any:
         """The result of a request, from the cache or from the server."""
-        method, facts, cache = options.method, self._session.revision.facts, self.state.cache
-        row = self._session.revision.client_requests[method]
+        facts, state = row.facts, self.state
+        cache = state.cache
         key: Key | None = None
         if row.cacheable:
-            key = cache.key(method, params, options.meta, facts.meta.trace_keys)
+            trace_keys = self._session.revision.facts.meta.trace_keys
+            key = cache.key(row.name, params, options.meta, trace_keys)
             cached = None if key is None else await self._cached(row, key)
             if cached is not None:
                 options.from_cache = True
-                return self._checked_tools(cached) if method == TOOLS_LIST else cached
+                return self._checked_tools(cached) if row.name == TOOLS_LIST else cached
         drops, started = cache.drops, monotonic()
         try:
             result = await self._send(options, params)
-            asks_for_input = facts.method(method).input_required
-            if asks_for_input and hasattr(result, "input_requests"):
+            if facts.input_required and hasattr(result, "input_requests"):
                 result, key = await self._after_input(options, params, result), None
         except RemoteError as error:
-            listed_by = facts.method(method).listed_by
-            if error.code in _REFUSED and listed_by is not None:
-                cache.forget(listed_by)
+            if error.code in _REFUSED and facts.listed_by is not None:
+                cache.forget(facts.listed_by)
             raise
         if key is not None:
             cache.keep(key, getattr(params, "uri", None), result, drops)
-        if method == TOOLS_CALL and self.state.output_schemas.promised(params.name):
+        if facts.listed_by == TOOLS_LIST and state.output_schemas.promised(params.name):
             await self._validate(params.name, result, options.timeout, monotonic() - started)
-        return self._checked_tools(result) if method == TOOLS_LIST else result
+        return self._checked_tools(result) if row.name == TOOLS_LIST else result
 
     async def _send(
         self,
@@ -352,20 +263,19 @@ class RequestPipeline:
             params: Its params.
             request: Sends the request, as a new one each time; the peer's `request` by default.
         """
-        method, timeout = options.method, options.timeout
+        method, timeout, session = options.method, options.timeout, self.state.session
         request = request or partial(
             self._peer.callers.request,
             method,
             params,
             meta=options.meta,
             timeout=timeout,
-            limit=None if timeout is None else max(timeout, self._limit),
+            limit=None if timeout is None else max(timeout, self._timeouts.limit),
             on_progress=options.on_progress,
         )
-        session = self.state.session
         if session.lost:
             await self.restore_session()
-        pauses = iter(RETRY_PAUSES)
+        pauses = iter(self._timeouts.retries)
         refreshed = retrying = False
         while True:
             try:
@@ -374,14 +284,13 @@ class RequestPipeline:
             except RemoteError as error:
                 if error.code == self._session.revision.facts.errors.url_elicitation_required:
                     self.state.elicitations.required(error.data)
-                if refreshed or not await self._refresh_param_headers(method, error, timeout):
+                if refreshed or not await self._refresh_param_headers(options, error):
                     raise
                 refreshed = True
             except (ResponseLostError, ConnectFailedError) as error:
                 if not retrying:
-                    facts = self._session.revision.facts
                     lost = isinstance(error, ResponseLostError)
-                    retrying = lost and self.state.retry_is_safe(method, params, facts)
+                    retrying = lost and self.state.retry_is_safe(options.facts, params)
                 pause = next(pauses, None)
                 if not retrying or pause is None:
                     raise
@@ -392,9 +301,7 @@ class RequestPipeline:
             await self.restore_session()
         return result
 
-    async def _refresh_param_headers(
-        self, method: str, error: RemoteError, timeout: float | None
-    ) -> bool:
+    async def _refresh_param_headers(self, options: _Options, error: RemoteError) -> bool:
         """List the tools again if a call was refused for its parameter headers.
 
         Returns:
@@ -403,11 +310,13 @@ class RequestPipeline:
         Source: basic/transports/streamable-http#client-behavior (2026-07-28).
         """
         expected = self._session.revision.facts.errors.header_mismatch
-        if method != TOOLS_CALL or error.code != expected or not self.state.param_headers.in_use:
+        if not options.facts.param_headers or error.code != expected:
+            return False
+        if not self.state.param_headers.in_use:
             return False
         self.state.cache.forget(TOOLS_LIST)
         try:
-            await self.pages(TOOLS_LIST, {}, None, timeout)
+            await self.pages(TOOLS_LIST, {}, None, options.timeout)
         except McpError:
             return False
         return True
@@ -451,8 +360,8 @@ class RequestPipeline:
                 raise RemoteProtocolError(f"{method}: the server asked for input, but not for what")
             if result.input_requests is not None:
                 again["inputResponses"] = {
-                    key: await self._input(method, asked)
-                    for key, asked in result.input_requests.items()
+                    key: await self._input(method, input_request)
+                    for key, input_request in result.input_requests.items()
                 }
             if result.request_state is not None:
                 again["requestState"] = result.request_state
@@ -461,19 +370,19 @@ class RequestPipeline:
                 return result
         raise RemoteProtocolError(f"{method}: the server asked for input {self.rounds} times")
 
-    async def _input(self, caller: str, asked: Any) -> Any:
+    async def _input(self, method: str, input_request: Any) -> Any:
         """The response to one request for input, made by the client's handler."""
         session = self._session
-        method = session.revision.input_requests[to_builtins(asked)["method"]]
-        if not declared(session.own_capabilities, method.capability):
-            path = ".".join(method.capability)
+        row = session.revision.input_requests[to_builtins(input_request)["method"]]
+        if not declared(session.own_capabilities, row.capability):
+            path = ".".join(row.capability)
             raise RemoteProtocolError(
-                f"{caller}: the server asked for {method.name}, but this client has no {path}"
+                f"{method}: the server asked for {row.name}, but this client has no {path}"
             )
         context = RequestContext(
             self._peer.callers,
-            method,
-            getattr(asked, "params", None),
+            row,
+            getattr(input_request, "params", None),
             None,
             {},
             session.revision,

@@ -3,12 +3,12 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""Results that a client keeps while they are fresh, and gives in place of asking again.
+"""The client's response cache: results that the server declared fresh for some time.
 
-A result says itself for how long it may be used. It is kept as JSON, so that whoever gets it owns
-it. What is private to a user is kept for as long as the client acts for that user; nothing is
-fetched before it is asked for.
+Results are stored as JSON, so that each caller gets objects of its own. Private results are dropped
+when the client acts for another user. Nothing is prefetched.
 
 Source: server/utilities/caching (2026-07-28).
 """
@@ -26,21 +26,21 @@ import msgspec
 from .._wire import UNWRITABLE, EncodingError, encode, to_builtins
 
 TRACE_FIELDS = frozenset({"traceparent", "tracestate", "baggage"})
-"""Header fields that differ from request to request, and say nothing of who asks."""
+"""Header fields that differ from request to request, and do not identify the user."""
 
-_MOST_TTL = 2**53  # milliseconds: time without end
+_MAX_TTL = 2**53  # milliseconds
 
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
 @dataclass(frozen=True)
 class Caching:
-    """How much a client keeps.
+    """Bounds of a response cache.
 
     Attributes:
-        entries: Most results at a time; those not used for longest go first.
-        size: Most bytes of all of them, as JSON.
-        clock: Gives seconds that only go forward.
+        entries: Results at a time; the least recently used ones are dropped.
+        size: Bytes of all results, as JSON.
+        clock: A monotonic clock, in seconds.
     """
 
     entries: int = 512
@@ -49,20 +49,20 @@ class Caching:
 
 
 class Key(NamedTuple):
-    """What a kept result answers: the method, and the params that decide about the result."""
+    """The key of a result: the method, and the params on which the result depends."""
 
     method: str
     params: bytes
 
 
-class _Kept(NamedTuple):
-    """A result.
+class _Entry(NamedTuple):
+    """A cached result.
 
     Attributes:
         json: The result.
-        fresh_until: The moment it becomes stale.
-        private: Whether it is meant for one user alone.
-        uri: The resource that was read, if one was.
+        fresh_until: The time at which it becomes stale.
+        private: Whether it belongs to one user.
+        uri: The resource that was read, or `None`.
     """
 
     json: bytes
@@ -72,128 +72,131 @@ class _Kept(NamedTuple):
 
 
 class ResponseCache:
-    """The results that one client keeps.
+    """The cached results of one client.
 
     Args:
-        settings: How many; `None` to keep none.
+        settings: The bounds; `None` for no cache.
 
     Attributes:
-        before_private: Awaited before something private is given: it forgets what is private if
-            the client acts for another user by now. `None` where nothing tells.
+        before_private: Awaited before a private result is used, to drop private results if the
+            user has changed. `None` if a change of the user can't be detected.
     """
 
     def __init__(self, settings: Caching | None) -> None:
         self._settings = settings or Caching(0, 0)
-        self._kept: dict[Key, _Kept] = {}
+        self._entries: dict[Key, _Entry] = {}
         self._size = 0
         self.before_private: Callable[[], Awaitable[object]] | None = None
         self.drops = 0
-        """How often something was dropped as out of date: what was asked before may be so, too."""
+        """Counts invalidations: results that were requested before one are not cached."""
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
     def clear(self) -> None:
-        """Drop all: the next call of each kind asks the server."""
+        """Drop all results: the next call of each kind asks the server."""
         self.drops += 1
-        self._drop(lambda key, kept: True)
+        self._drop(lambda key, entry: True)
 
     def forget(self, method: str) -> None:
-        """Drop all results of one method, every page of a list."""
+        """Drop all results of one method, which includes every page of a list."""
         self.drops += 1
-        self._drop(lambda key, kept: key.method == method)
+        self._drop(lambda key, entry: key.method == method)
 
     def forget_private(self) -> None:
-        """Drop what is meant for one user alone: the client acts for another one from now on."""
+        """Drop all private results, since the client acts for another user from now on."""
         self.drops += 1
-        self._drop(lambda key, kept: kept.private)
+        self._drop(lambda key, entry: entry.private)
 
     def forget_resource(self, uri: str) -> None:
-        """Drop what was read of a resource, or of another one that it is a part of."""
+        """Drop the contents of a resource, and of resources that it is a part of."""
         self.drops += 1
-        self._drop(lambda key, kept: kept.uri is not None and is_part(uri, kept.uri))
+        self._drop(lambda key, entry: entry.uri is not None and is_part(uri, entry.uri))
 
     def key(
-        self, method: str, params: Any, meta: Mapping[str, Any] | None, unmeant: tuple[str, ...]
+        self, method: str, params: Any, meta: Mapping[str, Any] | None, ignored: tuple[str, ...]
     ) -> Key | None:
-        """What a result is kept under.
+        """The key of a result.
 
         Args:
+            method: The method.
             params: Typed params, or `None`.
-            meta: What the user adds to `_meta`.
-            unmeant: Keys of `_meta` that mean nothing for the result.
+            meta: Members that the user adds to `_meta`.
+            ignored: Keys of `_meta` on which the result does not depend.
 
         Returns:
-            The key, or `None` if nothing is kept at all, or they have no JSON form.
+            The key; `None` if there is no cache, or the params have no JSON form.
         """
         if not self._settings.entries:
             return None
         try:
             wire: dict[str, Any] = {} if params is None else to_builtins(params)
             wire.pop("_meta", None)
-            more = {name: value for name, value in (meta or {}).items() if name not in unmeant}
+            more = {name: value for name, value in (meta or {}).items() if name not in ignored}
             return Key(method, _canonical([wire, more] if more else [wire]))
         except UNWRITABLE:
             return None
 
     async def recall(self, key: Key) -> bytes | None:
-        """The result under a key as JSON, if it is still fresh and meant for who asks now."""
-        found = self.find(key)
-        if found is None or self.before_private is None or not self._kept[key].private:
-            return found
+        """The result of a key as JSON, if it is fresh and belongs to the current user."""
+        result = self.find(key)
+        if result is None or self.before_private is None or not self._entries[key].private:
+            return result
         await self.before_private()
         return self.find(key)
 
     def find(self, key: Key) -> bytes | None:
-        """The result under a key as JSON, if it is still fresh."""
-        kept = self._kept.get(key)
-        if kept is None:
+        """The result of a key as JSON, if it is fresh."""
+        entry = self._entries.get(key)
+        if entry is None:
             return None
-        if self._settings.clock() >= kept.fresh_until:
+        if self._settings.clock() >= entry.fresh_until:
             self._remove(key)
             return None
-        self._kept[key] = self._kept.pop(key)  # the last one used stands last
-        return kept.json
+        self._entries[key] = self._entries.pop(key)  # the most recently used one is last
+        return entry.json
 
     def keep(self, key: Key, uri: str | None, result: Any, drops: int) -> None:
-        """Keep a typed result that has just come, for as long as it says.
+        """Store a typed result that was just received, if it declares a time to live.
 
         Args:
-            uri: The resource that was read, if one was.
-            drops: The attribute of that name when the result was asked for.
+            key: Its key.
+            uri: The resource that was read, or `None`.
+            result: The result.
+            drops: The attribute of that name when the result was requested.
         """
         ttl: int = getattr(result, "ttl_ms", 0)
         if ttl <= 0 or drops != self.drops:
             return
-        until = self._settings.clock() + min(ttl, _MOST_TTL) / 1000
+        until = self._settings.clock() + min(ttl, _MAX_TTL) / 1000
         try:
-            kept = _Kept(encode(result), until, result.cache_scope != "public", uri)
-        except EncodingError:  # nested so deep that it could just be read
+            entry = _Entry(encode(result), until, result.cache_scope != "public", uri)
+        except EncodingError:  # nested too deeply to be encoded
             return
-        if len(kept.json) > self._settings.size:
+        if len(entry.json) > self._settings.size:
             return
         self._remove(key)
-        self._kept[key] = kept
-        self._size += len(kept.json)
-        while len(self._kept) > self._settings.entries or self._size > self._settings.size:
-            self._remove(next(iter(self._kept)))
+        self._entries[key] = entry
+        self._size += len(entry.json)
+        while len(self._entries) > self._settings.entries or self._size > self._settings.size:
+            self._remove(next(iter(self._entries)))
 
-    def _drop(self, stale: Callable[[Key, _Kept], bool]) -> None:
-        for key in [key for key, kept in self._kept.items() if stale(key, kept)]:
+    def _drop(self, stale: Callable[[Key, _Entry], bool]) -> None:
+        for key in [key for key, entry in self._entries.items() if stale(key, entry)]:
             self._remove(key)
 
     def _remove(self, key: Key) -> None:
-        kept = self._kept.pop(key, None)
-        if kept is not None:
-            self._size -= len(kept.json)
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._size -= len(entry.json)
 
 
 class WatchedFields:
-    """Makes the header fields of HTTP requests, and notices when they are those of another user.
+    """The header fields of HTTP requests; detects a change of the user.
 
     Args:
-        make: Makes them, at once or when awaited.
-        changed: Called when they are not what they were, but for those of a trace.
+        make: Returns the fields, or an awaitable of them.
+        changed: Called when fields other than those of a trace have changed.
     """
 
     def __init__(
@@ -217,8 +220,14 @@ class WatchedFields:
 
 
 def is_part(uri: str, whole: str) -> bool:
-    """Whether a URI is another one, or names a part of what that names.
+    """Whether a URI is that of a resource, or of a part of the resource.
 
     Source: server/resources (subscriptions: the URI of an update may be that of a sub-resource).
     """
     return uri == whole or uri.startswith(f"{whole.rstrip('/')}/")
+
+
+def drop_oldest(entries: dict[str, Any], limit: int) -> None:
+    """Remove the entries that were added first, until at most `limit` are left."""
+    while len(entries) > limit:
+        del entries[next(iter(entries))]

@@ -3,12 +3,13 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """A server process as the target of a client.
 
-A process that ends after the probe, or stays silent, is started anew, once, and hears `initialize`
-first. One that has not read the probe yet is merely slow, or failed by itself: it is waited for, or
-its failure stands.
+A process that ends after the probe, or stays silent, is restarted once, with `initialize` as the
+first message. A process that has not read the probe is slow, or has failed for another reason: the
+client waits for it, or raises its failure.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ import anyio
 from ..errors import ConnectionClosedError, RequestTimeoutError, ServerStartError, last_lines
 from ..facts import Revisions
 from ..runtime.peer import Peer
-from .base import ClientApplication
-from .connect import PROBED, Face, MakeFace, Timeouts, beside, explained, new_peer, pin_hint
+from .base import AnyClient, ClientApplication
+from .client_settings import Timeouts
+from .connect import PROBED, beside, explained, new_peer, probe_advice
 
 if TYPE_CHECKING:  # starting processes costs import time
     from ..transports.process import ProcessChannel
@@ -35,23 +37,22 @@ _logger = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def open_with_process(
-    face: MakeFace[Face],
+    client_class: type[AnyClient],
     argv: Sequence[str],
     revisions: Revisions,
     application: ClientApplication,
     env: Mapping[str, str] | None,
     cwd: str | None,
-    timeouts: Timeouts,
-    max_concurrent_requests: int,
-) -> AsyncGenerator[Face, None]:
-    """Open a session with a server that is started, perhaps twice; see `open_client`."""
+) -> AsyncGenerator[AnyClient, None]:
+    """Start a server, twice if necessary, and open a session with it; see `open_client`."""
     from ..transports.process import ShutdownTimeouts
 
+    timeouts = application.settings.timeouts
     deadline = anyio.current_time() + timeouts.opening
     first: _FirstProcess | None = None
     while True:
         async with _process(argv, env, cwd, first) as process:
-            peer = new_peer(process, revisions, application, max_concurrent_requests)
+            peer = new_peer(process, revisions, application)
             async with beside(peer.run, peer.close):
                 try:
                     await _open_in_time(peer, process, timeouts, deadline)
@@ -59,20 +60,20 @@ async def open_with_process(
                     handshakes = peer.connection.without_probe
                     in_time = anyio.current_time() < deadline
                     if handshakes is None or not process.took_input or not in_time:
-                        more, cause = pin_hint(peer) if process.took_input else "", None
+                        more, cause = probe_advice(peer) if process.took_input else "", None
                         if first is not None:
-                            more, cause = first.told, first.error
+                            more, cause = first.description, first.error
                         raise explained(error, argv, timeouts, more) from cause
                     first = _FirstProcess(error, process.stderr_tail)
                     revisions = handshakes
                 else:
                     process.timeouts = ShutdownTimeouts()
-                    yield face(peer, application, timeouts.limit, timeouts.listing)
+                    yield client_class(peer, application)
                     return
         from ..command_masking import masked_command  # its patterns take long to compile
 
         command = masked_command(argv)
-        _logger.warning("server %r %s; it was started anew. %s", command, first.how, PROBED)
+        _logger.warning("server %r %s; it was started anew. %s", command, first.cause, PROBED)
 
 
 @dataclass(frozen=True)
@@ -80,23 +81,23 @@ class _FirstProcess:
     """A server process that the probe may have ended.
 
     Attributes:
-        error: How it failed.
-        stderr_tail: The last lines that it wrote to standard error.
+        error: The failure.
+        stderr_tail: The last lines of its standard error.
     """
 
     error: ConnectionClosedError | RequestTimeoutError | ServerStartError
     stderr_tail: tuple[str, ...]
 
     @property
-    def how(self) -> str:
-        """The same in a word."""
+    def cause(self) -> str:
+        """The failure in a few words."""
         if isinstance(self.error, RequestTimeoutError):
             return f"was silent for {self.error.seconds:g} s"
         return "ended before it answered"
 
     @property
-    def told(self) -> str:
-        """An account of it, for errors and the log."""
+    def description(self) -> str:
+        """The failure, for errors and the log."""
         text = f"{PROBED}; the first process, which was sent one, failed: {self.error}"
         shown = last_lines(self.stderr_tail) if isinstance(self.error, RequestTimeoutError) else []
         return "; ".join([text, *shown])
@@ -105,11 +106,11 @@ class _FirstProcess:
 async def _open_in_time(
     peer: Peer, process: ProcessChannel, timeouts: Timeouts, deadline: float
 ) -> None:
-    """Come to an agreement with a process; see `Timeouts.probe` for how long it may be silent.
+    """Open a session with a process; `Timeouts.probe` says for how long it may be silent.
 
     Raises:
-        RequestTimeoutError: No answer in time.
-        McpError: The server refused, or ended.
+        RequestTimeoutError: No response in time.
+        McpError: The server refused the session, or ended.
     """
     left = max(0.0, deadline - anyio.current_time())
     silent = (timeouts.probe + left) / 2
@@ -132,7 +133,7 @@ async def _open_in_time(
         try:
             raise failure
         finally:
-            del failure  # a frame that holds the exception that holds the frame
+            del failure  # breaks the reference cycle of exception and frame
 
 
 @asynccontextmanager
@@ -149,7 +150,7 @@ async def _process(
     except ServerStartError as error:
         if first is None:
             raise
-        raise error.with_more(first.told) from first.error
+        raise error.with_more(first.description) from first.error
     try:
         yield channel
     finally:

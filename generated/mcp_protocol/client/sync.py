@@ -3,19 +3,20 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""A session for code without an event loop: it lives in a thread of its own.
+"""A session in a thread of its own, for code without an event loop.
 
-Calls come from any other thread and wait there. Whoever stops waiting, by Ctrl-C for one, takes
-the call back. Functions of the user's that are no coroutine functions run in further threads, so
-they may wait, and call the client.
+Any other thread may make a call, and blocks until the result is there. An exception in the waiting
+thread, such as KeyboardInterrupt, cancels the call. Callbacks and handlers that are plain functions
+run in further threads, so they may block, and call the client.
 """
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager, ExitStack, suppress
 from threading import Lock, get_ident
@@ -25,38 +26,34 @@ from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar
 import anyio
 from anyio import to_thread
 from anyio.from_thread import start_blocking_portal
-from msgspec import Raw
 
 from ..errors import ConnectionClosedError
 from ..facts import Method
-from ..protocol.lifecycle import Session
-from ..runtime.pending_requests import OnProgress
 from ..runtime.request_context import RequestContext
-from .base import ClientBase, Handlers
-from .change_events import Change, NotificationFilter
-from .listen import Subscription
+from .base import Handlers
+from .listen import Change, NotificationFilter, Subscription
 
 Backend: TypeAlias = Literal["asyncio", "trio"]
 
-_TICK = 0.5  # seconds after which one who waits looks whether it was interrupted
+_TICK = 0.5  # seconds after which a waiting thread handles signals
 
 Opened = TypeVar("Opened")
 Result = TypeVar("Result")
 
 
 class SessionThread(Generic[Opened]):
-    """A thread with an event loop, and something that is open in it.
+    """A thread with an event loop, in which an asynchronous context manager is entered.
 
     Args:
-        opening: What is opened, and closed in the end.
-        backend: The kind of event loop.
+        opening: The context manager; `close` exits it.
+        backend: The event loop.
 
     Attributes:
-        opened: What opening it gave.
+        opened: The value of the context manager.
 
     Raises:
-        Exception: Whatever opening it raises.
-        RuntimeError: This thread runs trio, and the other one would as well.
+        Exception: Any exception of entering the context manager.
+        RuntimeError: The calling thread runs trio, and the backend is trio.
     """
 
     def __init__(self, opening: AbstractAsyncContextManager[Opened], backend: Backend) -> None:
@@ -82,34 +79,34 @@ class SessionThread(Generic[Opened]):
         """Make a call in the thread, and wait for its result.
 
         Raises:
-            ConnectionClosedError: It is closed, or was before there was a result.
+            ConnectionClosedError: The session was closed before there was a result.
             RuntimeError: A thread can't wait for itself, nor trio for trio.
         """
         self._check_may_wait()
         if self._closed:
             raise ConnectionClosedError("the connection is closed")
-        waiting: Future[Result] | None = None
-        work = _Work(call)
+        future: Future[Result] | None = None
+        work = _CancellableCall(call)
         try:
-            waiting = self._portal.start_task_soon(work)
-            return _result_of(waiting)
+            future = self._portal.start_task_soon(work)
+            return _result_of(future)
         except CancelledError:
             raise ConnectionClosedError("the connection is closed") from None
         except BaseException as error:
-            if waiting is None and isinstance(error, RuntimeError):  # it ended just now
+            if future is None and isinstance(error, RuntimeError):  # closed by another thread
                 raise ConnectionClosedError("the connection is closed") from None
-            if waiting is None or not waiting.done():  # an interrupt may come at any point
-                self._portal.start_task_soon(work.give_up)
+            if future is None or not future.done():  # an interrupt may occur at any point
+                self._portal.start_task_soon(work.cancel)
             raise
 
     def close(self, failure: BaseException | None = None) -> None:
-        """Close what is open and end the thread, from any other thread.
+        """Exit the context manager and end the thread, from any other thread.
 
         Args:
-            failure: Why, if it is for an error.
+            failure: The exception that ends the session, if any.
 
         Raises:
-            Exception: What closing it raises.
+            Exception: Any exception of exiting the context manager.
             RuntimeError: A thread can't wait for itself, nor trio for trio.
         """
         self._check_may_wait()
@@ -127,7 +124,7 @@ class SessionThread(Generic[Opened]):
     async def _hold(
         self, opening: AbstractAsyncContextManager[Opened], ready: Future[Opened]
     ) -> None:
-        """Keep it open until it is to be closed. What the user's code raised passes through it."""
+        """Hold the context manager open until `close`, and raise the failure of `close` inside."""
         self._ident = get_ident()
         try:
             async with opening as opened:
@@ -142,7 +139,7 @@ class SessionThread(Generic[Opened]):
                 raise
 
     def _check_may_wait(self) -> None:
-        """Refuse to wait where that would never end, before anything has begun."""
+        """Refuse to wait in a thread where that would be a deadlock."""
         trio = sys.modules.get("trio")
         here = ""
         if get_ident() == self._ident:
@@ -153,7 +150,7 @@ class SessionThread(Generic[Opened]):
             raise RuntimeError(f"can't wait {here}: use `connect` there, or another thread")
 
     def _end(self) -> None:
-        """End the thread, whatever runs in it."""
+        """End the thread, and cancel its tasks."""
         self._closed = True
         with suppress(RuntimeError):
             self._portal.call(self._portal.stop, True)
@@ -161,9 +158,9 @@ class SessionThread(Generic[Opened]):
 
 
 def _result_of(future: Future[Result]) -> Result:
-    """The result of a future, waited for in a way that Ctrl-C can interrupt.
+    """Wait for the result of a future; KeyboardInterrupt is raised within `_TICK` seconds.
 
-    A signal just before a thread begins to wait, and on Windows at any time, does not wake it.
+    On Windows, no signal wakes a waiting thread; elsewhere, none does that arrives just before.
     """
     while True:
         try:
@@ -173,166 +170,40 @@ def _result_of(future: Future[Result]) -> Result:
                 return future.result()
 
 
-class _Work(Generic[Result]):
-    """A call in the session's thread, which can be given up from its first moment on."""
+class _CancellableCall(Generic[Result]):
+    """A call in the session's thread, which can be cancelled even before it starts."""
 
     def __init__(self, call: Callable[[], Awaitable[Result]]) -> None:
         self._call = call
-        self._given_up = False
+        self._cancelled = False
         self._scope: anyio.CancelScope | None = None
 
     async def __call__(self) -> Result:
         with anyio.CancelScope() as self._scope:
-            if self._given_up:
+            if self._cancelled:
                 self._scope.cancel()
             return await self._call()
-        raise CancelledError  # which nobody waits for
+        raise CancelledError  # the waiting thread has left
 
-    def give_up(self) -> None:
-        """Cancel it, from its own thread."""
-        self._given_up = True
+    def cancel(self) -> None:
+        """Cancel the call, from the session's thread."""
+        self._cancelled = True
         if self._scope is not None:
             self._scope.cancel()
 
 
-class SyncClientBase:
-    """An open session with a server. The rendered face adds a method for each request.
-
-    Methods may be called by several threads at once, but not by what runs in the session's own:
-    coroutines among the handlers.
-
-    Args:
-        thread: Where the session is open.
-        client: The session.
-    """
-
-    def __init__(self, thread: SessionThread[Any], client: ClientBase) -> None:
-        self._thread = thread
-        self._base = client
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} on {self._base!r}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._thread.close(error)
-
-    @property
-    def session(self) -> Session:
-        """What was agreed with the server."""
-        return self._base.session
-
-    @property
-    def revision(self) -> str:
-        """The revision that both sides speak, such as `2025-06-18`."""
-        return self._base.revision
-
-    @property
-    def server_info(self) -> Mapping[str, Any]:
-        """How the server calls itself, as wire object; empty if it did not say."""
-        return self._base.server_info
-
-    @property
-    def server_capabilities(self) -> Mapping[str, Any]:
-        """What the server declared, as wire object."""
-        return self._base.server_capabilities
-
-    @property
-    def instructions(self) -> str | None:
-        """How the server wants to be used."""
-        return self._base.instructions
-
-    def supports(self, capability: str) -> bool:
-        """Whether the server declared a capability, such as `tools` or `resources.subscribe`."""
-        return self._base.supports(capability)
-
-    def extension(self, identifier: str) -> Mapping[str, Any] | None:
-        """The settings by which the server declares an extension; `None` unless both sides do."""
-        return self._base.extension(identifier)
-
-    def request(
-        self,
-        name: str,
-        params: Mapping[str, Any] | Raw | None = None,
-        *,
-        meta: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> Any:
-        """Send any request by its wire name; see `ClientBase.request`."""
-        told = in_thread(on_progress)
-        return self._thread.run(
-            lambda: self._base.request(name, params, meta=meta, timeout=timeout, on_progress=told)
-        )
-
-    def request_raw(
-        self,
-        name: str,
-        params: Mapping[str, Any] | Raw | None = None,
-        *,
-        timeout: float | None = None,
-    ) -> Raw:
-        """Like `request`, but give the result as it came: for gateways, nothing is lost."""
-        return self._thread.run(lambda: self._base.request_raw(name, params, timeout=timeout))
-
-    def notify(self, name: str, params: Mapping[str, Any] | None = None) -> None:
-        """Send a notification by its wire name."""
-        self._thread.run(lambda: self._base.notify(name, params))
-
-    def listen(
-        self,
-        *,
-        tools: bool = False,
-        prompts: bool = False,
-        resources: bool = False,
-        uris: Iterable[str] = (),
-        meta: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        retry_seconds: Sequence[float] | None = None,
-        idle_seconds: float | None = 20.0,
-    ) -> SyncSubscription:
-        """Hear of changes, by `with` and `for`; see `ClientBase.listen`."""
-        subscription = self._base.listen(
-            tools=tools,
-            prompts=prompts,
-            resources=resources,
-            uris=uris,
-            meta=meta,
-            timeout=timeout,
-            retry_seconds=retry_seconds,
-            idle_seconds=idle_seconds,
-        )
-        return SyncSubscription(self._thread, subscription)
-
-    def clear_cache(self) -> None:
-        """Drop the results that are kept: the next call of each kind asks the server."""
-        self._thread.run(self._clear_cache)
-
-    def ask_for_logs(self, level: str | None) -> None:
-        """Ask for log messages with each request; see `ClientBase.ask_for_logs`."""
-        self._base.ask_for_logs(level)
-
-    def close(self) -> None:
-        """End the session and its thread. Open calls fail with ConnectionClosedError."""
-        self._thread.close()
-
-    async def _clear_cache(self) -> None:
-        self._base.cache.clear()
-
-
 class SyncSubscription:
-    """Changes as they come: open inside `with`, iterated over by `for`.
+    """An iterator of changes, and the context manager that opens and closes it.
+
+        with client.listen(tools=True, uris=["memo://one"]) as changes:
+            for change in changes:
+                match change:
+                    case ToolsChanged(): ...
+                    case ResourceUpdated(uri=uri): ...
 
     Args:
-        thread: Where the session is open.
-        subscription: The subscription.
+        thread: The thread of the session.
+        subscription: The asynchronous subscription.
     """
 
     def __init__(self, thread: SessionThread[Any], subscription: Subscription) -> None:
@@ -341,7 +212,7 @@ class SyncSubscription:
 
     @property
     def agreed(self) -> NotificationFilter:
-        """What the server tells of: what is wanted and not in here will not come."""
+        """The filter that the server accepted; no other changes will come."""
         return self._subscription.agreed
 
     def __enter__(self) -> Self:
@@ -367,15 +238,15 @@ class SyncSubscription:
         return change
 
     def close(self) -> None:
-        """End the subscription, from any thread; whoever iterates over it comes to the end."""
+        """End the subscription and its iteration, from any thread."""
         self._thread.run(self._subscription.close)
 
 
 class ThreadedHandlers:
-    """Handlers whose plain functions run in threads of their own; one that hangs is left behind.
+    """Handlers whose plain functions run in threads; a cancelled call does not wait for its thread.
 
     Args:
-        handlers: The user's.
+        handlers: The user's handlers.
     """
 
     def __init__(self, handlers: Handlers) -> None:
@@ -383,17 +254,17 @@ class ThreadedHandlers:
 
     def mcp_handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
         """A coroutine function for a method; `None` if the user has no handler for it."""
-        found = self._handlers.mcp_handler(method)
-        return None if found is None else in_thread(found)
+        handler = self._handlers.mcp_handler(method)
+        return None if handler is None else in_thread(handler)
 
     @property
     def url_schemes(self) -> Collection[str]:
-        """Schemes of the addresses that a server may ask the user to open."""
+        """URL schemes that a server may ask the user to open."""
         return self._handlers.url_schemes
 
 
 def in_thread(function: Callable[..., Any] | None) -> Any:
-    """A coroutine function that calls a plain one in a thread; any other as it is."""
+    """A coroutine function that calls a plain function in a thread; others are returned as is."""
     if function is None or inspect.iscoroutinefunction(function):
         return function
 

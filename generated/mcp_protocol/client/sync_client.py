@@ -3,8 +3,9 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""The client for code without an event loop: `connect_sync`, and a method per request."""
+"""The blocking client: `connect_sync`, and a method for each request."""
 
 from __future__ import annotations
 
@@ -15,9 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 from ..runtime.stubs import HandlersBase
 from .async_client import Client, connect
 from .base import Handlers
-from .sync import Backend, SessionThread, SyncClientBase, ThreadedHandlers, in_thread
+from .sync import Backend, SessionThread, ThreadedHandlers, in_thread
+from .sync_base import SyncClientBase
 from .response_cache import Caching
-from .connect import Target, Timeouts
+from .connect import Target
+from .client_settings import ClientLimits, Timeouts
 from .server_url import HeaderSource, HttpAuth, HttpClient, Transport
 from ..errors import MethodNotFoundError
 from ..runtime.peer import CONCURRENT_REQUESTS
@@ -25,20 +28,20 @@ from ..revisions import FOLDERS
 
 if TYPE_CHECKING:
     from .. import models
+    from ..runtime.pending_requests import OnProgress
     from ..runtime.request_context import RequestContext
     from ..r2024_11_05 import client_sync as r2024_11_05
     from ..r2025_03_26 import client_sync as r2025_03_26
     from ..r2025_06_18 import client_sync as r2025_06_18
     from ..r2025_11_25 import client_sync as r2025_11_25
     from ..r2026_07_28 import client_sync as r2026_07_28
-    from ..runtime.pending_requests import OnProgress
 
 
 class SyncClient(SyncClientBase):
-    """An open session with a server, in whichever revision was agreed.
+    """An open session with a server, in the negotiated revision; a context manager that closes it.
 
     A message that the revision does not have raises MethodNotFoundError, and a field that it does
-    not have InvalidParamsError; nothing is sent then. `with` closes it in the end.
+    not have InvalidParamsError, before anything is sent.
     """
 
     def __init__(self, thread: SessionThread[Any]) -> None:
@@ -59,12 +62,11 @@ class SyncClient(SyncClientBase):
 
         Source: server/discover.
         """
-        told = in_thread(on_progress)
         return self._thread.run(
             lambda: self._client.discover(
                 meta=meta,
                 timeout=timeout,
-                on_progress=told,
+                on_progress=in_thread(on_progress),
             )
         )
 
@@ -103,13 +105,12 @@ class SyncClient(SyncClientBase):
 
         Source: server/resources.
         """
-        told = in_thread(on_progress)
         return self._thread.run(
             lambda: self._client.list_resources_page(
                 cursor=cursor,
                 meta=meta,
                 timeout=timeout,
-                on_progress=told,
+                on_progress=in_thread(on_progress),
             )
         )
 
@@ -148,13 +149,12 @@ class SyncClient(SyncClientBase):
 
         Source: server/resources.
         """
-        told = in_thread(on_progress)
         return self._thread.run(
             lambda: self._client.list_resource_templates_page(
                 cursor=cursor,
                 meta=meta,
                 timeout=timeout,
-                on_progress=told,
+                on_progress=in_thread(on_progress),
             )
         )
 
@@ -174,13 +174,12 @@ class SyncClient(SyncClientBase):
 
         Source: server/resources.
         """
-        told = in_thread(on_progress)
         return self._thread.run(
             lambda: self._client.read_resource(
                 uri=uri,
                 meta=meta,
                 timeout=timeout,
-                on_progress=told,
+                on_progress=in_thread(on_progress),
             )
         )
 
@@ -201,13 +200,12 @@ class SyncClient(SyncClientBase):
 
         Source: basic/patterns/subscriptions.
         """
-        told = in_thread(on_progress)
         return self._thread.run(
             lambda: self._client.subscriptions_listen(
                 notifications=notifications,
                 meta=meta,
                 timeout=timeout,
-                on_progress=told,
+                on_progress=in_thread(on_progress),
             )
         )
 
@@ -246,13 +244,12 @@ class SyncClient(SyncClientBase):
 
         Source: server/prompts.
         """
-        told = in_thread(on_progress)
         return self._thread.run(
             lambda: self._client.list_prompts_page(
                 cursor=cursor,
                 meta=meta,
                 timeout=timeout,
-                on_progress=told,
+                on_progress=in_thread(on_progress),
             )
         )
 
@@ -273,14 +270,13 @@ class SyncClient(SyncClientBase):
 
         Source: server/prompts.
         """
-        told = in_thread(on_progress)
         return self._thread.run(
             lambda: self._client.get_prompt(
                 name=name,
                 arguments=arguments,
                 meta=meta,
                 timeout=timeout,
-                on_progress=told,
+                on_progress=in_thread(on_progress),
             )
         )
 
@@ -319,13 +315,12 @@ class SyncClient(SyncClientBase):
 
         Source: server/tools.
         """
-        told = in_thread(on_progress)
         return self._thread.run(
             lambda: self._client.list_tools_page(
                 cursor=cursor,
                 meta=meta,
                 timeout=timeout,
-                on_progress=told,
+                on_progress=in_thread(on_progress),
             )
         )
 
@@ -347,14 +342,13 @@ class SyncClient(SyncClientBase):
 
         Source: server/tools.
         """
-        told = in_thread(on_progress)
         return self._thread.run(
             lambda: self._client.call_tool(
                 name=name,
                 arguments=arguments,
                 meta=meta,
                 timeout=timeout,
-                on_progress=told,
+                on_progress=in_thread(on_progress),
             )
         )
 
@@ -377,7 +371,6 @@ class SyncClient(SyncClientBase):
 
         Source: server/utilities/completion.
         """
-        told = in_thread(on_progress)
         return self._thread.run(
             lambda: self._client.complete(
                 argument=argument,
@@ -385,7 +378,7 @@ class SyncClient(SyncClientBase):
                 context=context,
                 meta=meta,
                 timeout=timeout,
-                on_progress=told,
+                on_progress=in_thread(on_progress),
             )
         )
 
@@ -410,7 +403,6 @@ class SyncClient(SyncClientBase):
 
         Source: basic/lifecycle.
         """
-        told = in_thread(on_progress)
         return self._thread.run(
             lambda: self._client.initialize(
                 capabilities=capabilities,
@@ -418,7 +410,7 @@ class SyncClient(SyncClientBase):
                 protocol_version=protocol_version,
                 meta=meta,
                 timeout=timeout,
-                on_progress=told,
+                on_progress=in_thread(on_progress),
             )
         )
 
@@ -435,12 +427,11 @@ class SyncClient(SyncClientBase):
 
         Source: basic/utilities/ping.
         """
-        told = in_thread(on_progress)
         return self._thread.run(
             lambda: self._client.ping(
                 meta=meta,
                 timeout=timeout,
-                on_progress=told,
+                on_progress=in_thread(on_progress),
             )
         )
 
@@ -461,13 +452,12 @@ class SyncClient(SyncClientBase):
 
         Source: server/resources.
         """
-        told = in_thread(on_progress)
         return self._thread.run(
             lambda: self._client.subscribe(
                 uri=uri,
                 meta=meta,
                 timeout=timeout,
-                on_progress=told,
+                on_progress=in_thread(on_progress),
             )
         )
 
@@ -488,13 +478,12 @@ class SyncClient(SyncClientBase):
 
         Source: server/resources.
         """
-        told = in_thread(on_progress)
         return self._thread.run(
             lambda: self._client.unsubscribe(
                 uri=uri,
                 meta=meta,
                 timeout=timeout,
-                on_progress=told,
+                on_progress=in_thread(on_progress),
             )
         )
 
@@ -515,13 +504,12 @@ class SyncClient(SyncClientBase):
 
         Source: basic/utilities/tasks.
         """
-        told = in_thread(on_progress)
         return self._thread.run(
             lambda: self._client.get_task(
                 task_id=task_id,
                 meta=meta,
                 timeout=timeout,
-                on_progress=told,
+                on_progress=in_thread(on_progress),
             )
         )
 
@@ -542,13 +530,12 @@ class SyncClient(SyncClientBase):
 
         Source: basic/utilities/tasks.
         """
-        told = in_thread(on_progress)
         return self._thread.run(
             lambda: self._client.get_task_payload(
                 task_id=task_id,
                 meta=meta,
                 timeout=timeout,
-                on_progress=told,
+                on_progress=in_thread(on_progress),
             )
         )
 
@@ -569,13 +556,12 @@ class SyncClient(SyncClientBase):
 
         Source: basic/utilities/tasks.
         """
-        told = in_thread(on_progress)
         return self._thread.run(
             lambda: self._client.cancel_task(
                 task_id=task_id,
                 meta=meta,
                 timeout=timeout,
-                on_progress=told,
+                on_progress=in_thread(on_progress),
             )
         )
 
@@ -618,13 +604,12 @@ class SyncClient(SyncClientBase):
 
         Source: basic/utilities/tasks.
         """
-        told = in_thread(on_progress)
         return self._thread.run(
             lambda: self._client.list_tasks_page(
                 cursor=cursor,
                 meta=meta,
                 timeout=timeout,
-                on_progress=told,
+                on_progress=in_thread(on_progress),
             )
         )
 
@@ -645,13 +630,12 @@ class SyncClient(SyncClientBase):
 
         Source: server/utilities/logging.
         """
-        told = in_thread(on_progress)
         return self._thread.run(
             lambda: self._client.set_level(
                 level=level,
                 meta=meta,
                 timeout=timeout,
-                on_progress=told,
+                on_progress=in_thread(on_progress),
             )
         )
 
@@ -768,10 +752,10 @@ class SyncClient(SyncClientBase):
 
 
 class SyncClientHandlers(HandlersBase):
-    """What servers may ask and tell a client, in any of the revisions.
+    """Handlers of server messages, in any of the revisions.
 
-    Override what the client can do, by plain functions or by coroutine functions; the capabilities
-    it declares follow from that.
+    Override the methods that the client supports, by plain functions or coroutine functions. The
+    client declares the capabilities that belong to them.
     """
 
     mcp_stubs: ClassVar[bool] = True
@@ -1017,6 +1001,7 @@ def connect_sync(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
+    limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
     extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
@@ -1042,6 +1027,7 @@ def connect_sync(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
+    limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
     extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
@@ -1067,6 +1053,7 @@ def connect_sync(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
+    limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
     extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
@@ -1092,6 +1079,7 @@ def connect_sync(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
+    limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
     extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
@@ -1117,6 +1105,7 @@ def connect_sync(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
+    limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
     extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
@@ -1142,6 +1131,7 @@ def connect_sync(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
+    limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
     extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
@@ -1167,6 +1157,7 @@ def connect_sync(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
+    limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
     extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
@@ -1191,6 +1182,7 @@ def connect_sync(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     timeouts: Timeouts = Timeouts(),
+    limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
     extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
@@ -1201,34 +1193,41 @@ def connect_sync(
         with connect_sync(["python", "weather.py"]) as client:
             result = client.call_tool("forecast", {"city": "Oslo"})
 
-    It lives in a thread of its own until it is closed. Methods may be called by several threads.
+    The session runs in a thread of its own until it is closed. Several threads may call its
+    methods. Functions for header fields, `auth` and `http_client` are used in that thread.
 
     Args:
-        target: As for `connect`, like all that follows, unless said otherwise.
-        revision: The one to speak, with the face of that revision, or `handshake` for any with a
-            session.
-        handlers: What the client can do for the server: a `SyncClientHandlers` or a
-            `ClientHandlers`. Plain functions run in threads of their own.
-        name: How the client calls itself.
-        version: Its version.
-        title: Its name for people.
-        info: What else it says of itself, as wire object.
-        capabilities: What it declares beyond what the handlers show, as wire object.
-        env: Environment of the server's process.
-        cwd: Its working directory.
-        transport: The one to use over HTTP.
-        headers: Header fields for each HTTP request, or what makes them each time, which runs in
-            the session's thread.
-        auth: An authentication of httpx2's for HTTP requests.
-        http_client: A client of httpx2's for coroutines; only the session's thread may use it.
-        timeouts: How long the opening may take.
-        cache: How many results are kept.
-        extra: Whether the objects of results keep the members that the revision does not know.
-        max_concurrent_requests: How many handlers may be waiting at a time.
-        backend: The kind of event loop that the thread runs.
+        target: The server, as for `connect`.
+        revision: The revision, as for `connect`.
+        handlers: Handlers of server messages: a `SyncClientHandlers` or a `ClientHandlers`. Plain
+            functions run in further threads: they may block, and call the client.
+        name: The client's name, which the server sees.
+        version: The client's version.
+        title: The client's name for display.
+        info: Further members of the client's `Implementation`, as wire object.
+        capabilities: Capabilities to declare besides those that the handlers imply, as wire object.
+        env: Environment of the server process.
+        cwd: Working directory of the server process.
+        transport: The HTTP transport; by default Streamable HTTP, and HTTP+SSE with a server that
+            supports no other.
+        headers: Header fields of each HTTP request, or a function that returns them, which may be a
+            coroutine function.
+        auth: The source of access tokens, such as `OAuth(...)`, or an httpx2 authentication.
+        http_client: An httpx2 client that sends the HTTP requests; the session does not close it.
+        timeouts: Timeouts, and pauses before retries.
+        limits: Bounds of what the server can make the client do and store.
+        cache: Bounds of the response cache; `False` for no cache. Private results are dropped when
+            `headers` returns other fields than before. Credentials in `auth` and `http_client` are
+            not seen: open a client for each user, or call `client.cache.forget_private()`.
+        extra: Whether objects of results keep members that the revision does not define, as
+            attribute `extra` by wire name. An object that is sent again includes them.
+        max_concurrent_requests: Bound of handlers that run at a time. At the bound no further
+            message is read until a handler has ended; while the client itself waits for responses,
+            further requests of the server are refused.
+        backend: The event loop of the thread.
 
     Raises:
-        McpError: It could not be opened; see `connect`.
+        McpError: The session could not be opened; see `connect`.
     """
     opening = connect(
         target,
@@ -1246,11 +1245,14 @@ def connect_sync(
         auth=auth,
         http_client=http_client,
         timeouts=timeouts,
+        limits=limits,
         cache=cache,
         extra=extra,
         max_concurrent_requests=max_concurrent_requests,
     )
-    face: type[SyncClient] = SyncClient
+    client_class: type[SyncClient] = SyncClient
     if revision in FOLDERS:
-        face = importlib.import_module(f"..{FOLDERS[revision]}.client_sync", __package__).SyncClient
-    return face(SessionThread(opening, backend))
+        client_class = importlib.import_module(
+            f"..{FOLDERS[revision]}.client_sync", __package__
+        ).SyncClient
+    return client_class(SessionThread(opening, backend))

@@ -3,10 +3,11 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """The parameter headers of a server's tools: HTTP headers that repeat arguments of a call.
 
-Source: basic/transports/streamable-http#custom-headers-from-tool-parameters (2026-07-28).
+Source: basic/transports/streamable-http#custom-headers-from-tool-parameters.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 from ..errors import InvalidParamsError, ProtocolError
 from ..foreign_text import safe_repr
 from ..protocol.param_headers import Path, param_headers_of, shown_path, value_at
-from .output_schemas import KEPT_TOOLS, drop_oldest
+from .response_cache import drop_oldest
 
 _logger = logging.getLogger(__name__)
 
@@ -30,12 +31,16 @@ class ToolParamHeaders:
     tools have changed. If they are stale by then, the server refuses the call, and the client
     lists the tools again.
 
+    Args:
+        limit: Tools whose headers are stored; those listed first are dropped.
+
     Attributes:
         mirrored: Whether the transport has headers; the transport sets this.
         prefix: The prefix of the header names; `None` in revisions without parameter headers.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self.mirrored = False
         self.prefix: str | None = None
         self._headers: dict[str, Mapping[Path, str]] = {}
@@ -83,12 +88,12 @@ class ToolParamHeaders:
     def _keep(self, tool: Any) -> bool:
         try:
             self._headers[tool.name] = param_headers_of(tool.input_schema)
-            drop_oldest(self._headers, KEPT_TOOLS)
+            drop_oldest(self._headers, self._limit)
         except ValueError as error:
             self._headers.pop(tool.name, None)
             if self._warned.get(tool.name) != str(error):
                 self._warned[tool.name] = str(error)
-                drop_oldest(self._warned, KEPT_TOOLS)
+                drop_oldest(self._warned, self._limit)
                 _logger.warning("tool %s is left out: %s", safe_repr(tool.name), error)
             return False
         return True

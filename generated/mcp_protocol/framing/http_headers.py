@@ -3,11 +3,12 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""HTTP fields of the protocol: which message has which, and how a value looks in a header.
+"""HTTP header fields of the protocol: how values are encoded, decoded and compared.
 
-A value that is not plain ASCII travels as `=?base64?...?=`, and so does a plain one that looks like
-that. Names of fields are compared without regard to case, values with.
+A value that is not plain ASCII, or that looks like an encoded one, is encoded as `=?base64?...?=`.
+Names of fields are compared case-insensitively, values case-sensitively.
 
 Source: basic/transports/streamable-http (2026-07-28: request metadata).
 """
@@ -27,7 +28,7 @@ JSON = "application/json"
 """The content type of a message, or of a batch of them."""
 
 SAFE_INTEGER = 2**53 - 1
-"""The largest integer that a header may carry; its negative is the least.
+"""The largest integer in a header; its negative is the smallest.
 
 Source: basic/transports/streamable-http (2026-07-28: schema extension).
 """
@@ -39,7 +40,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,3})?\Z
 
 
 def is_visible_ascii(text: str) -> bool:
-    """Whether a text is one or more characters from 0x21 to 0x7E, as the id of a session must be.
+    """Whether a text is one or more characters from 0x21 to 0x7E, as a session id must be.
 
     Source: basic/transports (session management).
     """
@@ -47,7 +48,7 @@ def is_visible_ascii(text: str) -> bool:
 
 
 def is_field_value(text: str) -> bool:
-    """Whether a text is made of what the value of a field may hold: visible ASCII, space, tab."""
+    """Whether a text is a valid field value: visible ASCII, space, tab."""
     return _ALLOWED.match(text) is not None
 
 
@@ -57,13 +58,13 @@ def media_type(content_type: str) -> str:
 
 
 def value_text(value: Any) -> str:
-    """A value as it is written in a header, before it is encoded.
+    """The text of a value for a header, before encoding.
 
     Args:
         value: A string, an integer or a boolean; a float counts as the integer that it equals.
 
     Raises:
-        LocalProtocolError: It is something else, or an integer that other languages would round.
+        LocalProtocolError: The value has another type, or is an integer beyond `SAFE_INTEGER`.
     """
     if isinstance(value, str):
         return value
@@ -83,7 +84,7 @@ def value_text(value: Any) -> str:
 
 
 def encode_value(text: str) -> str:
-    """A text as the value of a header, encoded if it is not safe as it is.
+    """A text as the value of a header, encoded if necessary.
 
     Raises:
         LocalProtocolError: It holds half of a surrogate pair, which has no UTF-8 form.
@@ -99,13 +100,13 @@ def encode_value(text: str) -> str:
 
 
 def decode_value(value: str) -> str:
-    """The text that the value of a header stands for.
+    """The decoded text of a header value.
 
     Args:
-        value: As received, the white space around it removed.
+        value: The received value, without surrounding white space.
 
     Raises:
-        ValueError: It holds characters that no header may, or its encoding is broken.
+        ValueError: The value has invalid characters, or its encoding is invalid.
     """
     if not is_field_value(value):
         raise ValueError(f"invalid characters in {safe_repr(value, 80)}")
@@ -120,16 +121,16 @@ def decode_value(value: str) -> str:
 
 
 def says(value: str, wanted: Any) -> bool:
-    """Whether the value of a header stands for a value of the body.
+    """Whether the value of a header equals a value of the body.
 
-    Numbers are compared as numbers: `42.0` says 42.
+    Numbers are compared as numbers: `42.0` equals 42.
 
     Args:
-        value: As received, the white space around it removed.
-        wanted: What the body has.
+        value: The received value, without surrounding white space.
+        wanted: The value in the body.
 
     Raises:
-        ValueError: The header's value can't be read.
+        ValueError: The header value is invalid.
     """
     text = decode_value(value)
     if isinstance(wanted, str):

@@ -3,11 +3,12 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""Framing: bytes in, whole messages out, and back. Opens no stream and reads no JSON.
+"""Line framing: bytes in, whole messages out, and back. Opens no stream and decodes no JSON.
 
-A message is one line. A pipe may cut it anywhere, so the reader keeps the unfinished tail and looks
-for newlines only in what is new: feeding byte by byte costs no more than feeding at once.
+A message is one line. A chunk may end anywhere, so the reader keeps the unfinished tail, and
+searches only new bytes for newlines: feeding byte by byte is not quadratic.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ class TooLong:
     """Stands for a message over the limit; its bytes were dropped.
 
     Attributes:
-        limit: The limit it passed, in bytes.
+        limit: The limit that was exceeded, in bytes.
     """
 
     limit: int
 
     def error(self) -> FrameError:
-        """The error that says so."""
+        """The error for the receiver."""
         return FrameError(
             f"expected a message of at most {self.limit} bytes, came a longer one; it was dropped",
             INVALID_REQUEST,
@@ -57,9 +58,9 @@ class LineReader:
         self._dropping = False
 
     def feed(self, data: bytes) -> list[bytes | TooLong]:
-        """Take the next bytes of the stream; return what they complete, in order.
+        """Feed the next bytes of the stream; return the messages they complete, in order.
 
-        A message over the limit is reported once, as soon as it passes it; what is left of its
+        A message over the limit is reported once, as soon as the limit is exceeded; the rest of its
         line is dropped.
         """
         first, *rest = data.split(b"\n")
@@ -107,7 +108,7 @@ def frame_line(message: bytes) -> bytes:
     """Frame one message as a line.
 
     Raises:
-        LocalProtocolError: The message holds a raw newline and would be read as two.
+        LocalProtocolError: The message has a raw newline, so it would be two lines.
 
     Source: basic/transports (stdio).
     """

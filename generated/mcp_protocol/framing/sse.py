@@ -3,12 +3,13 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """Server-sent events: bytes in, events out, and back. Opens no stream and reads no JSON.
 
-An event is a few lines and the blank line that closes it. Lines end with LF, CRLF or CR, and a
-network may cut them anywhere: a CR ends its line at once, and an LF that follows it is skipped, be
-it the first byte of the next chunk. What no blank line has closed when the stream ends is dropped.
+An event is several lines followed by a blank line. Lines end with LF, CRLF or CR, and a chunk may
+end anywhere: a CR ends its line at once, and a following LF is skipped, even in the next chunk. An
+unfinished event at the end of the stream is dropped.
 
 Source: basic/transports; html.spec.whatwg.org (server-sent events).
 """
@@ -25,13 +26,13 @@ from ..foreign_text import safe_repr
 from .line_framing import MESSAGE_LIMIT, TooLong
 
 MEDIA_TYPE = "text/event-stream"
-"""The content type of a stream of events."""
+"""The content type of an event stream."""
 
 MESSAGE = "message"
-"""The type of an event that names none, and of those that carry a message."""
+"""The default type of an event, which events with a message have."""
 
 ENDPOINT = "endpoint"
-"""The type of the event that says where to post. Source: basic/transports (2024-11-05)."""
+"""The type of the event with the URL of the endpoint. Source: basic/transports (2024-11-05)."""
 
 FIELD_LIMIT = 8192
 """Bytes of an id or a type that are taken. A longer id counts as none: nothing can be resumed by
@@ -51,7 +52,7 @@ class ServerSentEvent(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         data: Its data, lines joined by LF; empty for one that only sets the id.
-        type: `message`, unless it names another.
+        type: `message` by default.
         id: The last id that the stream set, by this event or an earlier one; empty for none.
     """
 
@@ -72,9 +73,9 @@ class EventDecoder:
             more than twice that in the worst case.
 
     Attributes:
-        last_id: The last id that the stream set, by an event that was whole; `None` before. What
-            a client names to have what comes after it.
-        retry: Milliseconds to wait before a connection is made again, if the stream said so.
+        last_id: The last id that a complete event set; `None` before. A client resumes the stream
+            with this id.
+        retry: Milliseconds to wait before reconnecting, if the stream has set them.
     """
 
     __slots__ = (
@@ -110,9 +111,9 @@ class EventDecoder:
         self._dropping = self._skip_lf = self._started = False
 
     def feed(self, data: bytes) -> Decoded:
-        """Take the next bytes of the stream; return what they complete, in order.
+        """Feed the next bytes of the stream; return the events they complete, in order.
 
-        An event over the limit is reported once, as soon as it passes it; the rest is dropped.
+        An event over the limit is reported once, as soon as the limit is exceeded.
         """
         if self._skip_lf and data:
             self._skip_lf = False
@@ -223,7 +224,7 @@ class EventDecoder:
         self._data += value
 
     def _close(self, found: Decoded) -> None:
-        """A blank line: what was gathered is an event, if there was any data."""
+        """A blank line completes the event, if it has data."""
         if not self._dropping:
             if self._id is not None:
                 self.last_id = self._id
@@ -273,7 +274,7 @@ def encode_event(
 
 
 def encode_comment(text: str = "") -> bytes:
-    """A line that means nothing, and keeps a connection from looking idle.
+    """A comment line, which keeps a connection alive.
 
     Raises:
         LocalProtocolError: The text holds a line break.

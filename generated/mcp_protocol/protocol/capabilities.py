@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """Capabilities: which ones a request requires, and the extensions declared among them.
 
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -26,9 +27,11 @@ from .._wire import UNWRITABLE, Raw, error_text, is_object, to_builtins
 from ..errors import LocalProtocolError
 from ..facts import Method
 from ..foreign_text import safe_repr
-from ..revision_facts import Facts
 from .lifecycle import declared
 from .request_meta import is_reserved_key, is_valid_key
+
+if TYPE_CHECKING:
+    from ..revision_facts import Facts
 
 Path: TypeAlias = tuple[str, ...]
 

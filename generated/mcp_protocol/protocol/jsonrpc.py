@@ -3,17 +3,20 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""JSON-RPC 2.0 envelopes: one message in or out, its params and result left as raw JSON.
+"""JSON-RPC 2.0 messages: parsed and encoded, with params and results as raw JSON.
 
-A received message is one of five kinds. A message of no other kind becomes an
-`InvalidMessage` that holds the error for its sender, if any. Nothing here raises on peer input.
+A received message is one of five kinds; a malformed one is an `InvalidMessage` with the error for
+its sender. Nothing here raises on peer input.
 
 Source: basic/index (messages).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Annotated, Any, TypeAlias, TypeGuard
 
 import msgspec
@@ -43,7 +46,7 @@ from ..foreign_text import safe_repr
 JSONRPC = "2.0"
 
 ID_CHARACTERS = 1024
-"""Longest id of a request, and longest progress token: both are kept, and repeated in answers."""
+"""Longest id and progress token, which are stored and repeated in responses."""
 
 BATCH_MESSAGES = 100
 """Most messages in one JSON array; a longer one is refused as a whole."""
@@ -53,7 +56,7 @@ _LEAST, _MOST = -(2**128), 2**128  # far beyond any counter
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
-    """A message that wants an answer."""
+    """A request."""
 
     id: RequestId
     method: str
@@ -61,21 +64,21 @@ class Request(msgspec.Struct, frozen=True, gc=False):
 
 
 class Notification(msgspec.Struct, frozen=True, gc=False):
-    """A message that is never answered."""
+    """A notification."""
 
     method: str
     params: Raw | None
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
-    """The answer to a request that succeeded."""
+    """A success response."""
 
     id: RequestId
     result: Raw
 
 
 class Failure(msgspec.Struct, frozen=True, gc=False):
-    """The answer to a request that failed. Without an id it speaks of the connection."""
+    """An error response. Without an id it concerns the connection."""
 
     id: RequestId | None
     code: int
@@ -84,13 +87,13 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
 
 
 class InvalidMessage(msgspec.Struct, frozen=True):
-    """A message that breaks the rules of the envelope.
+    """A message that is no valid JSON-RPC.
 
     Attributes:
-        id: The id, as far as it could be read.
-        error: What is wrong with it.
-        answerable: Whether it looks like a request, and so gets an error as its answer.
-        response: Whether it looks like a response: the call with that id has failed.
+        id: The id, if it could be read.
+        error: The error.
+        answerable: Whether the message looks like a request and gets an error response.
+        response: Whether the message looks like a response: the request with its id has failed.
     """
 
     id: RequestId | None
@@ -117,23 +120,25 @@ class _Error(msgspec.Struct, gc=False):
     data: Any = None
 
 
-# A list would be made in full before its length is checked; fields are refused at the first one
-# too many.
-_Parts = msgspec.defstruct(
-    "_Parts",
-    [(f"part_{at}", Raw | UnsetType, UNSET) for at in range(BATCH_MESSAGES)],
-    array_like=True,
-    forbid_unknown_fields=True,
-)
+@cache
+def _batch_decoder() -> Callable[[bytes], msgspec.Struct]:
+    """A decoder that stops at the first message too many, which a decoder of lists does not."""
+    parts = msgspec.defstruct(
+        "_Parts",
+        [(f"part_{at}", Raw | UnsetType, UNSET) for at in range(BATCH_MESSAGES)],
+        array_like=True,
+        forbid_unknown_fields=True,
+    )
+    return msgspec.json.Decoder(parts).decode
+
 
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
-_decode_parts = msgspec.json.Decoder(_Parts).decode
 _decode_error = msgspec.json.Decoder(_Error).decode
 _check_syntax = msgspec.json.Decoder(Raw).decode
 
 
 def parse(data: bytes | Raw) -> Message:
-    """Sort one message; a JSON array is malformed (`parse_batch` takes those)."""
+    """Parse one message; a JSON array is malformed (see `parse_batch`)."""
     try:
         envelope = _decode_envelope(data)
     except msgspec.ValidationError:
@@ -160,26 +165,26 @@ def parse(data: bytes | Raw) -> Message:
 
 
 def is_id(value: object) -> TypeGuard[RequestId]:
-    """Whether it is an id, or a progress token: an integer of 128 bits at most, or a short text."""
+    """Whether a value is an id or a progress token: an integer up to 128 bits, or a short text."""
     if type(value) is int:
         return _LEAST <= value <= _MOST
     return type(value) is str and len(value) <= ID_CHARACTERS
 
 
 def is_batch(data: bytes) -> bool:
-    """Whether the text is a JSON array, judged by its first byte that is not white space."""
+    """Whether the first byte that is not white space begins a JSON array."""
     return data[:1] != b"{" and data[:16].lstrip(b" \t\r\n")[:1] == b"["
 
 
 def parse_batch(data: bytes) -> list[Message]:
-    """Sort the messages of a JSON array. An empty one is a single malformed message.
+    """Parse the messages of a JSON array.
 
-    So is one of more than `BATCH_MESSAGES`, of which none is looked at.
+    An empty array is a single malformed message, and so is one of more than `BATCH_MESSAGES`.
 
     Source: basic/index#batching (2025-03-26).
     """
     try:
-        parts = msgspec.structs.astuple(_decode_parts(data))
+        parts = msgspec.structs.astuple(_batch_decoder()(data))
     except msgspec.ValidationError:
         text = f"expected at most {BATCH_MESSAGES} messages in an array, got more"
         return [InvalidMessage(None, InvalidRequestError(text), True)]
@@ -193,8 +198,34 @@ def parse_batch(data: bytes) -> list[Message]:
     return messages
 
 
+def results_in(data: bytes, batching: bool) -> dict[RequestId, bytes | None]:
+    """The requests that a message answers, or a batch where the revision has batches.
+
+    Returns:
+        The result by id, in JSON; `None` for an error response and for a malformed response.
+    """
+    results: dict[RequestId, bytes | None] = {}
+    for message in parse_batch(data) if batching and is_batch(data) else [parse(data)]:
+        match message:
+            case Result(id=identifier, result=result):
+                results[identifier] = bytes(result)
+            case Failure(id=str() | int() as identifier):
+                results[identifier] = None
+            case InvalidMessage(id=str() | int() as identifier, response=True):
+                results[identifier] = None
+            case _:
+                pass
+    return results
+
+
+def error_response_in(data: bytes) -> Failure | None:
+    """The error response that a body is, with or without id; `None` for any other body."""
+    message = parse(data) if data else None
+    return message if isinstance(message, Failure) else None
+
+
 def _no_object(data: bytes | Raw) -> InvalidMessage:
-    """What is no object may be no JSON either: the decoder stops at the first sign of it."""
+    """The error for a message that is no object, or no JSON."""
     try:
         _check_syntax(data)
     except UNREADABLE as broken:
@@ -219,32 +250,32 @@ def _failure(identifier: RequestId | None, raw: Raw) -> Failure | InvalidMessage
 
 
 def _malformed(envelope: _Envelope, identifier: RequestId | None) -> Message:
-    """Say what is wrong with an envelope that is no message, most telling first."""
+    """The error of a malformed message."""
     has_method = envelope.method is not UNSET
     looks_like_response = not has_method and (
         envelope.result is not UNSET or envelope.error is not UNSET
     )
     if envelope.jsonrpc != JSONRPC:
         got = "nothing" if envelope.jsonrpc is UNSET else safe_repr(envelope.jsonrpc)
-        what = f"expected jsonrpc '2.0', got {got}"
+        text = f"expected jsonrpc '2.0', got {got}"
     elif identifier is None and not has_method and not isinstance(envelope.error, UnsetType):
         return _failure(None, envelope.error)
     elif looks_like_response:
-        what = "expected an id and exactly one of result and error"
+        text = "expected an id and exactly one of result and error"
     elif not has_method:
-        what = "expected method, result or error"
+        text = "expected method, result or error"
     elif type(envelope.method) is not str:
-        what = f"expected a string as method, got {type(envelope.method).__name__}"
+        text = f"expected a string as method, got {type(envelope.method).__name__}"
     elif type(envelope.id) is str:
-        what = f"expected at most {ID_CHARACTERS} characters as id, got {safe_repr(envelope.id)}"
+        text = f"expected at most {ID_CHARACTERS} characters as id, got {safe_repr(envelope.id)}"
     elif type(envelope.id) is int:
-        what = f"expected at most 128 bits as id, got {safe_repr(envelope.id)}"
+        text = f"expected at most 128 bits as id, got {safe_repr(envelope.id)}"
     else:
-        what = f"expected a string or an integer as id, got {safe_repr(envelope.id)}"
+        text = f"expected a string or an integer as id, got {safe_repr(envelope.id)}"
     is_notification = has_method and envelope.id is UNSET
     answerable = not looks_like_response and not is_notification
     response = not has_method and identifier is not None
-    return InvalidMessage(identifier, InvalidRequestError(what), answerable, response)
+    return InvalidMessage(identifier, InvalidRequestError(text), answerable, response)
 
 
 class _RequestOut(msgspec.Struct, gc=False):
@@ -279,7 +310,7 @@ class _FailureOut(msgspec.Struct, gc=False):
 
 
 def encode_request(identifier: RequestId, method: str, params: Any = UNSET) -> bytes:
-    """A request; `params` is left out if UNSET.
+    """Encode a request; `params` is left out if UNSET.
 
     Raises:
         UNWRITABLE: The params have no JSON form.
@@ -295,7 +326,7 @@ def encode_request(identifier: RequestId, method: str, params: Any = UNSET) -> b
 
 
 def encode_notification(method: str, params: Any = UNSET) -> bytes:
-    """A notification; `params` is left out if UNSET.
+    """Encode a notification; `params` is left out if UNSET.
 
     Raises:
         LocalProtocolError: The params have no JSON form.
@@ -307,29 +338,29 @@ def encode_notification(method: str, params: Any = UNSET) -> bytes:
 
 
 def encode_result(identifier: RequestId, result: Any) -> bytes:
-    """The answer to a request that succeeded; `result` has to encode as an object.
+    """Encode a success response; `result` has to encode as an object.
 
     Raises:
         UNWRITABLE: The result has no JSON form.
     """
-    answer = _ResultOut(result, identifier)
+    response = _ResultOut(result, identifier)
     try:
-        message = write(answer)
+        message = write(response)
     except TypeError:
-        message = write_extra(answer)
+        message = write_extra(response)
     if len(message) > SHORT or find_null(message) is not None:
-        check_finite(answer, message)
+        check_finite(response, message)
     return message
 
 
 def encode_error(
     identifier: RequestId | UnsetType | None, code: int, message: str, data: Any = NO_DATA
 ) -> bytes:
-    """The answer to a request that failed.
+    """Encode an error response.
 
     Args:
-        identifier: The request's id; where it could not be read, `None` for a null id or UNSET
-            for none.
+        identifier: The request's id; if it could not be read, `None` for a null id or UNSET for
+            no id.
         code: JSON-RPC error code.
         message: One line.
         data: Left out unless given.

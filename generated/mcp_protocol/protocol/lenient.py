@@ -3,12 +3,13 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""What a peer may say wrong without harm: it counts as not said; and members that no schema has.
+"""Lenient decoding: malformed optional members are treated as absent; extra members are kept.
 
-An object with extra members is one of a class derived from its Struct, with the field `extra`.
-msgspec has no JSON for the value of that field, so `_wire` notices it and writes the members among
-the others. An object without any is what it always was.
+An object with extra members is an instance of a class derived from its Struct, with the field
+`extra`. msgspec cannot encode the value of that field, so `_wire` detects it and writes the members
+among the others. An object without extra members is an instance of the Struct itself.
 
 Source: server/utilities/pagination, server/utilities/caching, basic/versioning (2026-07-28).
 """
@@ -42,7 +43,7 @@ from .._wire import (
 from ..foreign_text import safe_text
 
 NAMED_ITEMS = 10
-"""Bad items of one page that a warning of their own names; the others are counted."""
+"""Invalid items of one page that are logged one by one; further ones are counted."""
 
 _SCOPE = "cacheScope"
 _SCOPES = ("public", "private")
@@ -58,9 +59,8 @@ Convert: TypeAlias = Callable[[Any, Any], Any]
 def result_decoder(method: Method) -> Decode:
     """A decoder for the result of a method, made once.
 
-    A page whose next cursor is null is the last. Hints for caches that mean nothing count as
-    absent, and so does a time below zero. An item that breaks the schema is left out of its page,
-    with a warning.
+    A page whose next cursor is null is the last. Malformed cache hints are treated as absent, and
+    so is a negative time. An invalid item is left out of its page, with a warning.
 
     Source: server/utilities/pagination (2026-07-28: whether a non-null value was provided),
     server/utilities/caching (2026-07-28).
@@ -70,7 +70,7 @@ def result_decoder(method: Method) -> Decode:
 
 @lru_cache(maxsize=1024)
 def extra_result_decoder(method: Method) -> Decode:
-    """The same, for objects that keep their extra members."""
+    """Like `result_decoder`, for objects that keep their extra members."""
     return _result_decoder(method, extra_decoder, convert_with_extra)
 
 
@@ -83,23 +83,23 @@ def _result_decoder(method: Method, decoder_of: DecoderOf, convert_to: Convert) 
 
 
 def _lenient_decoder(kind: Any, decoder_of: DecoderOf, convert_to: Convert) -> Decode:
-    """A decoder for a result with members that may be wrong in a way that can be put right."""
+    """A decoder for a result whose optional members may be malformed."""
     decode = decoder_of(kind)
 
-    def decode_mended(data: bytes | Raw) -> Any:
+    def decode_leniently(data: bytes | Raw) -> Any:
         try:
             return decode(data)
         except ValidationError:
             members = msgspec.json.decode(data, type=dict[str, Any])
-            if not mend_result(members):
+            if not drop_malformed_members(members):
                 raise
             return convert_to(members, kind)
 
-    return decode_mended
+    return decode_leniently
 
 
-def mend_result(members: dict[str, Any]) -> bool:
-    """Put right what a server may say wrong in a result without harm; whether anything was."""
+def drop_malformed_members(members: dict[str, Any]) -> bool:
+    """Remove malformed optional members from a result; returns whether there were any."""
     capabilities = members.get("capabilities")
     if is_object(capabilities):
         members["capabilities"] = readable(capabilities)
@@ -113,9 +113,9 @@ def mend_result(members: dict[str, Any]) -> bool:
 
 
 def readable(capabilities: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A peer's capabilities without extensions that have no object of settings.
+    """A peer's capabilities without malformed extensions, whose settings are no object.
 
-    An extension that is declared like that counts as not declared.
+    A malformed extension is treated as not declared.
 
     Source: basic/versioning#extension-negotiation (2026-07-28).
     """
@@ -133,10 +133,10 @@ def page_decoder(
     decoder_of: DecoderOf = decoder,
     convert_to: Convert = convert,
 ) -> Decode:
-    """A decoder for a page of a list that leaves out items that break the schema.
+    """A decoder for a page of a list that leaves out invalid items.
 
-    A warning names each item that is left out; the others keep their order. A page without a bad
-    item is decoded as a whole, at full speed.
+    A warning names each item that is left out; the others keep their order. A page without invalid
+    items is decoded as a whole.
 
     Args:
         name: The method, for the warnings.
@@ -167,7 +167,7 @@ def page_decoder(
             if raw_items is not None:
                 parts[wire_name] = Raw(b"[]")
             members = {member: _builtins(part) for member, part in parts.items()}
-            mend_result(members)
+            drop_malformed_members(members)
             page = convert_to(members, page_type)
             if not isinstance(page, struct):
                 return page
@@ -179,7 +179,7 @@ def page_decoder(
 
 
 def _good_items(place: str, raw_items: Iterable[Raw], decode_item: Decode) -> Iterator[Any]:
-    """The items that follow the schema; warnings tell of the others."""
+    """The valid items; the others are logged as warnings."""
     bad = 0
     for position, raw in enumerate(raw_items):
         try:
@@ -250,9 +250,9 @@ def convert_with_extra(value: Any, kind: Any) -> Any:
 
 
 def recast(value: Any, kind: Any) -> Any:
-    """Turn Structs, or JSON that may hold some, into `kind`, whatever revision they are of.
+    """Turn Structs, or JSON that may hold some, into `kind`, of any revision.
 
-    Members that `kind` does not have fall away, but for the extra members that an object had.
+    Members that `kind` does not have are dropped, except the extra members of an object.
 
     Raises:
         UNWRITABLE: The value has no JSON form.
@@ -266,7 +266,7 @@ def recast(value: Any, kind: Any) -> Any:
 
 
 def is_made_of(value: Any, module: str) -> bool:
-    """Whether a value has only Structs of one module where it may have Structs, deep inside too."""
+    """Whether all Structs in a value, at any depth, are of one module."""
     if isinstance(value, msgspec.Struct):
         kind = type(value)
         return kind.__module__ == module and all(

@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """The two lifecycles as tables: which message moves a session where, and which must not come.
 
@@ -17,13 +18,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from .._wire import is_object
-from ..facts import Revision, Revisions
+from ..facts import Method, Revision, Revisions
 
 
 class _Single(enum.Enum):
@@ -33,18 +34,18 @@ class _Single(enum.Enum):
 
 
 class State(_Single):
-    """How far the handshake is."""
+    """The state of a handshake."""
 
     NEW = "new"
-    """Nothing was said yet."""
+    """No message was received yet."""
     ANSWERED = "answered"
-    """`initialize` has its answer; the client has not confirmed it."""
+    """`initialize` was answered; the client has not confirmed the session."""
     READY = "ready"
-    """Both sides may send whatever was agreed."""
+    """Both sides may send what was agreed."""
 
 
 class Trigger(_Single):
-    """What a client's message means to the handshake."""
+    """A client's message, as an input of the state table."""
 
     INITIALIZE = "initialize"
     INITIALIZED = "notifications/initialized"
@@ -58,11 +59,11 @@ SERVER_MOVES: Mapping[tuple[State, Trigger], State] = {
     (State.NEW, Trigger.PING): State.NEW,
     (State.ANSWERED, Trigger.INITIALIZED): State.READY,
     (State.ANSWERED, Trigger.PING): State.ANSWERED,
-    # Clients exist that never send notifications/initialized: their first request stands for it.
+    # Some clients never send notifications/initialized: their first request confirms the session.
     (State.ANSWERED, Trigger.REQUEST): State.READY,
     (State.ANSWERED, Trigger.NOTIFICATION): State.ANSWERED,
-    # Gateways exist that initialize by themselves and then forward the initialize of their client,
-    # or that have several clients share one connection: each is answered, and begins anew.
+    # Some gateways initialize and then forward the `initialize` of their client, or share one
+    # connection among several clients: each `initialize` is answered and starts a new handshake.
     (State.ANSWERED, Trigger.INITIALIZE): State.ANSWERED,
     (State.READY, Trigger.INITIALIZE): State.ANSWERED,
     (State.READY, Trigger.INITIALIZED): State.READY,
@@ -70,7 +71,7 @@ SERVER_MOVES: Mapping[tuple[State, Trigger], State] = {
     (State.READY, Trigger.REQUEST): State.READY,
     (State.READY, Trigger.NOTIFICATION): State.READY,
 }
-"""What a server's session does on a client's message; a pair that is absent is refused."""
+"""The next state of a server's session; a message without an entry is refused."""
 
 INITIALIZE = Trigger.INITIALIZE.value
 INITIALIZED = Trigger.INITIALIZED.value
@@ -81,25 +82,27 @@ _TRIGGERS = {trigger.value: trigger for trigger in Trigger}
 
 
 def trigger_of(method: str, *, request: bool) -> Trigger:
-    """What a message means to the handshake."""
+    """The input of the state table for a message."""
     return _TRIGGERS.get(method) or (Trigger.REQUEST if request else Trigger.NOTIFICATION)
 
 
-@dataclass
-class Session:
-    """What was agreed with the peer, until the connection ends.
+class Session(msgspec.Struct, dict=True):
+    """The agreement with the peer, until the connection ends.
 
     Attributes:
-        revision: The revision both speak.
+        revision: The negotiated revision.
         own_capabilities: What this side declared, as wire object.
         peer_capabilities: What the peer declared.
-        peer_info: How the peer calls itself, if it said so.
-        instructions: How the server wants to be used (a client's session only).
-        supported: Revisions the server named (per-request lifecycle only).
-        state: How far the handshake is.
-        confirmed: Whether the client's `notifications/initialized` came (a server's session only).
-        log_level: Least level of log messages the client wants; `None` until it said.
-        subscriptions: Resources whose updates the client asked for.
+        peer_info: The peer's implementation info, if stated.
+        instructions: The server's instructions (a client's session only).
+        supported: Revisions of the server (per-request lifecycle only).
+        state: The state of the handshake.
+        confirmed: Whether `notifications/initialized` was received (a server's session only).
+        log_level: Least level of log messages for the client; `None` until it is set.
+        subscriptions: Resources to whose updates the client subscribed.
+        admitted: Requests of the peer that were checked before: their rows by wire name. What they
+            depend on (state, revision, own capabilities) no longer changes once the session is
+            ready.
     """
 
     revision: Revision
@@ -111,15 +114,21 @@ class Session:
     state: State = State.READY
     confirmed: bool = False
     log_level: str | None = None
-    subscriptions: set[str] = field(default_factory=set[str])
+    subscriptions: set[str] = msgspec.field(default_factory=set[str])
+    admitted: dict[str, Method] = msgspec.field(default_factory=dict[str, Method])
+
+    @cached_property
+    def metadata(self) -> RequestMetadata:
+        """The metadata of each request of the peer that states none itself."""
+        return RequestMetadata(self.revision, self.peer_capabilities, self.peer_info, None)
 
     def may_send(self, name: str) -> bool:
-        """Whether a method may be sent before the client has confirmed the handshake, or it has."""
+        """Whether a method may be sent now; few may before the client has confirmed the session."""
         return self.state is State.READY or self.revision.facts.method(name).before_initialized
 
 
 class RequestMetadata(msgspec.Struct, frozen=True):
-    """What one request declares about its sender, for itself alone."""
+    """The metadata of one request, which holds for that request only."""
 
     revision: Revision
     peer_capabilities: Mapping[str, Any]
@@ -127,15 +136,14 @@ class RequestMetadata(msgspec.Struct, frozen=True):
     log_level: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
-    """One side's account of itself in one revision, as wire objects.
+class Description(msgspec.Struct, frozen=True):
+    """The description of one side in one revision, as wire objects.
 
     Attributes:
-        info: Name, version and what else the revision's `Implementation` has.
-        capabilities: What it declares.
-        instructions: For servers: how to use it.
-        cache: For servers: members that say how long clients may keep this account.
+        info: The implementation info: name, version and further members.
+        capabilities: The declared capabilities.
+        instructions: Instructions of a server.
+        cache: Cache hints of a server for this description.
     """
 
     info: Mapping[str, Any]
@@ -145,7 +153,7 @@ class Description:
 
 
 def declared(capabilities: Mapping[str, Any], path: tuple[str, ...]) -> bool:
-    """Whether a capability is there: an object counts by its presence, a flag if it is true."""
+    """Whether a capability is declared: by an object, or by a flag that is true."""
     here: Any = capabilities
     for name in path:
         if not is_object(here) or name not in here:
@@ -155,6 +163,6 @@ def declared(capabilities: Mapping[str, Any], path: tuple[str, ...]) -> bool:
 
 
 def newest_common(own: Revisions, offered: tuple[str, ...]) -> Revision | None:
-    """The newest of our revisions that the peer named."""
+    """The newest of our revisions that the peer supports."""
     common = [name for name in own if name in offered]
     return own[max(common)] if common else None

@@ -3,12 +3,12 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""Marks by which tools have arguments repeated in HTTP headers: read from schemas, and put to use.
+"""Parameter headers: HTTP header fields that repeat arguments of a tool call.
 
-A property of an input schema carries its mark, the name of the header less a prefix. A tool with a
-mark that breaks a rule is of no use to a client that speaks HTTP, which leaves it out of the list;
-other transports ignore marks, right or wrong.
+A property of an input schema names its header, without the prefix, by `x-mcp-header`. A client over
+HTTP leaves out a tool whose header names break a rule; other transports ignore the header names.
 
 Source: basic/transports/streamable-http#custom-headers-from-tool-parameters (2026-07-28).
 """
@@ -24,64 +24,64 @@ from .._wire import is_many, is_object
 from ..foreign_text import safe_repr, safe_text
 from ..json_schema.validation import JsonSchema
 
-MARK = "x-mcp-header"
+KEYWORD = "x-mcp-header"
 
 Path: TypeAlias = tuple[str, ...]
-"""Names of properties, from the arguments' root down to the marked one."""
+"""Names of properties, from the root of the arguments to the one with a header."""
 
 ParamHeadersOf: TypeAlias = Callable[[str], Mapping[Path, str]]
-"""Path and field name of each argument of a tool that header fields repeat, by the tool's name."""
+"""Path and header name of each argument with a parameter header, by the tool's name."""
 
 _TYPES = ("integer", "string", "boolean")
-_DATA = frozenset({"const", "default", "enum", "examples", MARK})
+_DATA = frozenset({"const", "default", "enum", "examples", KEYWORD})
 _SCHEMAS_BY_NAME = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties"})
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 
 
 def param_headers_of(schema: JsonSchema) -> dict[Path, str]:
-    """The marked properties of an input schema, each with its mark.
+    """The properties of an input schema with a parameter header: header name by path.
 
     Raises:
-        ValueError: A mark is malformed, used twice, or where it may not be.
+        ValueError: A header name is malformed, used twice, or on a property that may have none.
     """
-    found: dict[Path, str] = {}
+    headers: dict[Path, str] = {}
     taken: dict[str, Path] = {}
     for path, part in _schemas(schema):
-        if MARK not in part:
+        if KEYWORD not in part:
             continue
-        mark = _checked(path, part)
-        if mark.lower() in taken:
+        name = _checked_name(path, part)
+        if name.lower() in taken:
             raise ValueError(
-                f"{shown_path(path)}: {MARK} {safe_repr(mark, 80)} is also on "
-                f"{shown_path(taken[mark.lower()])}"
+                f"{shown_path(path)}: {KEYWORD} {safe_repr(name, 80)} is also on "
+                f"{shown_path(taken[name.lower()])}"
             )
-        taken[mark.lower()] = path
-        found[path] = mark
-    return found
+        taken[name.lower()] = path
+        headers[path] = name
+    return headers
 
 
 def is_token(text: str) -> bool:
-    """Whether a text can be the name of a field, or a part of one. Source: RFC 9110 (tokens)."""
+    """Whether a text is a token of HTTP. Source: RFC 9110 (tokens)."""
     return _TOKEN.match(text) is not None
 
 
-def _checked(path: Path, part: JsonSchema) -> str:
-    mark = part[MARK]
+def _checked_name(path: Path, part: JsonSchema) -> str:
+    name = part[KEYWORD]
     if not path:
         raise ValueError(
-            f"{MARK} {safe_repr(mark, 80)}: expected on a property reached through `properties` "
+            f"{KEYWORD} {safe_repr(name, 80)}: expected on a property reached through `properties` "
             "alone"
         )
     where = shown_path(path)
-    if not isinstance(mark, str) or not is_token(mark):
-        raise ValueError(f"{where}: {MARK}: expected an HTTP token, got {safe_repr(mark, 80)}")
+    if not isinstance(name, str) or not is_token(name):
+        raise ValueError(f"{where}: {KEYWORD}: expected an HTTP token, got {safe_repr(name, 80)}")
     if part.get("type") not in _TYPES:
         raise ValueError(
-            f"{where}: {MARK}: expected type {', '.join(_TYPES[:-1])} or {_TYPES[-1]}, "
+            f"{where}: {KEYWORD}: expected type {', '.join(_TYPES[:-1])} or {_TYPES[-1]}, "
             f"got {safe_repr(part.get('type'), 80)}"
         )
-    return mark
+    return name
 
 
 def shown_path(path: Path) -> str:
@@ -89,7 +89,7 @@ def shown_path(path: Path) -> str:
 
 
 def _schemas(root: JsonSchema) -> Iterator[tuple[Path, JsonSchema]]:
-    """Every schema in a schema, with the properties that lead to it; none but those do for `()`."""
+    """All schemas within a schema, with their path; `()` if not reached by properties alone."""
     waiting: deque[tuple[Path, object, bool]] = deque([((), root, True)])
     while waiting:
         path, value, reachable = waiting.popleft()
@@ -110,7 +110,7 @@ def _schemas(root: JsonSchema) -> Iterator[tuple[Path, JsonSchema]]:
 
 
 def value_at(arguments: Any, path: Path) -> Any:
-    """The value at a path of members; `None` if there is none, or it is null."""
+    """The value at a path; `None` if absent or null."""
     here = arguments
     for name in path:
         if not is_object(here):

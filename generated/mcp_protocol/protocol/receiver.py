@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """The receiving half of a connection: a message in, events out.
 
@@ -128,37 +129,41 @@ class Receiver:
                 return self._malformed(message)
 
     def _request(self, message: jsonrpc.Request) -> list[Event]:
-        revision = self._session_revision()
-        if self._state.role == "client" and not revision.server_requests:
-            # In this revision servers send no requests.
-            shown = safe_text(message.method)
-            return [Ignored(f"request {shown} from a server of {revision.name}")]
+        state = self._state
+        revision: Revision | None = None  # not known, and not loaded, before it is stated
         try:
-            if self._state.role == "server":
-                meta, metadata = self._state.meta.reader.read(message.params)
-            else:
+            params = self._decode_like_last(message)
+            if params is not None:
+                meta, metadata = params.meta, state.meta.reader.last
+            elif state.role == "server":
+                meta, metadata = state.meta.reader.read(message.params)
+            elif self._session_revision().server_requests:
                 meta, metadata = read_meta(message.params), None
+            else:
+                name = self._session_revision().name
+                shown = safe_text(message.method)
+                return [Ignored(f"request {shown} from a server of {name}")]
             stated = metadata or self._session_metadata(message.method)
             revision = stated.revision
-            if message.id in self._state.inbound:
+            if message.id in state.inbound:
                 raise InvalidRequestError(f"id {safe_repr(message.id)} belongs to an open request")
-            event = self._typed(message, meta, stated)
+            event = self._typed(message, meta, stated, params)
         except ProtocolError as error:
-            return [self._refuse(message.id, error, revision)]
+            return [self._refuse(message.id, error, revision or self._session_revision())]
         except RecursionError as error:
             deep = InvalidRequestError(f"{safe_text(message.method)}: {error_text(error)}")
-            return [self._refuse(message.id, deep, revision)]
-        self._state.inbound[message.id] = InboundRequest(
+            return [self._refuse(message.id, deep, revision or self._session_revision())]
+        state.inbound[message.id] = InboundRequest(
             event.method,
             revision,
             event.params,
-            progress_token_of(meta),
+            progress_token_of(meta) if meta else None,
             stated.log_level,
             stated.peer_capabilities,
         )
-        handler = self._OWN_REQUESTS[self._state.role].get(message.method)
+        handler = self._OWN_REQUESTS[state.role].get(message.method)
         if handler is None:
-            if message.method != revision.facts.behaviour.listen or self._state.role == "client":
+            if message.method != revision.facts.behaviour.listen or state.role == "client":
                 return [event]
             handler = Receiver._listen
         try:
@@ -168,9 +173,28 @@ class Receiver:
             reason = InvalidParamsError(f"{message.method}: params: {error_text(error)}")
             return [self._refuse(message.id, reason, revision)]
 
+    def _decode_like_last(self, message: jsonrpc.Request) -> Any:
+        """The params together with `_meta`, if `_meta` is that of the last request; else `None`.
+
+        Most requests of a per-request revision repeat `_meta`: their params are decoded once.
+        """
+        reader = self._state.meta.reader
+        if self._state.role == "client" or reader.last is None or message.params is None:
+            return None
+        method = reader.last.revision.client_requests.get(message.method)
+        if method is None or method.params is None:
+            return None
+        try:
+            params = method.decode_params(message.params)
+        except UNREADABLE:
+            return None
+        return params if getattr(params, "meta", None) == reader.last_meta else None
+
     def _session_metadata(self, method: str) -> RequestMetadata:
         """The metadata of a request that states none itself: what the session agreed."""
         session = self._state.session
+        if session is not None and method in session.admitted:
+            return session.metadata
         if self._state.role == "server":
             state = State.NEW if session is None else session.state
             trigger = trigger_of(method, request=True)
@@ -184,7 +208,7 @@ class Receiver:
                 session.state = move
         if session is None:
             return RequestMetadata(self._session_revision(), NO_META, None, None)
-        return RequestMetadata(session.revision, session.peer_capabilities, session.peer_info, None)
+        return session.metadata
 
     def _out_of_turn(self, method: str) -> ProtocolError:
         method = safe_text(method)
@@ -204,26 +228,36 @@ class Receiver:
         return (self._handshakes or self._state.revisions).newest()
 
     def _typed(
-        self, message: jsonrpc.Request, meta: Mapping[str, Any], stated: RequestMetadata
+        self,
+        message: jsonrpc.Request,
+        meta: Mapping[str, Any],
+        stated: RequestMetadata,
+        params: Any,
     ) -> RequestReceived:
         """The event of a request, with its params decoded by its row in the method table.
+
+        Args:
+            message: The request.
+            meta: Its `_meta`.
+            stated: Its metadata.
+            params: Its typed params if they are decoded already; else `None`.
 
         Raises:
             MethodNotFoundError: Unknown request, or its capability was not declared.
             InvalidParamsError: The params do not fit.
         """
-        revision = stated.revision
-        method = self._state.inbound_method(revision, message.method)
+        state, session, revision = self._state, self._state.session, stated.revision
+        in_session = session is not None and stated is session.metadata
+        method = session.admitted.get(message.method) if session and in_session else None
         if method is None:
-            raise MethodNotFoundError(message.method)
-        if method.capability:
-            own = self._state.own_capabilities(revision)
-            if not declared(own, method.capability):
+            method = state.inbound_method(revision, message.method)
+            if method is None or not self._has_declared(method, revision):
                 raise MethodNotFoundError(message.method)
-        params = _decode_params(method, message.params)
-        check_subscription_limits(
-            method, params, revision, self._state.session, self._state.streams
-        )
+            if session and in_session and session.state is State.READY:
+                session.admitted[message.method] = method
+        if params is None:
+            params = _decode_params(method, message.params)
+        check_subscription_limits(method, params, revision, session, state.streams)
         return RequestReceived(
             message.id,
             method,
@@ -234,6 +268,11 @@ class Receiver:
             stated.peer_info,
             stated.peer_capabilities,
         )
+
+    def _has_declared(self, method: Method, revision: Revision) -> bool:
+        """Whether this side declared the capability of a request that it received."""
+        path = method.capability
+        return not path or declared(self._state.own_capabilities(revision), path)
 
     def _notification(self, message: jsonrpc.Notification, now: float) -> list[Event]:
         revision = self._state.revision

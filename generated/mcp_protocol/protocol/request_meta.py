@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """`_meta` of requests and results: key rules, what this side states, what a client stated.
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -25,28 +26,29 @@ from .._wire import UNREADABLE, convert, decoder, encode, error_text, is_object,
 from ..errors import InvalidParamsError, LocalProtocolError, UnsupportedRevisionError
 from ..facts import Lifecycle, Revision, Revisions, Role
 from ..foreign_text import safe_repr
-from ..revision_facts import Facts
 from .lenient import readable
 from .lifecycle import Description, RequestMetadata
+
+if TYPE_CHECKING:
+    from ..revision_facts import Facts
 
 NO_META: Mapping[str, Any] = {}
 _CACHED_BYTES = 64 * 1024  # longest `_meta` that is kept for comparison with the next request's
 
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
-_KEY = re.compile(rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/(?:{_NAME})?|{_NAME})")
+_KEY = rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/(?:{_NAME})?|{_NAME})"
 _OWN_LABELS = frozenset({"mcp", "modelcontextprotocol"})
 
+# Compiled when they are first used.
 # The forms of W3C Trace Context and W3C Baggage; lists have commas between their members.
-_TRACEPARENT = re.compile(
-    r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
-)
-_STATE_MEMBER = re.compile(
+_TRACEPARENT = r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
+_STATE_MEMBER = (
     r"[a-z0-9][a-z0-9_*/-]{0,255}(@[a-z][a-z0-9_*/-]{0,13})?=[ -+\--<>-~]{0,255}[!-+\--<>-~]"
 )
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_PAIR = re.compile(rf"{_TOKEN}[ \t]*=[ \t]*[!#-+\--:<-\[\]-~]*")
-_PROPERTY = re.compile(rf"{_TOKEN}|{_PAIR.pattern}")
+_PAIR = rf"{_TOKEN}[ \t]*=[ \t]*[!#-+\--:<-\[\]-~]*"
+_PROPERTY = rf"{_TOKEN}|{_PAIR}"
 _BLANKS = " \t"
 
 
@@ -93,7 +95,7 @@ def _read(raw: bytes | None) -> Mapping[str, Any]:
 
 def is_valid_key(key: object) -> bool:
     """Whether a key has the prescribed form: an optional prefix and a name."""
-    return isinstance(key, str) and _KEY.fullmatch(key) is not None
+    return isinstance(key, str) and re.fullmatch(_KEY, key) is not None
 
 
 def is_reserved_key(key: str, facts: Facts) -> bool:
@@ -144,20 +146,27 @@ def _is_trace(key: str, value: Any) -> bool:
     members = [member.strip(_BLANKS) for member in value.split(",")]
     match key:
         case "traceparent":
-            return _TRACEPARENT.fullmatch(value) is not None
+            return re.fullmatch(_TRACEPARENT, value) is not None
         case "tracestate":
-            return all(_STATE_MEMBER.fullmatch(member) for member in members)
+            return all(re.fullmatch(_STATE_MEMBER, member) for member in members)
         case _:
             return all(map(_is_baggage, members))
 
 
 def _is_baggage(member: str) -> bool:
     pair, *properties = (part.strip(_BLANKS) for part in member.split(";"))
-    return _PAIR.fullmatch(pair) is not None and all(map(_PROPERTY.fullmatch, properties))
+    return re.fullmatch(_PAIR, pair) is not None and all(
+        re.fullmatch(_PROPERTY, each) for each in properties
+    )
 
 
 class RequestMetaReader:
-    """Reads `_meta` of requests to a server that speaks `revisions`."""
+    """Reads `_meta` of requests to a server that speaks `revisions`.
+
+    Attributes:
+        last_meta: `_meta` of the last request.
+        last: What it states; `None` if that request belonged to a session.
+    """
 
     def __init__(self, revisions: Revisions) -> None:
         self._modern = revisions.of(Lifecycle.PER_REQUEST)
@@ -170,11 +179,9 @@ class RequestMetaReader:
             required = (keys.protocol_version, keys.client_info, keys.client_capabilities)
             self._required_keys = frozenset(key for key in required if key is not None)
         # Most clients send the same `_meta` each time; the last one is decoded once.
-        self._last: tuple[bytes | None, Mapping[str, Any], RequestMetadata | None] = (
-            None,
-            NO_META,
-            None,
-        )
+        self._last_json: bytes | None = None
+        self.last_meta: Mapping[str, Any] = NO_META
+        self.last: RequestMetadata | None = None
 
     @property
     def supported(self) -> tuple[str, ...]:
@@ -190,12 +197,12 @@ class RequestMetaReader:
             UnsupportedRevisionError: The revision is not one of these.
         """
         raw = _raw_meta(params)
-        last, meta, stated = self._last
-        if raw != last or (raw is None and self.per_request_only):
-            meta = _read(raw)
-            stated = self._stated(meta)
-            if raw is None or len(raw) <= _CACHED_BYTES:
-                self._last = (raw, meta, stated)
+        if raw == self._last_json and not (raw is None and self.per_request_only):
+            return dict(self.last_meta), self.last
+        meta = _read(raw)
+        stated = self._stated(meta)
+        if raw is None or len(raw) <= _CACHED_BYTES:
+            self._last_json, self.last_meta, self.last = raw, meta, stated
         return dict(meta), stated
 
     def _stated(self, meta: Mapping[str, Any]) -> RequestMetadata | None:

@@ -3,10 +3,11 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""What a tool says of its own behaviour, with what holds for all it leaves unsaid.
+"""The annotations of a tool that describe its behaviour, with the defaults of the specification.
 
-Nothing vouches for it: whoever does not trust the server can't trust these either.
+The annotations are as trustworthy as the server.
 
 Source: server/tools (annotations).
 """
@@ -19,14 +20,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Hints:
-    """A tool's behaviour; the defaults are those of a tool that says nothing.
+    """A tool's behaviour; the defaults hold for a tool without annotations.
 
     Attributes:
-        read_only: It changes nothing.
-        destructive: It may delete or overwrite. Means nothing if it is read-only.
-        idempotent: Again with the same arguments, it changes nothing more. Means nothing if it is
-            read-only.
-        open_world: It reaches beyond a closed set of things, as a web search does.
+        read_only: The tool changes nothing.
+        destructive: The tool may delete or overwrite. Ignored for a read-only tool.
+        idempotent: A repeated call with the same arguments changes nothing more. Ignored for a
+            read-only tool.
+        open_world: The tool interacts with external entities, as a web search does.
     """
 
     read_only: bool = False

@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """Addresses: which texts are URIs, and which of them lead out of their place.
 
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from urllib.parse import unquote, urlsplit
 
 from ..foreign_text import safe_repr
 
@@ -51,6 +51,8 @@ def safe_url(url: str, schemes: Collection[str] = WEB_SCHEMES) -> bool:
 
 def url_complaint(url: str, schemes: Collection[str] = WEB_SCHEMES) -> str | None:
     """Why an address may not be opened; `None` if it may. See `safe_url`."""
+    from urllib.parse import urlsplit  # loads slowly, and few servers need it
+
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
@@ -68,6 +70,8 @@ def url_complaint(url: str, schemes: Collection[str] = WEB_SCHEMES) -> str | Non
 
 def climbs(uri: str) -> bool:
     """Whether the path of a URI holds `..`, plain or encoded, even twice."""
+    from urllib.parse import unquote
+
     path = uri.partition(":")[2]
     for _ in range(3):
         if "\x00" in path or ".." in re.split(r"[/\\?#]", path):
@@ -82,6 +86,8 @@ def leaves_its_place(value: str) -> bool:
     So does a part `..`, an absolute path, a drive letter and a NUL, with `/` or `\\` between parts,
     also if it is percent-encoded still, once or twice.
     """
+    from urllib.parse import unquote
+
     for _ in range(3):
         if "\x00" in value or value[:1] in ("/", "\\") or _DRIVE.match(value):
             return True

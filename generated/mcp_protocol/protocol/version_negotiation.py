@@ -3,13 +3,14 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""How a client comes to an agreement: probe, or handshake, or one after the other.
+"""Version negotiation of a client: probe, handshake, or a probe followed by a handshake.
 
-The steps form a table. A client that speaks both kinds of revision asks `server/discover` first;
-an answer, or an error that only modern servers know, keeps it there; anything else, silence
-included, means `initialize`. A client of one kind takes its one way. Where nobody listens, or
-credentials are asked for, no other way is tried.
+The steps form a table. A client of both lifecycles sends `server/discover` first. It stays with the
+per-request lifecycle after a result, or an error that only per-request servers send; after anything
+else, a timeout included, it sends `initialize`. A client of one lifecycle has one step. If the
+server cannot be reached, or requires credentials, negotiation fails.
 
 Source: basic/lifecycle (to 2025-11-25); 2026-07-28: basic/transports/stdio and
 basic/transports/streamable-http (backward compatibility).
@@ -23,6 +24,7 @@ from typing import Any, TypeGuard
 
 from .._wire import UNSET, ValidationError, convert, is_object, to_builtins
 from ..errors import (
+    AuthorizationError,
     ConnectFailedError,
     HttpStatusError,
     LocalProtocolError,
@@ -37,7 +39,7 @@ from .lifecycle import DISCOVER, INITIALIZE, Description, Session, State, newest
 
 
 class Step(enum.Enum):
-    """Where the opening is."""
+    """The step of the negotiation."""
 
     PROBING = "probing"
     INITIALIZING = "initializing"
@@ -45,11 +47,11 @@ class Step(enum.Enum):
 
 
 class VersionNegotiation:
-    """A client's way to a session. It decides; `Connection` sends and receives.
+    """The decisions of the negotiation; `Connection` sends and receives.
 
     Args:
         revisions: The revisions this client offers.
-        describe: The client's account of itself in a revision.
+        describe: The client's implementation info and capabilities, by revision.
     """
 
     def __init__(self, revisions: Revisions, describe: Callable[[Revision], Description]) -> None:
@@ -61,7 +63,7 @@ class VersionNegotiation:
         self._insisted = False
         self.step = Step.PROBING if self._modern else Step.INITIALIZING
         self.shook_hands = False
-        """Whether the session came about by a handshake, which the client confirms."""
+        """Whether the session was opened by a handshake, which the client has to confirm."""
         self.revision = (self._modern or self._legacy).newest()
 
     @property
@@ -71,7 +73,7 @@ class VersionNegotiation:
 
     @property
     def without_probe(self) -> Revisions | None:
-        """What to offer to a server that a probe would end; `None` if none is sent, or must be."""
+        """The revisions to offer without a probe; `None` if there is no other way."""
         return self._legacy if self._modern and self._legacy else None
 
     def request(self) -> tuple[Revision, str, dict[str, Any]]:
@@ -88,13 +90,13 @@ class VersionNegotiation:
         return self.revision, INITIALIZE, params
 
     def answered(self, result: Any) -> Session | None:
-        """Take the typed result of this step's request.
+        """Receive the typed result of this step's request.
 
         Returns:
             The session, or `None` if another `request` has to be made.
 
         Raises:
-            RevisionError: Nothing in common.
+            RevisionError: No revision in common.
         """
         if self.step is Step.INITIALIZING:
             return self._initialized(result)
@@ -118,14 +120,14 @@ class VersionNegotiation:
         )
 
     def failed(self, error: McpError | None) -> None:
-        """The step's request failed, or stayed without answer (`None`).
+        """The step's request failed, or got no response (`None`).
 
-        The next `request` is then the one to make.
+        `request` is then the next request to send.
 
         Raises:
-            RevisionError: Nothing in common, or a server of a kind this client does not speak.
-            McpError: A modern server, or the handshake, refused, or no server was reached: `error`
-                as it came.
+            RevisionError: No revision in common, or none of the server's lifecycle.
+            McpError: `error`: a per-request server or the handshake refused, or the server cannot
+                be reached.
         """
         if self.step is Step.INITIALIZING:
             self._refused(error)
@@ -168,7 +170,7 @@ class VersionNegotiation:
         )
 
     def _negotiate(self, offered: tuple[str, ...]) -> None:
-        """A modern server named what it speaks: take the newest that was not tried yet."""
+        """A per-request server listed its revisions: try the newest one that was not tried yet."""
         fresh = tuple(name for name in offered if name not in self._tried)
         revision = newest_common(self._all, fresh)
         if revision is None:
@@ -178,7 +180,7 @@ class VersionNegotiation:
         self.revision = revision
 
     def _insist(self, offered: tuple[str, ...]) -> bool:
-        """A server that refuses a revision and names it as one it speaks is asked once more."""
+        """Try a revision once more that the server refused and also listed as supported."""
         fresh = tuple(name for name in offered if name not in self._tried)
         if self._insisted or newest_common(self._all, fresh) is not None:
             return False
@@ -186,7 +188,7 @@ class VersionNegotiation:
         return newest_common(self._modern, offered) is self.revision
 
     def _refused(self, error: McpError | None) -> None:
-        """`initialize` was refused. Some servers then name the revisions they know."""
+        """`initialize` was refused. Some servers then list their revisions."""
         offered = _named(error, "supported") if isinstance(error, RemoteError) else ()
         if not offered:
             raise error or RemoteProtocolError("initialize: no answer")
@@ -205,14 +207,14 @@ class VersionNegotiation:
 
 
 def _is_final(error: McpError | None) -> TypeGuard[McpError]:
-    """Whether another request would meet with the same."""
+    """Whether another request would fail in the same way."""
     if isinstance(error, HttpStatusError):
         return error.wants_credentials
-    return isinstance(error, ConnectFailedError | LocalProtocolError)
+    return isinstance(error, AuthorizationError | ConnectFailedError | LocalProtocolError)
 
 
 def _named(error: RemoteError, member: str) -> tuple[str, ...]:
-    """The strings that `error.data` lists under a member; none if it is no such list."""
+    """The strings in a list member of `error.data`; none if there is no such list."""
     names = error.data.get(member) if is_object(error.data) else None
     try:
         return tuple(convert(names, list[str]))

@@ -2,13 +2,15 @@
 # options, then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""The methods of 2025-03-26, and what else a connection has to know of it."""
+"""The methods and facts of 2025-03-26."""
 
 from __future__ import annotations
 
 from .. import revision_facts
 from .._wire import Method
+from ..method_facts import MethodFacts
 from ..facts import Lifecycle, Revision
 from . import models
 
@@ -19,6 +21,7 @@ INITIALIZE = Method(
     params=models.InitializeRequestParams,
     params_required=True,
     result=models.InitializeResult,
+    facts=MethodFacts(cancellable=False),
     python_name="initialize",
 )
 CLIENT_PING = Method(
@@ -28,6 +31,7 @@ CLIENT_PING = Method(
     params=models.RequestParams,
     params_required=False,
     result=models.EmptyResult,
+    facts=MethodFacts(idempotent=True, before_initialized=True),
     python_name="ping",
 )
 LIST_RESOURCES = Method(
@@ -39,6 +43,7 @@ LIST_RESOURCES = Method(
     result=models.ListResourcesResult,
     capability=("resources",),
     items="resources",
+    facts=MethodFacts(idempotent=True),
     python_name="list_resources",
 )
 LIST_RESOURCE_TEMPLATES = Method(
@@ -50,6 +55,7 @@ LIST_RESOURCE_TEMPLATES = Method(
     result=models.ListResourceTemplatesResult,
     capability=("resources",),
     items="resource_templates",
+    facts=MethodFacts(idempotent=True),
     python_name="list_resource_templates",
 )
 READ_RESOURCE = Method(
@@ -60,6 +66,7 @@ READ_RESOURCE = Method(
     params_required=True,
     result=models.ReadResourceResult,
     capability=("resources",),
+    facts=MethodFacts(idempotent=True, named_by="uri", listed_by="resources/list"),
     python_name="read_resource",
 )
 SUBSCRIBE = Method(
@@ -70,6 +77,7 @@ SUBSCRIBE = Method(
     params_required=True,
     result=models.EmptyResult,
     capability=("resources", "subscribe"),
+    facts=MethodFacts(idempotent=True),
     python_name="subscribe",
 )
 UNSUBSCRIBE = Method(
@@ -80,6 +88,7 @@ UNSUBSCRIBE = Method(
     params_required=True,
     result=models.EmptyResult,
     capability=("resources", "subscribe"),
+    facts=MethodFacts(idempotent=True),
     python_name="unsubscribe",
 )
 LIST_PROMPTS = Method(
@@ -91,6 +100,7 @@ LIST_PROMPTS = Method(
     result=models.ListPromptsResult,
     capability=("prompts",),
     items="prompts",
+    facts=MethodFacts(idempotent=True),
     python_name="list_prompts",
 )
 GET_PROMPT = Method(
@@ -101,6 +111,7 @@ GET_PROMPT = Method(
     params_required=True,
     result=models.GetPromptResult,
     capability=("prompts",),
+    facts=MethodFacts(idempotent=True, named_by="name", listed_by="prompts/list"),
     python_name="get_prompt",
 )
 LIST_TOOLS = Method(
@@ -112,6 +123,7 @@ LIST_TOOLS = Method(
     result=models.ListToolsResult,
     capability=("tools",),
     items="tools",
+    facts=MethodFacts(idempotent=True),
     python_name="list_tools",
 )
 CALL_TOOL = Method(
@@ -122,6 +134,7 @@ CALL_TOOL = Method(
     params_required=True,
     result=models.CallToolResult,
     capability=("tools",),
+    facts=MethodFacts(named_by="name", param_headers=True, listed_by="tools/list"),
     python_name="call_tool",
 )
 SET_LEVEL = Method(
@@ -132,6 +145,7 @@ SET_LEVEL = Method(
     params_required=True,
     result=models.EmptyResult,
     capability=("logging",),
+    facts=MethodFacts(idempotent=True),
     python_name="set_level",
 )
 COMPLETE = Method(
@@ -142,6 +156,7 @@ COMPLETE = Method(
     params_required=True,
     result=models.CompleteResult,
     capability=("completions",),
+    facts=MethodFacts(idempotent=True),
     python_name="complete",
 )
 SERVER_PING = Method(
@@ -151,6 +166,7 @@ SERVER_PING = Method(
     params=models.RequestParams,
     params_required=False,
     result=models.EmptyResult,
+    facts=MethodFacts(idempotent=True, before_initialized=True),
     python_name="ping",
 )
 CREATE_MESSAGE = Method(
@@ -236,6 +252,10 @@ RESOURCE_LIST_CHANGED = Method(
     params_required=False,
     result=None,
     capability=("resources", "listChanged"),
+    facts=MethodFacts(
+        invalidates=("resources/list", "resources/templates/list"),
+        subscription="resourcesListChanged",
+    ),
     python_name="resource_list_changed",
 )
 RESOURCE_UPDATED = Method(
@@ -246,6 +266,7 @@ RESOURCE_UPDATED = Method(
     params_required=True,
     result=None,
     capability=("resources", "subscribe"),
+    facts=MethodFacts(subscription="resourceSubscriptions"),
     python_name="resource_updated",
 )
 PROMPT_LIST_CHANGED = Method(
@@ -256,6 +277,7 @@ PROMPT_LIST_CHANGED = Method(
     params_required=False,
     result=None,
     capability=("prompts", "listChanged"),
+    facts=MethodFacts(invalidates=("prompts/list",), subscription="promptsListChanged"),
     python_name="prompt_list_changed",
 )
 TOOL_LIST_CHANGED = Method(
@@ -266,6 +288,7 @@ TOOL_LIST_CHANGED = Method(
     params_required=False,
     result=None,
     capability=("tools", "listChanged"),
+    facts=MethodFacts(invalidates=("tools/list",), subscription="toolsListChanged"),
     python_name="tool_list_changed",
 )
 LOGGING_MESSAGE = Method(
@@ -276,6 +299,7 @@ LOGGING_MESSAGE = Method(
     params_required=True,
     result=None,
     capability=("logging",),
+    facts=MethodFacts(before_initialized=True),
     python_name="logging_message",
 )
 
@@ -347,41 +371,31 @@ REVISION = Revision(
             standalone_stream=True,
             resumable=True,
         ),
+        authorization=revision_facts.AuthorizationFacts(
+            discovery="origin",
+            pkce_advertised=False,
+            version_header="MCP-Protocol-Version",
+        ),
         methods={
-            "completion/complete": revision_facts.MethodFacts(idempotent=True),
-            "initialize": revision_facts.MethodFacts(cancellable=False),
-            "logging/setLevel": revision_facts.MethodFacts(idempotent=True),
-            "notifications/message": revision_facts.MethodFacts(before_initialized=True),
-            "notifications/prompts/list_changed": revision_facts.MethodFacts(
-                invalidates=("prompts/list",), subscription="promptsListChanged"
-            ),
-            "notifications/resources/list_changed": revision_facts.MethodFacts(
-                invalidates=("resources/list", "resources/templates/list"),
-                subscription="resourcesListChanged",
-            ),
-            "notifications/resources/updated": revision_facts.MethodFacts(
-                subscription="resourceSubscriptions"
-            ),
-            "notifications/tools/list_changed": revision_facts.MethodFacts(
-                invalidates=("tools/list",), subscription="toolsListChanged"
-            ),
-            "ping": revision_facts.MethodFacts(idempotent=True, before_initialized=True),
-            "prompts/get": revision_facts.MethodFacts(
-                idempotent=True, named_by="name", listed_by="prompts/list"
-            ),
-            "prompts/list": revision_facts.MethodFacts(idempotent=True),
-            "resources/list": revision_facts.MethodFacts(idempotent=True),
-            "resources/read": revision_facts.MethodFacts(
-                idempotent=True, named_by="uri", listed_by="resources/list"
-            ),
-            "resources/subscribe": revision_facts.MethodFacts(idempotent=True),
-            "resources/templates/list": revision_facts.MethodFacts(idempotent=True),
-            "resources/unsubscribe": revision_facts.MethodFacts(idempotent=True),
-            "tools/call": revision_facts.MethodFacts(
-                named_by="name", param_headers=True, listed_by="tools/list"
-            ),
-            "tools/list": revision_facts.MethodFacts(idempotent=True),
+            "completion/complete": COMPLETE.facts,
+            "initialize": INITIALIZE.facts,
+            "logging/setLevel": SET_LEVEL.facts,
+            "notifications/message": LOGGING_MESSAGE.facts,
+            "notifications/prompts/list_changed": PROMPT_LIST_CHANGED.facts,
+            "notifications/resources/list_changed": RESOURCE_LIST_CHANGED.facts,
+            "notifications/resources/updated": RESOURCE_UPDATED.facts,
+            "notifications/tools/list_changed": TOOL_LIST_CHANGED.facts,
+            "ping": SERVER_PING.facts,
+            "prompts/get": GET_PROMPT.facts,
+            "prompts/list": LIST_PROMPTS.facts,
+            "resources/list": LIST_RESOURCES.facts,
+            "resources/read": READ_RESOURCE.facts,
+            "resources/subscribe": SUBSCRIBE.facts,
+            "resources/templates/list": LIST_RESOURCE_TEMPLATES.facts,
+            "resources/unsubscribe": UNSUBSCRIBE.facts,
+            "tools/call": CALL_TOOL.facts,
+            "tools/list": LIST_TOOLS.facts,
         },
     ),
 )
-"""All of 2025-03-26 as one value."""
+"""The revision 2025-03-26."""

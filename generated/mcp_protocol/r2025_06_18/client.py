@@ -2,15 +2,16 @@
 # options, then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""What a client of 2025-06-18 asks and answers."""
+"""The client of 2025-06-18: its class and its handlers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..runtime.stubs import HandlersBase, wire_params
+from ..runtime.stubs import HandlersBase
 from ..client.base import ClientBase
 from ..errors import MethodNotFoundError
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Client(ClientBase):
-    """An open session with a server, by the methods of 2025-06-18."""
+    """An open session with a server of 2025-06-18."""
 
     async def initialize(
         self,
@@ -47,7 +48,7 @@ class Client(ClientBase):
             "client_info": client_info,
             "protocol_version": protocol_version,
         }
-        result: models.InitializeResult = await self._call(
+        result: models.InitializeResult = await self._requests.call(
             "initialize", fields, meta, timeout, on_progress
         )
         return result
@@ -64,7 +65,9 @@ class Client(ClientBase):
         Source: basic/utilities/ping.
         """
         fields: dict[str, Any] = {}
-        result: models.EmptyResult = await self._call("ping", fields, meta, timeout, on_progress)
+        result: models.EmptyResult = await self._requests.call(
+            "ping", fields, meta, timeout, on_progress
+        )
         return result
 
     async def list_resources(
@@ -80,7 +83,7 @@ class Client(ClientBase):
         Source: server/resources.
         """
         fields: dict[str, Any] = {}
-        return await self._pages("resources/list", fields, meta, timeout)
+        return await self._requests.pages("resources/list", fields, meta, timeout)
 
     async def list_resources_page(
         self,
@@ -101,7 +104,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "cursor": cursor,
         }
-        result: models.ListResourcesResult = await self._call(
+        result: models.ListResourcesResult = await self._requests.call(
             "resources/list", fields, meta, timeout, on_progress
         )
         return result
@@ -119,7 +122,7 @@ class Client(ClientBase):
         Source: server/resources.
         """
         fields: dict[str, Any] = {}
-        return await self._pages("resources/templates/list", fields, meta, timeout)
+        return await self._requests.pages("resources/templates/list", fields, meta, timeout)
 
     async def list_resource_templates_page(
         self,
@@ -140,7 +143,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "cursor": cursor,
         }
-        result: models.ListResourceTemplatesResult = await self._call(
+        result: models.ListResourceTemplatesResult = await self._requests.call(
             "resources/templates/list", fields, meta, timeout, on_progress
         )
         return result
@@ -163,7 +166,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "uri": uri,
         }
-        result: models.ReadResourceResult = await self._call(
+        result: models.ReadResourceResult = await self._requests.call(
             "resources/read", fields, meta, timeout, on_progress
         )
         return result
@@ -186,7 +189,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "uri": uri,
         }
-        result: models.EmptyResult = await self._call(
+        result: models.EmptyResult = await self._requests.call(
             "resources/subscribe", fields, meta, timeout, on_progress
         )
         return result
@@ -209,7 +212,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "uri": uri,
         }
-        result: models.EmptyResult = await self._call(
+        result: models.EmptyResult = await self._requests.call(
             "resources/unsubscribe", fields, meta, timeout, on_progress
         )
         return result
@@ -227,7 +230,7 @@ class Client(ClientBase):
         Source: server/prompts.
         """
         fields: dict[str, Any] = {}
-        return await self._pages("prompts/list", fields, meta, timeout)
+        return await self._requests.pages("prompts/list", fields, meta, timeout)
 
     async def list_prompts_page(
         self,
@@ -248,7 +251,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "cursor": cursor,
         }
-        result: models.ListPromptsResult = await self._call(
+        result: models.ListPromptsResult = await self._requests.call(
             "prompts/list", fields, meta, timeout, on_progress
         )
         return result
@@ -274,7 +277,7 @@ class Client(ClientBase):
             "name": name,
             "arguments": arguments,
         }
-        result: models.GetPromptResult = await self._call(
+        result: models.GetPromptResult = await self._requests.call(
             "prompts/get", fields, meta, timeout, on_progress
         )
         return result
@@ -292,7 +295,7 @@ class Client(ClientBase):
         Source: server/tools.
         """
         fields: dict[str, Any] = {}
-        return await self._pages("tools/list", fields, meta, timeout)
+        return await self._requests.pages("tools/list", fields, meta, timeout)
 
     async def list_tools_page(
         self,
@@ -313,7 +316,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "cursor": cursor,
         }
-        result: models.ListToolsResult = await self._call(
+        result: models.ListToolsResult = await self._requests.call(
             "tools/list", fields, meta, timeout, on_progress
         )
         return result
@@ -340,7 +343,7 @@ class Client(ClientBase):
             "name": name,
             "arguments": arguments,
         }
-        result: models.CallToolResult = await self._call(
+        result: models.CallToolResult = await self._requests.call(
             "tools/call", fields, meta, timeout, on_progress
         )
         return result
@@ -363,7 +366,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "level": level,
         }
-        result: models.EmptyResult = await self._call(
+        result: models.EmptyResult = await self._requests.call(
             "logging/setLevel", fields, meta, timeout, on_progress
         )
         return result
@@ -392,7 +395,7 @@ class Client(ClientBase):
             "ref": ref,
             "context": context,
         }
-        result: models.CompleteResult = await self._call(
+        result: models.CompleteResult = await self._requests.call(
             "completion/complete", fields, meta, timeout, on_progress
         )
         return result
@@ -416,11 +419,7 @@ class Client(ClientBase):
             "request_id": request_id,
             "reason": reason,
         }
-        rows = self.session.revision.client_notifications
-        await self.notify(
-            "notifications/cancelled",
-            wire_params(rows, "notifications/cancelled", fields, self.revision),
-        )
+        await self._notify("notifications/cancelled", fields)
 
     async def initialized(
         self,
@@ -430,11 +429,7 @@ class Client(ClientBase):
         Source: basic/lifecycle.
         """
         fields: dict[str, Any] = {}
-        rows = self.session.revision.client_notifications
-        await self.notify(
-            "notifications/initialized",
-            wire_params(rows, "notifications/initialized", fields, self.revision),
-        )
+        await self._notify("notifications/initialized", fields)
 
     async def progress(
         self,
@@ -460,11 +455,7 @@ class Client(ClientBase):
             "message": message,
             "total": total,
         }
-        rows = self.session.revision.client_notifications
-        await self.notify(
-            "notifications/progress",
-            wire_params(rows, "notifications/progress", fields, self.revision),
-        )
+        await self._notify("notifications/progress", fields)
 
     async def roots_list_changed(
         self,
@@ -474,17 +465,14 @@ class Client(ClientBase):
         Source: client/roots.
         """
         fields: dict[str, Any] = {}
-        rows = self.session.revision.client_notifications
-        await self.notify(
-            "notifications/roots/list_changed",
-            wire_params(rows, "notifications/roots/list_changed", fields, self.revision),
-        )
+        await self._notify("notifications/roots/list_changed", fields)
 
 
 class ClientHandlers(HandlersBase):
-    """What a server of 2025-06-18 may ask and tell a client.
+    """Handlers of the messages of a server of 2025-06-18.
 
-    Override what the client can do; the capabilities it declares follow from that.
+    Override the methods that the client supports. The client declares the capabilities that belong
+    to them.
     """
 
     revision: ClassVar[str] = "2025-06-18"

@@ -2,15 +2,16 @@
 # options, then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""What a client of 2025-11-25 asks and answers."""
+"""The client of 2025-11-25: its class and its handlers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..runtime.stubs import HandlersBase, wire_params
+from ..runtime.stubs import HandlersBase
 from ..client.base import ClientBase
 from ..errors import MethodNotFoundError
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Client(ClientBase):
-    """An open session with a server, by the methods of 2025-11-25."""
+    """An open session with a server of 2025-11-25."""
 
     async def initialize(
         self,
@@ -47,7 +48,7 @@ class Client(ClientBase):
             "client_info": client_info,
             "protocol_version": protocol_version,
         }
-        result: models.InitializeResult = await self._call(
+        result: models.InitializeResult = await self._requests.call(
             "initialize", fields, meta, timeout, on_progress
         )
         return result
@@ -64,7 +65,9 @@ class Client(ClientBase):
         Source: basic/utilities/ping.
         """
         fields: dict[str, Any] = {}
-        result: models.EmptyResult = await self._call("ping", fields, meta, timeout, on_progress)
+        result: models.EmptyResult = await self._requests.call(
+            "ping", fields, meta, timeout, on_progress
+        )
         return result
 
     async def list_resources(
@@ -80,7 +83,7 @@ class Client(ClientBase):
         Source: server/resources.
         """
         fields: dict[str, Any] = {}
-        return await self._pages("resources/list", fields, meta, timeout)
+        return await self._requests.pages("resources/list", fields, meta, timeout)
 
     async def list_resources_page(
         self,
@@ -101,7 +104,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "cursor": cursor,
         }
-        result: models.ListResourcesResult = await self._call(
+        result: models.ListResourcesResult = await self._requests.call(
             "resources/list", fields, meta, timeout, on_progress
         )
         return result
@@ -119,7 +122,7 @@ class Client(ClientBase):
         Source: server/resources.
         """
         fields: dict[str, Any] = {}
-        return await self._pages("resources/templates/list", fields, meta, timeout)
+        return await self._requests.pages("resources/templates/list", fields, meta, timeout)
 
     async def list_resource_templates_page(
         self,
@@ -140,7 +143,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "cursor": cursor,
         }
-        result: models.ListResourceTemplatesResult = await self._call(
+        result: models.ListResourceTemplatesResult = await self._requests.call(
             "resources/templates/list", fields, meta, timeout, on_progress
         )
         return result
@@ -163,7 +166,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "uri": uri,
         }
-        result: models.ReadResourceResult = await self._call(
+        result: models.ReadResourceResult = await self._requests.call(
             "resources/read", fields, meta, timeout, on_progress
         )
         return result
@@ -186,7 +189,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "uri": uri,
         }
-        result: models.EmptyResult = await self._call(
+        result: models.EmptyResult = await self._requests.call(
             "resources/subscribe", fields, meta, timeout, on_progress
         )
         return result
@@ -209,7 +212,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "uri": uri,
         }
-        result: models.EmptyResult = await self._call(
+        result: models.EmptyResult = await self._requests.call(
             "resources/unsubscribe", fields, meta, timeout, on_progress
         )
         return result
@@ -227,7 +230,7 @@ class Client(ClientBase):
         Source: server/prompts.
         """
         fields: dict[str, Any] = {}
-        return await self._pages("prompts/list", fields, meta, timeout)
+        return await self._requests.pages("prompts/list", fields, meta, timeout)
 
     async def list_prompts_page(
         self,
@@ -248,7 +251,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "cursor": cursor,
         }
-        result: models.ListPromptsResult = await self._call(
+        result: models.ListPromptsResult = await self._requests.call(
             "prompts/list", fields, meta, timeout, on_progress
         )
         return result
@@ -274,7 +277,7 @@ class Client(ClientBase):
             "name": name,
             "arguments": arguments,
         }
-        result: models.GetPromptResult = await self._call(
+        result: models.GetPromptResult = await self._requests.call(
             "prompts/get", fields, meta, timeout, on_progress
         )
         return result
@@ -292,7 +295,7 @@ class Client(ClientBase):
         Source: server/tools.
         """
         fields: dict[str, Any] = {}
-        return await self._pages("tools/list", fields, meta, timeout)
+        return await self._requests.pages("tools/list", fields, meta, timeout)
 
     async def list_tools_page(
         self,
@@ -313,7 +316,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "cursor": cursor,
         }
-        result: models.ListToolsResult = await self._call(
+        result: models.ListToolsResult = await self._requests.call(
             "tools/list", fields, meta, timeout, on_progress
         )
         return result
@@ -340,7 +343,7 @@ class Client(ClientBase):
             "name": name,
             "arguments": arguments,
         }
-        result: models.CallToolResult = await self._call(
+        result: models.CallToolResult = await self._requests.call(
             "tools/call", fields, meta, timeout, on_progress
         )
         return result
@@ -363,7 +366,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "task_id": task_id,
         }
-        result: models.GetTaskResult = await self._call(
+        result: models.GetTaskResult = await self._requests.call(
             "tasks/get", fields, meta, timeout, on_progress
         )
         return result
@@ -386,7 +389,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "task_id": task_id,
         }
-        result: models.CallToolResult = await self._call(
+        result: models.CallToolResult = await self._requests.call(
             "tasks/result", fields, meta, timeout, on_progress
         )
         return result
@@ -409,7 +412,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "task_id": task_id,
         }
-        result: models.CancelTaskResult = await self._call(
+        result: models.CancelTaskResult = await self._requests.call(
             "tasks/cancel", fields, meta, timeout, on_progress
         )
         return result
@@ -427,7 +430,7 @@ class Client(ClientBase):
         Source: basic/utilities/tasks.
         """
         fields: dict[str, Any] = {}
-        return await self._pages("tasks/list", fields, meta, timeout)
+        return await self._requests.pages("tasks/list", fields, meta, timeout)
 
     async def list_tasks_page(
         self,
@@ -448,7 +451,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "cursor": cursor,
         }
-        result: models.ListTasksResult = await self._call(
+        result: models.ListTasksResult = await self._requests.call(
             "tasks/list", fields, meta, timeout, on_progress
         )
         return result
@@ -471,7 +474,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "level": level,
         }
-        result: models.EmptyResult = await self._call(
+        result: models.EmptyResult = await self._requests.call(
             "logging/setLevel", fields, meta, timeout, on_progress
         )
         return result
@@ -500,7 +503,7 @@ class Client(ClientBase):
             "ref": ref,
             "context": context,
         }
-        result: models.CompleteResult = await self._call(
+        result: models.CompleteResult = await self._requests.call(
             "completion/complete", fields, meta, timeout, on_progress
         )
         return result
@@ -524,11 +527,7 @@ class Client(ClientBase):
             "reason": reason,
             "request_id": request_id,
         }
-        rows = self.session.revision.client_notifications
-        await self.notify(
-            "notifications/cancelled",
-            wire_params(rows, "notifications/cancelled", fields, self.revision),
-        )
+        await self._notify("notifications/cancelled", fields)
 
     async def initialized(
         self,
@@ -538,11 +537,7 @@ class Client(ClientBase):
         Source: basic/lifecycle.
         """
         fields: dict[str, Any] = {}
-        rows = self.session.revision.client_notifications
-        await self.notify(
-            "notifications/initialized",
-            wire_params(rows, "notifications/initialized", fields, self.revision),
-        )
+        await self._notify("notifications/initialized", fields)
 
     async def progress(
         self,
@@ -568,11 +563,7 @@ class Client(ClientBase):
             "message": message,
             "total": total,
         }
-        rows = self.session.revision.client_notifications
-        await self.notify(
-            "notifications/progress",
-            wire_params(rows, "notifications/progress", fields, self.revision),
-        )
+        await self._notify("notifications/progress", fields)
 
     async def task_status(
         self,
@@ -607,11 +598,7 @@ class Client(ClientBase):
             "poll_interval": poll_interval,
             "status_message": status_message,
         }
-        rows = self.session.revision.client_notifications
-        await self.notify(
-            "notifications/tasks/status",
-            wire_params(rows, "notifications/tasks/status", fields, self.revision),
-        )
+        await self._notify("notifications/tasks/status", fields)
 
     async def roots_list_changed(
         self,
@@ -621,17 +608,14 @@ class Client(ClientBase):
         Source: client/roots.
         """
         fields: dict[str, Any] = {}
-        rows = self.session.revision.client_notifications
-        await self.notify(
-            "notifications/roots/list_changed",
-            wire_params(rows, "notifications/roots/list_changed", fields, self.revision),
-        )
+        await self._notify("notifications/roots/list_changed", fields)
 
 
 class ClientHandlers(HandlersBase):
-    """What a server of 2025-11-25 may ask and tell a client.
+    """Handlers of the messages of a server of 2025-11-25.
 
-    Override what the client can do; the capabilities it declares follow from that.
+    Override the methods that the client supports. The client declares the capabilities that belong
+    to them.
     """
 
     revision: ClassVar[str] = "2025-11-25"

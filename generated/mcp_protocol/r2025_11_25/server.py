@@ -2,8 +2,9 @@
 # options, then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""What a server of 2025-11-25 answers and asks."""
+"""The server stubs of 2025-11-25: handlers, and messages to the client."""
 
 from __future__ import annotations
 
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
 
 
 class ServerHandlers(HandlersBase):
-    """What a client of 2025-11-25 may ask and tell a server.
+    """Handlers of the messages of a client of 2025-11-25.
 
-    Override what the server can do; the capabilities it declares follow from that.
+    Override the methods that the server supports. The server declares the capabilities that belong
+    to them.
     """
 
     revision: ClassVar[str] = "2025-11-25"
@@ -224,7 +226,7 @@ class ServerHandlers(HandlersBase):
 
 
 class ServerSession(SessionBase):
-    """What a server may ask and tell its client while it handles a message."""
+    """Requests and notifications of a server while it handles a message."""
 
     async def ping(
         self,

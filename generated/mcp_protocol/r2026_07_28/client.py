@@ -2,15 +2,16 @@
 # options, then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""What a client of 2026-07-28 asks and answers."""
+"""The client of 2026-07-28: its class and its handlers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..runtime.stubs import HandlersBase, wire_params
+from ..runtime.stubs import HandlersBase
 from ..client.base import ClientBase
 from ..errors import MethodNotFoundError
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Client(ClientBase):
-    """An open session with a server, by the methods of 2026-07-28."""
+    """An open session with a server of 2026-07-28."""
 
     async def discover(
         self,
@@ -36,7 +37,7 @@ class Client(ClientBase):
         Source: server/discover.
         """
         fields: dict[str, Any] = {}
-        result: models.DiscoverResult = await self._call(
+        result: models.DiscoverResult = await self._requests.call(
             "server/discover", fields, meta, timeout, on_progress
         )
         return result
@@ -54,7 +55,7 @@ class Client(ClientBase):
         Source: server/resources.
         """
         fields: dict[str, Any] = {}
-        return await self._pages("resources/list", fields, meta, timeout)
+        return await self._requests.pages("resources/list", fields, meta, timeout)
 
     async def list_resources_page(
         self,
@@ -75,7 +76,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "cursor": cursor,
         }
-        result: models.ListResourcesResult = await self._call(
+        result: models.ListResourcesResult = await self._requests.call(
             "resources/list", fields, meta, timeout, on_progress
         )
         return result
@@ -93,7 +94,7 @@ class Client(ClientBase):
         Source: server/resources.
         """
         fields: dict[str, Any] = {}
-        return await self._pages("resources/templates/list", fields, meta, timeout)
+        return await self._requests.pages("resources/templates/list", fields, meta, timeout)
 
     async def list_resource_templates_page(
         self,
@@ -114,7 +115,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "cursor": cursor,
         }
-        result: models.ListResourceTemplatesResult = await self._call(
+        result: models.ListResourceTemplatesResult = await self._requests.call(
             "resources/templates/list", fields, meta, timeout, on_progress
         )
         return result
@@ -138,7 +139,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "uri": uri,
         }
-        result: models.ReadResourceResult = await self._call(
+        result: models.ReadResourceResult = await self._requests.call(
             "resources/read", fields, meta, timeout, on_progress
         )
         return result
@@ -161,7 +162,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "notifications": notifications,
         }
-        result: models.SubscriptionsListenResult = await self._call(
+        result: models.SubscriptionsListenResult = await self._requests.call(
             "subscriptions/listen", fields, meta, timeout, on_progress
         )
         return result
@@ -179,7 +180,7 @@ class Client(ClientBase):
         Source: server/prompts.
         """
         fields: dict[str, Any] = {}
-        return await self._pages("prompts/list", fields, meta, timeout)
+        return await self._requests.pages("prompts/list", fields, meta, timeout)
 
     async def list_prompts_page(
         self,
@@ -200,7 +201,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "cursor": cursor,
         }
-        result: models.ListPromptsResult = await self._call(
+        result: models.ListPromptsResult = await self._requests.call(
             "prompts/list", fields, meta, timeout, on_progress
         )
         return result
@@ -226,7 +227,7 @@ class Client(ClientBase):
             "name": name,
             "arguments": arguments,
         }
-        result: models.GetPromptResult = await self._call(
+        result: models.GetPromptResult = await self._requests.call(
             "prompts/get", fields, meta, timeout, on_progress
         )
         return result
@@ -244,7 +245,7 @@ class Client(ClientBase):
         Source: server/tools.
         """
         fields: dict[str, Any] = {}
-        return await self._pages("tools/list", fields, meta, timeout)
+        return await self._requests.pages("tools/list", fields, meta, timeout)
 
     async def list_tools_page(
         self,
@@ -265,7 +266,7 @@ class Client(ClientBase):
         fields: dict[str, Any] = {
             "cursor": cursor,
         }
-        result: models.ListToolsResult = await self._call(
+        result: models.ListToolsResult = await self._requests.call(
             "tools/list", fields, meta, timeout, on_progress
         )
         return result
@@ -292,7 +293,7 @@ class Client(ClientBase):
             "name": name,
             "arguments": arguments,
         }
-        result: models.CallToolResult = await self._call(
+        result: models.CallToolResult = await self._requests.call(
             "tools/call", fields, meta, timeout, on_progress
         )
         return result
@@ -321,7 +322,7 @@ class Client(ClientBase):
             "ref": ref,
             "context": context,
         }
-        result: models.CompleteResult = await self._call(
+        result: models.CompleteResult = await self._requests.call(
             "completion/complete", fields, meta, timeout, on_progress
         )
         return result
@@ -345,17 +346,14 @@ class Client(ClientBase):
             "request_id": request_id,
             "reason": reason,
         }
-        rows = self.session.revision.client_notifications
-        await self.notify(
-            "notifications/cancelled",
-            wire_params(rows, "notifications/cancelled", fields, self.revision),
-        )
+        await self._notify("notifications/cancelled", fields)
 
 
 class ClientHandlers(HandlersBase):
-    """What a server of 2026-07-28 may ask and tell a client.
+    """Handlers of the messages of a server of 2026-07-28.
 
-    Override what the client can do; the capabilities it declares follow from that.
+    Override the methods that the client supports. The client declares the capabilities that belong
+    to them.
     """
 
     revision: ClassVar[str] = "2026-07-28"

@@ -2,13 +2,15 @@
 # options, then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""The methods of 2026-07-28, and what else a connection has to know of it."""
+"""The methods and facts of 2026-07-28."""
 
 from __future__ import annotations
 
 from .. import revision_facts
 from .._wire import Method
+from ..method_facts import MethodFacts
 from ..facts import Lifecycle, Revision
 from . import models
 
@@ -19,6 +21,7 @@ DISCOVER = Method(
     params=models.RequestParams,
     params_required=True,
     result=models.DiscoverResult,
+    facts=MethodFacts(idempotent=True),
     python_name="discover",
 )
 LIST_RESOURCES = Method(
@@ -30,6 +33,7 @@ LIST_RESOURCES = Method(
     result=models.ListResourcesResult,
     capability=("resources",),
     items="resources",
+    facts=MethodFacts(idempotent=True),
     python_name="list_resources",
 )
 LIST_RESOURCE_TEMPLATES = Method(
@@ -41,6 +45,7 @@ LIST_RESOURCE_TEMPLATES = Method(
     result=models.ListResourceTemplatesResult,
     capability=("resources",),
     items="resource_templates",
+    facts=MethodFacts(idempotent=True),
     python_name="list_resource_templates",
 )
 READ_RESOURCE = Method(
@@ -51,6 +56,9 @@ READ_RESOURCE = Method(
     params_required=True,
     result=models.ReadResourceResultResponseResult,
     capability=("resources",),
+    facts=MethodFacts(
+        idempotent=True, named_by="uri", input_required=True, listed_by="resources/list"
+    ),
     python_name="read_resource",
 )
 SUBSCRIPTIONS_LISTEN = Method(
@@ -71,6 +79,7 @@ LIST_PROMPTS = Method(
     result=models.ListPromptsResult,
     capability=("prompts",),
     items="prompts",
+    facts=MethodFacts(idempotent=True),
     python_name="list_prompts",
 )
 GET_PROMPT = Method(
@@ -81,6 +90,9 @@ GET_PROMPT = Method(
     params_required=True,
     result=models.GetPromptResultResponseResult,
     capability=("prompts",),
+    facts=MethodFacts(
+        idempotent=True, named_by="name", input_required=True, listed_by="prompts/list"
+    ),
     python_name="get_prompt",
 )
 LIST_TOOLS = Method(
@@ -92,6 +104,7 @@ LIST_TOOLS = Method(
     result=models.ListToolsResult,
     capability=("tools",),
     items="tools",
+    facts=MethodFacts(idempotent=True),
     python_name="list_tools",
 )
 CALL_TOOL = Method(
@@ -102,6 +115,9 @@ CALL_TOOL = Method(
     params_required=True,
     result=models.CallToolResultResponseResult,
     capability=("tools",),
+    facts=MethodFacts(
+        named_by="name", param_headers=True, input_required=True, listed_by="tools/list"
+    ),
     python_name="call_tool",
 )
 COMPLETE = Method(
@@ -112,6 +128,7 @@ COMPLETE = Method(
     params_required=True,
     result=models.CompleteResult,
     capability=("completions",),
+    facts=MethodFacts(idempotent=True),
     python_name="complete",
 )
 CLIENT_CANCELLED = Method(
@@ -149,6 +166,10 @@ RESOURCE_LIST_CHANGED = Method(
     params_required=False,
     result=None,
     capability=("resources", "listChanged"),
+    facts=MethodFacts(
+        invalidates=("resources/list", "resources/templates/list"),
+        subscription="resourcesListChanged",
+    ),
     python_name="resource_list_changed",
 )
 SUBSCRIPTIONS_ACKNOWLEDGED = Method(
@@ -168,6 +189,7 @@ RESOURCE_UPDATED = Method(
     params_required=True,
     result=None,
     capability=("resources", "subscribe"),
+    facts=MethodFacts(subscription="resourceSubscriptions"),
     python_name="resource_updated",
 )
 PROMPT_LIST_CHANGED = Method(
@@ -178,6 +200,7 @@ PROMPT_LIST_CHANGED = Method(
     params_required=False,
     result=None,
     capability=("prompts", "listChanged"),
+    facts=MethodFacts(invalidates=("prompts/list",), subscription="promptsListChanged"),
     python_name="prompt_list_changed",
 )
 TOOL_LIST_CHANGED = Method(
@@ -188,6 +211,7 @@ TOOL_LIST_CHANGED = Method(
     params_required=False,
     result=None,
     capability=("tools", "listChanged"),
+    facts=MethodFacts(invalidates=("tools/list",), subscription="toolsListChanged"),
     python_name="tool_list_changed",
 )
 LOGGING_MESSAGE = Method(
@@ -198,6 +222,7 @@ LOGGING_MESSAGE = Method(
     params_required=True,
     result=None,
     capability=("logging",),
+    facts=MethodFacts(before_initialized=True),
     python_name="logging_message",
 )
 CREATE_MESSAGE = Method(
@@ -298,6 +323,11 @@ REVISION = Revision(
             fallback=("400", "404", "405"),
             cancellation="close",
         ),
+        authorization=revision_facts.AuthorizationFacts(
+            step_up="union",
+            application_type=True,
+            offline_access=True,
+        ),
         errors=revision_facts.ErrorCodes(
             resource_not_found=-32602,
             unsupported_revision=-32022,
@@ -325,41 +355,24 @@ REVISION = Revision(
             subscription_id="io.modelcontextprotocol/subscriptionId",
         ),
         methods={
-            "completion/complete": revision_facts.MethodFacts(idempotent=True),
-            "notifications/message": revision_facts.MethodFacts(before_initialized=True),
-            "notifications/prompts/list_changed": revision_facts.MethodFacts(
-                invalidates=("prompts/list",), subscription="promptsListChanged"
-            ),
-            "notifications/resources/list_changed": revision_facts.MethodFacts(
-                invalidates=("resources/list", "resources/templates/list"),
-                subscription="resourcesListChanged",
-            ),
-            "notifications/resources/updated": revision_facts.MethodFacts(
-                subscription="resourceSubscriptions"
-            ),
-            "notifications/tools/list_changed": revision_facts.MethodFacts(
-                invalidates=("tools/list",), subscription="toolsListChanged"
-            ),
-            "prompts/get": revision_facts.MethodFacts(
-                idempotent=True, named_by="name", input_required=True, listed_by="prompts/list"
-            ),
-            "prompts/list": revision_facts.MethodFacts(idempotent=True),
-            "resources/list": revision_facts.MethodFacts(idempotent=True),
-            "resources/read": revision_facts.MethodFacts(
-                idempotent=True, named_by="uri", input_required=True, listed_by="resources/list"
-            ),
-            "resources/templates/list": revision_facts.MethodFacts(idempotent=True),
-            "server/discover": revision_facts.MethodFacts(idempotent=True),
-            "tasks/cancel": revision_facts.MethodFacts(extension=True, named_by="taskId"),
-            "tasks/get": revision_facts.MethodFacts(
-                extension=True, idempotent=True, named_by="taskId"
-            ),
-            "tasks/update": revision_facts.MethodFacts(extension=True, named_by="taskId"),
-            "tools/call": revision_facts.MethodFacts(
-                named_by="name", param_headers=True, input_required=True, listed_by="tools/list"
-            ),
-            "tools/list": revision_facts.MethodFacts(idempotent=True),
+            "completion/complete": COMPLETE.facts,
+            "notifications/message": LOGGING_MESSAGE.facts,
+            "notifications/prompts/list_changed": PROMPT_LIST_CHANGED.facts,
+            "notifications/resources/list_changed": RESOURCE_LIST_CHANGED.facts,
+            "notifications/resources/updated": RESOURCE_UPDATED.facts,
+            "notifications/tools/list_changed": TOOL_LIST_CHANGED.facts,
+            "prompts/get": GET_PROMPT.facts,
+            "prompts/list": LIST_PROMPTS.facts,
+            "resources/list": LIST_RESOURCES.facts,
+            "resources/read": READ_RESOURCE.facts,
+            "resources/templates/list": LIST_RESOURCE_TEMPLATES.facts,
+            "server/discover": DISCOVER.facts,
+            "tools/call": CALL_TOOL.facts,
+            "tools/list": LIST_TOOLS.facts,
+            "tasks/cancel": MethodFacts(extension=True, named_by="taskId"),
+            "tasks/get": MethodFacts(extension=True, idempotent=True, named_by="taskId"),
+            "tasks/update": MethodFacts(extension=True, named_by="taskId"),
         },
     ),
 )
-"""All of 2026-07-28 as one value."""
+"""The revision 2026-07-28."""

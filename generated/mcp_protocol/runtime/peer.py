@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """The running peer: a connection, a channel and an application joined by tasks.
 
@@ -52,6 +53,7 @@ from ..protocol.events import (
 )
 from ..protocol.lifecycle import Session
 from .eager import check_own_failure, run_eagerly
+from .pausable_limits import pausable
 from .pending_requests import PARTING_SECONDS, PendingRequests, Waiter
 from .request_context import Application, context_of
 
@@ -59,9 +61,6 @@ logger = logging.getLogger(__name__.partition(".")[0])
 
 CONCURRENT_REQUESTS = 256
 """Most suspended handlers of a connection, by default."""
-
-HOLD_SECONDS = 60.0
-"""Longest pause of reading at that limit; only reading detects the end of a connection."""
 
 _IN_A_ROW = 64  # messages read before other tasks may run
 
@@ -88,6 +87,12 @@ class Peer:
             channel. At the limit reading stops at the next request until a handler ends; while
             this side waits for responses itself, further requests are refused (-32603) and
             further notifications are dropped.
+        longest_hold: Seconds for which reading stops at most; only reading detects the end of a
+            connection.
+
+    Attributes:
+        connection: As passed.
+        callers: What this side sends, and who waits for responses.
     """
 
     def __init__(
@@ -98,12 +103,15 @@ class Peer:
         *,
         drain: float = 0.0,
         max_concurrent_requests: int = CONCURRENT_REQUESTS,
+        longest_hold: float = 60.0,
     ) -> None:
         self.connection = connection
+        self.callers = PendingRequests(connection, channel)
         self._channel = channel
         self._application = application
         self._drain = drain
         self._limit = max_concurrent_requests
+        self._longest_hold = longest_hold
         self._suspended = 0  # handlers
         self._room: anyio.Event | None = (
             None  # set when reading, stopped at the limit, may continue
@@ -119,11 +127,6 @@ class Peer:
         self._tasks: anyio.abc.TaskGroup | None = None
 
     # Created at first use: a peer that answers one request needs none of these.
-
-    @cached_property
-    def callers(self) -> PendingRequests:
-        """What this side sends, and who waits for responses."""
-        return PendingRequests(self.connection, self._channel)
 
     @cached_property
     def _opening(self) -> Waiter:
@@ -185,9 +188,9 @@ class Peer:
             McpError: The server refused, or ended, or could not be reached.
         """
         opening, connection = self._opening, self.connection
-        with anyio.move_on_after(timeout):
+        with anyio.move_on_after(timeout) as whole, pausable(whole):
             events: list[Event] = []
-            with anyio.move_on_after(probe_timeout):
+            with anyio.move_on_after(probe_timeout) as probe, pausable(whole, probe):
                 events = await self._send_opening(connection.open())
                 if not events:
                     await opening.wait()
@@ -284,7 +287,7 @@ class Peer:
                 return False
             self._room = anyio.Event()
             self.callers.on_start = self._read_on  # its response has to be read
-            with anyio.move_on_after(HOLD_SECONDS) as held:
+            with anyio.move_on_after(self._longest_hold) as held:
                 await self._room.wait()
             self._stalled = held.cancelled_caught
         return True

@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """The context of a received request or notification, which its handler is given."""
 
@@ -17,6 +18,7 @@ from ..channel import RequestId
 from ..facts import Method, Revision
 from ..protocol.events import NotificationReceived, RequestReceived
 from .pending_requests import OnProgress, PendingRequests
+from .principal import PRINCIPAL, Principal
 
 _NOTHING: Mapping[str, Any] = {}
 
@@ -69,6 +71,11 @@ class RequestContext:
         self.request_id = request_id
         self.peer_info = peer_info
         self.peer_capabilities = peer_capabilities
+
+    @property
+    def principal(self) -> Principal:
+        """On whose behalf it is served; `ANONYMOUS` without authentication."""
+        return PRINCIPAL.get()
 
     async def progress(
         self, value: float, total: float | None = None, message: str | None = None

@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """Base classes of the rendered stubs: overridden handlers, and typed params."""
 
@@ -20,8 +21,8 @@ from ..protocol.lenient import recast
 from ..protocol.uris import WEB_SCHEMES
 from .request_context import RequestContext
 
-_HOLDING_STRUCTS = (msgspec.Struct, list, tuple)
-"""Types of values that are, or may contain, Structs created by the user."""
+_MAY_HAVE_STRUCTS = (msgspec.Struct, list, tuple)
+"""Types of values that are, or may contain, Structs of the user."""
 
 
 class HandlersBase:
@@ -31,15 +32,15 @@ class HandlersBase:
     """Whether the methods that a class itself defines are stubs; true in rendered classes."""
 
     url_schemes: Collection[str] = WEB_SCHEMES
-    """Schemes of the addresses that a server may ask a client's user to open."""
+    """URL schemes that a server may ask the user of a client to open."""
 
     def mcp_handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
         """The user's own coroutine function for a method; `None` if it was not overridden."""
         name = method.python_name
         for owner in type(self).__mro__:
             if name in vars(owner):
-                found: Callable[[Any, RequestContext], Any] = getattr(self, name)
-                return None if "mcp_stubs" in vars(owner) else found
+                handler: Callable[[Any, RequestContext], Any] = getattr(self, name)
+                return None if "mcp_stubs" in vars(owner) else handler
         return None
 
 
@@ -51,74 +52,77 @@ class SessionBase:
 
     async def _request(self, name: str, fields: Mapping[str, Any], timeout: float | None) -> Any:
         """Send a request with params by Python name; absent ones are left out."""
-        rows = self._context.revision.server_requests
-        params = typed_params(rows, name, fields, self._context.revision.name)
+        revision = self._context.revision
+        method = method_named(revision.server_requests, name)
+        params = typed_params(method, fields, revision.name)
         return await self._context.request(name, params, timeout=timeout)
 
     async def _request_whole(self, name: str, params: Any, timeout: float | None) -> Any:
         """Send a request with params given as one value."""
-        method = self._context.revision.server_requests.get(name)
-        if method is None:
-            raise MethodNotFoundError(name)
+        method = method_named(self._context.revision.server_requests, name)
         return await self._context.request(name, _typed(params, method), timeout=timeout)
 
     async def _notify(self, name: str, fields: Mapping[str, Any]) -> None:
         """Send a notification with params by Python name."""
-        rows = self._context.revision.server_notifications
-        await self._context.notify(
-            name, wire_params(rows, name, fields, self._context.revision.name)
-        )
+        revision = self._context.revision
+        method = method_named(revision.server_notifications, name)
+        await self._context.notify(name, wire_params(method, fields, revision.name))
 
 
-def typed_params(
-    rows: Mapping[str, Method], name: str, fields: Mapping[str, Any], revision: str
-) -> Any:
+def method_named(rows: Mapping[str, Method], name: str) -> Method:
+    """The row of a message.
+
+    Raises:
+        MethodNotFoundError: The revision has no such message.
+    """
+    method = rows.get(name)
+    if method is None:
+        raise MethodNotFoundError(name)
+    return method
+
+
+def typed_params(method: Method, fields: Mapping[str, Any], revision: str) -> Any:
     """The params of a message from its fields by Python name, in a revision's own shape.
 
     Returns:
         A Struct, or `None` for a message without params.
 
     Raises:
-        MethodNotFoundError: The revision has no such message.
         InvalidParamsError: The revision has no such field, a required one is missing, or a value
             has another type there.
     """
-    method = rows.get(name)
-    if method is None:
-        raise MethodNotFoundError(name)
-    known = method.wire_names
-    given: dict[str, Any] = {}
+    wire_names = method.wire_names
+    members: dict[str, Any] = {}
     for field, value in fields.items():
-        if value is UNSET or (value is None and (field in method.optional or field not in known)):
-            continue
-        if field not in known:
-            raise InvalidParamsError(f"{name}: {revision} has no {field!r}")
-        given[known[field]] = value
-    if method.params is None or not (given or method.params_required):
+        if field not in wire_names:
+            if value is UNSET or value is None:
+                continue
+            raise InvalidParamsError(f"{method.name}: {revision} has no {field!r}")
+        if value is not UNSET and (value is not None or field not in method.optional):
+            members[wire_names[field]] = value
+    if method.params is None or not (members or method.params_required):
         return None
-    return _typed({**method.default_params, **given}, method)
+    return _typed({**method.default_params, **members}, method)
 
 
 def _typed(params: Any, method: Method) -> Any:
-    """Params in a revision's own type; they may be, or contain, Structs of another revision."""
+    """Params in the type of a revision; they may contain Structs of other revisions."""
     try:
         try:
             typed = convert(params, method.params)
         except ValidationError:
             return recast(params, method.params)
         values = params.values() if is_object(params) else (params,)
-        if any(isinstance(value, _HOLDING_STRUCTS) for value in values):
-            return recast(typed, method.params)  # deep inside may be others
+        if any(isinstance(value, _MAY_HAVE_STRUCTS) for value in values):
+            return recast(typed, method.params)  # nested Structs may be of other revisions
     except UNWRITABLE as error:
         raise InvalidParamsError(f"{method.name}: {error_text(error)}") from None
     return typed
 
 
-def wire_params(
-    rows: Mapping[str, Method], name: str, fields: Mapping[str, Any], revision: str
-) -> dict[str, Any] | None:
+def wire_params(method: Method, fields: Mapping[str, Any], revision: str) -> dict[str, Any] | None:
     """The same as a wire object, without an empty `_meta`."""
-    params = typed_params(rows, name, fields, revision)
+    params = typed_params(method, fields, revision)
     if params is None:
         return None
     wire: dict[str, Any] = to_builtins(params)

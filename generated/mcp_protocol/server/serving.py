@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """Serving an application over a channel, and announcements to all clients of a server.
 
@@ -19,10 +20,10 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio
 import anyio.lowlevel
@@ -30,6 +31,7 @@ import anyio.lowlevel
 from ..channel import Channel
 from ..errors import McpError
 from ..facts import Method, Revision, Revisions
+from ..protocol import jsonrpc
 from ..protocol.connection import Connection
 from ..protocol.lifecycle import Description
 from ..runtime.peer import CONCURRENT_REQUESTS, Peer
@@ -38,6 +40,10 @@ from ..runtime.request_context import Application
 _MOST_PENDING = 1000  # announcements queued for a client that does not read
 
 _logger = logging.getLogger(__name__)
+
+
+StartTask: TypeAlias = Callable[[Callable[[], Coroutine[Any, Any, None]]], object]
+"""Starts a task that runs a coroutine function."""
 
 
 class AnnouncementQueue:
@@ -52,10 +58,12 @@ class AnnouncementQueue:
 
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
+        self._start: StartTask | None = None
         self._thread = threading.get_ident()
         self._token = anyio.lowlevel.current_token()
         self._pending: dict[tuple[str, str | None], Mapping[str, Any] | None] = {}
-        self._added = anyio.Event()
+        self._added: anyio.Event | None = None
+        self._sending = False
 
     def announce(self, name: str, params: Mapping[str, Any] | None) -> None:
         """Queue a notification; equal ones are sent once."""
@@ -69,24 +77,49 @@ class AnnouncementQueue:
     async def send_all(self) -> None:
         """Send announcements until cancelled."""
         while True:
-            while self._pending:
+            self._added = anyio.Event()
+            await self._send_pending()
+            if not self._pending:
+                await self._added.wait()
+
+    def send_by(self, start: StartTask) -> None:
+        """Send announcements from now on, by a task for each time that there are some."""
+        self._start = start
+        if self._pending:
+            start(self._send_pending)
+
+    def hold(self) -> None:
+        """Send nothing until `send_by` is called again."""
+        self._start = None
+
+    async def _send_pending(self) -> None:
+        """Send what is queued, unless another task is sending it."""
+        if self._sending:
+            return
+        self._sending = True
+        try:
+            while self._pending and (self._start is not None or self._added is not None):
                 name, uri = next(iter(self._pending))
                 params = self._pending.pop((name, uri))
                 try:
                     await self.peer.callers.notify(name, params)
                 except McpError as error:
                     _logger.debug("%s was not sent: %s", name, error)
-            await self._added.wait()
-            self._added = anyio.Event()
+        finally:
+            self._sending = False
 
     def _add(self, name: str, params: Mapping[str, Any] | None) -> None:
         uri = (params or {}).get("uri")
         if uri is not None and not self.peer.connection.is_subscribed(uri):
             return  # without an open stream, the queue would keep it until there is one
+        was_empty = not self._pending
         self._pending[name, uri] = params
         if len(self._pending) > _MOST_PENDING:
             del self._pending[next(iter(self._pending))]
-        self._added.set()
+        if self._added is not None:
+            self._added.set()
+        if was_empty and self._start is not None:
+            self._start(self._send_pending)
 
 
 class Announcer:
@@ -133,6 +166,10 @@ def _no_param_headers(tool: str) -> Mapping[tuple[str, ...], str]:
     return {}
 
 
+def _no_scopes(message: jsonrpc.Message) -> Collection[str]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Service:
     """A server, independent of transports.
@@ -148,6 +185,7 @@ class Service:
         use_state: Sets what `lifespan` yielded for the current task.
         max_concurrent_requests: Handlers that one session may have waiting at a time, except over
             Streamable HTTP, which has limits of its own.
+        required_scopes: The scopes that a message needs.
         param_headers_of: Path and field name of each argument of a tool that headers repeat.
     """
 
@@ -160,6 +198,7 @@ class Service:
     lifespan: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext
     use_state: Callable[[Any], object] = _ignore_state
     max_concurrent_requests: int = CONCURRENT_REQUESTS
+    required_scopes: Callable[[jsonrpc.Message], Collection[str]] = _no_scopes
     param_headers_of: Callable[[str], Mapping[tuple[str, ...], str]] = _no_param_headers
 
 

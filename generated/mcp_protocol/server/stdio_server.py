@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """Running a server at standard input and output."""
 
@@ -17,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 import anyio
 
 from ..channel import Channel
+from ..runtime.principal import PRINCIPAL, Principal
 from .serving import leave_stuck_threads
 
 Backend: TypeAlias = Literal["asyncio", "trio"]
@@ -24,16 +26,25 @@ Backend: TypeAlias = Literal["asyncio", "trio"]
 _logger = logging.getLogger(__name__)
 
 
-def run_stdio(serve_channel: Callable[[Channel], Any], backend: Backend) -> None:
+def run_stdio(
+    serve_channel: Callable[[Channel], Any], backend: Backend, principal: Principal | None = None
+) -> None:
     """Serve the client at the other end of standard input and output, then return.
 
     Returns at the end of standard input, at SIGINT and at SIGTERM. A plain function that still runs
     in its thread can't be stopped; the process then exits without waiting for it.
+
+    Args:
+        serve_channel: Serves the client.
+        backend: The event loop.
+        principal: On whose behalf requests are served.
     """
     from ..transports.stdio import open_stdio  # other channels do not need it
 
     async def main() -> None:
         failure: Exception | None = None
+        if principal is not None:
+            PRINCIPAL.set(principal)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_cancel_at_signal, tasks.cancel_scope)
             channel = open_stdio()

@@ -3,11 +3,11 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""Messages as lines over two ends of bytes: the framing of stdio, over anything that carries bytes.
+"""Messages as lines over a source and a sink of bytes: the framing of stdio.
 
-A source and a sink are the smallest thing that standard streams, pipes, sockets and threads have in
-common.
+`Source` and `Sink` are the common interface of standard streams, pipes, sockets and threads.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from ..errors import ConnectionClosedError, EndOfChannel
 from ..framing.line_framing import MESSAGE_LIMIT, LineReader, TooLong, frame_line
 
 CHUNK = 64 * 1024
-"""Bytes read at once: what a pipe usually holds."""
+"""Bytes per read: the usual capacity of a pipe."""
 
 FLUSH_SECONDS = 0.5
-"""How long closing waits for a message that was begun to go out."""
+"""Seconds that closing waits for a message that is being written."""
 
 
 class Source(Protocol):
-    """Where bytes come from. One task reads."""
+    """A source of bytes. One task reads."""
 
     async def read(self) -> bytes:
-        """Some bytes, as soon as there are any; empty at the end, and once interrupted."""
+        """Wait for some bytes; empty at the end, and once interrupted."""
         ...
 
     def interrupt(self) -> None:
-        """Wake a task that waits in `read`; it gets empty bytes."""
+        """Wake the task that waits in `read`; it gets empty bytes."""
         ...
 
     async def close(self) -> None:
@@ -53,18 +53,22 @@ class Source(Protocol):
 
 
 class Sink(Protocol):
-    """Where bytes go. Several tasks write; what each writes stays together."""
+    """A sink of bytes. Several tasks write; the bytes of one call stay together."""
 
-    async def write(self, data: bytes) -> None:
+    async def write(self, data: bytes, *, more: bool = False) -> None:
         """Write all of it, or, if cancelled, all of it or nothing.
 
+        Args:
+            data: The bytes.
+            more: Whether other messages are about to be written, which may then leave together.
+
         Raises:
-            ConnectionClosedError: Nobody reads the other end any more.
+            ConnectionClosedError: The other end no longer reads.
         """
         ...
 
     async def close(self) -> None:
-        """Let what was begun go out, for a bounded time, and release the sink; idempotent."""
+        """Finish what is being written, within a time limit, and release the sink; idempotent."""
         ...
 
 
@@ -89,7 +93,7 @@ class LineChannel(Channel):
 
         Raises:
             EndOfChannel: The other end was closed, or this one.
-            FrameError: A line passed the limit and was dropped.
+            FrameError: A line exceeded the limit and was dropped.
         """
         while not self._ready:
             if self._ended:
@@ -109,22 +113,23 @@ class LineChannel(Channel):
 
         Raises:
             ConnectionClosedError: The other end no longer reads.
-            LocalProtocolError: The message holds a raw newline.
+            LocalProtocolError: The message has a raw newline.
         """
-        await self._sink.write(frame_line(message.data))
+        # Requests that came together are answered together.
+        await self._sink.write(frame_line(message.data), more=bool(self._ready))
 
     async def end_sending(self) -> None:
-        """Close the sink only: the peer sees the end of the stream and may still answer."""
+        """Close the sink only: the peer sees the end of the stream, and can still respond."""
         await self._sink.close()
 
     def end_receiving(self) -> None:
-        """Let `receive` raise `EndOfChannel` from now on, whatever was read but not taken."""
+        """Let `receive` raise `EndOfChannel` from now on; unread messages are dropped."""
         self._ended = True
         self._ready.clear()
         self._source.interrupt()
 
     async def drain(self) -> None:
-        """Read on and drop it, until the other end is closed: the peer must not block on us."""
+        """Read and drop everything until the end, so that the peer does not block."""
         while await self._source.read():
             pass
 
@@ -136,7 +141,7 @@ class LineChannel(Channel):
 
 
 class _StreamEnds:
-    """Both ends of a stream. It is closed when nobody waits in it: not every stream bears less."""
+    """Both ends of a stream; closed when no task uses the stream, as some streams require."""
 
     def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
@@ -157,7 +162,7 @@ class _StreamEnds:
     def interrupt(self) -> None:
         self._reading.cancel()
 
-    async def write(self, data: bytes) -> None:
+    async def write(self, data: bytes, *, more: bool = False) -> None:
         async with self._write_lock:
             with CancelScope() as self._writing:
                 try:
@@ -185,7 +190,7 @@ class _StreamEnds:
 def stream_channel(stream: ByteStream, limit: int = MESSAGE_LIMIT) -> LineChannel:
     """A channel over a two-way byte stream of anyio's, such as a TCP or Unix domain socket.
 
-    A send that is cancelled half way leaves the stream unusable, as anyio has it.
+    A send that is cancelled half way leaves the stream unusable, as in anyio.
 
     Args:
         limit: Longest message accepted, in bytes.

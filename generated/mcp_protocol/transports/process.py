@@ -3,11 +3,12 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""The client's side of stdio: a server started as a child process, its two streams as a channel.
+"""The client's side of stdio: a server as a child process, with its streams as a channel.
 
-Two threads watch the process, so that no task has to: one takes what it writes to standard error,
-whatever the event loop is doing, and one waits for its end. Closing runs in the task that closes.
+Two threads watch the process: one reads its standard error, even while the event loop is busy, and
+one waits for its exit. The task that calls `close` shuts the process down.
 """
 
 from __future__ import annotations
@@ -47,24 +48,24 @@ INHERITED = (
     *("APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATHEXT", "PROGRAMDATA"),
     *("PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE"),
 )
-"""Variables that a server gets from our environment; the rest may hold secrets."""
+"""Environment variables that a server inherits; others may have secrets."""
 
 TAIL_LINES = 50
 """Lines of standard error that are kept."""
 
 _LINE_BYTES = 8192
 _SETTLE_SECONDS = 0.5
-"""How long the end of the output waits for exit code and last words, and the other way round."""
+"""Seconds to wait for exit code and standard error after the output ended, and vice versa."""
 
 
 @dataclass(frozen=True)
 class ShutdownTimeouts:
-    """How long closing waits for the server, in seconds; all together bound the time it takes.
+    """Timeouts of closing, in seconds; their sum bounds the time.
 
     Attributes:
         after_eof: From the end of its input to SIGTERM.
-        after_terminate: From SIGTERM to SIGKILL; likewise for what it left running.
-        after_kill: From SIGKILL until we give it up.
+        after_terminate: From SIGTERM to SIGKILL; also for processes that the server left running.
+        after_kill: From SIGKILL until closing gives up.
 
     Source: basic/lifecycle (shutdown); 2026-07-28: basic/transports/stdio (shutdown).
     """
@@ -75,7 +76,7 @@ class ShutdownTimeouts:
 
 
 BRIEF = ShutdownTimeouts(0.5, 1.0, 1.0)
-"""For a server without a session, which has nothing to bring to an end."""
+"""For a server without a session, which has no work to finish."""
 
 
 def to_stderr(text: str) -> None:
@@ -95,21 +96,21 @@ async def open_process(
 ) -> ProcessChannel:
     """Start a server and return the channel to it.
 
-    The server leads a session of its own, so an interrupt at our terminal is not its end. It gets
-    the variables of `INHERITED` from our environment, and no other.
+    The server runs in a session of its own, so an interrupt at the terminal does not end it. It
+    inherits only the environment variables of `INHERITED`.
 
     Args:
         argv: The command, not passed through a shell.
-        env: Variables to add or replace; `os.environ` hands on all.
-        cwd: Directory it starts in.
+        env: Variables to add or replace; `os.environ` passes all.
+        cwd: Working directory.
         on_stderr: Called in a thread with each line of its standard error; `None` drops them. The
             last lines are kept either way.
         limit: Longest message accepted, in bytes.
-        timeouts: How long closing waits.
+        timeouts: Timeouts of closing.
 
     Raises:
         ServerStartError: The command could not be started.
-        ValueError: The command is none, or has what no command, directory or variable may have.
+        ValueError: The command, the directory or a variable is invalid.
 
     Source: basic/transports (stdio).
     """
@@ -140,12 +141,12 @@ def _started(
     limit: int,
     timeouts: ShutdownTimeouts,
 ) -> ProcessChannel:
-    """Start a server; if that fails in any way, nothing stays open and no process is left.
+    """Start a server; after a failure nothing stays open, and no process is left.
 
     Raises:
-        OSError: The system refuses.
-        RuntimeError: It gives no threads.
-        ValueError: It takes no such arguments.
+        OSError: The process could not be started.
+        RuntimeError: A thread could not be started.
+        ValueError: The arguments are invalid.
     """
     environment = _environment(env)
     theirs, ours = _pipes()
@@ -180,8 +181,8 @@ class ProcessChannel(Channel):
 
     Attributes:
         argv: The command.
-        pid: Number of the process; on POSIX also of its process group.
-        timeouts: How long closing waits; what counts is what it is then.
+        pid: Process id; on POSIX also the id of the process group.
+        timeouts: Timeouts of closing; may be set until then.
 
     Source: basic/transports (stdio).
     """
@@ -217,7 +218,7 @@ class ProcessChannel(Channel):
         """Start the threads that watch the process.
 
         Raises:
-            RuntimeError: The system gives none.
+            RuntimeError: A thread could not be started.
         """
         self._stderr.thread.start()
         self._tree.watchers = (self._stderr.thread,)
@@ -226,7 +227,7 @@ class ProcessChannel(Channel):
         ).start()
 
     def forget(self, ends: _Ends) -> None:
-        """Close what nothing was read from or written to; the process has ended."""
+        """Close the unused descriptors; the process has ended."""
         os.close(ends.stdin)
         os.close(ends.stdout)
         if not self._tree.watchers:  # otherwise a thread closes it
@@ -244,9 +245,9 @@ class ProcessChannel(Channel):
 
     @property
     def took_input(self) -> bool:
-        """Whether the server has read something of what was sent to it, or may have.
+        """Whether the server has read, or may have read, a part of its input.
 
-        Only some systems can tell; on the others it may have, as soon as something was sent.
+        Only some systems can tell; on others this is true once something was sent.
         """
         if not self._took_input and not self._closed:
             self._took_input = unread(self._input) < self._sent
@@ -258,7 +259,7 @@ class ProcessChannel(Channel):
         Raises:
             EndOfChannel: The server closed its output or ended; the text says how.
             ServerStartError: It ended before its first message.
-            FrameError: A line passed the limit and was dropped.
+            FrameError: A line exceeded the limit and was dropped.
         """
         try:
             message = await self._lines.receive()
@@ -284,10 +285,10 @@ class ProcessChannel(Channel):
     async def close(self) -> None:
         """End the server: end of input, then SIGTERM, then SIGKILL, each after a wait.
 
-        Signals go to all that the server started, and none is left in the end. Takes at most the
-        sum of the waits, cancelled or not.
+        Signals go to all processes that the server started; none is left. Takes at most the sum of
+        the timeouts, even if cancelled.
         """
-        self._took_input = self.took_input  # what is closed can't be asked any more
+        self._took_input = self.took_input  # unknown once the descriptor is closed
         self._closed = True
         self._output_ended.set()
         self._lines.end_receiving()
@@ -306,7 +307,7 @@ class ProcessChannel(Channel):
             if self._exited.is_set():
                 await self._end_others()
         finally:
-            # Reached by a native cancellation of asyncio too, which no scope shields from.
+            # Also runs after a native cancellation of asyncio, which no scope shields.
             self._tree.finish()
             await self._lines.close()
 
@@ -328,7 +329,7 @@ class ProcessChannel(Channel):
         with move_on_after(self.timeouts.after_terminate):
             pause = 0.001
             while self._tree.others():
-                await sleep(pause)  # the system tells nobody when a group has become empty
+                await sleep(pause)  # the system does not report when a group becomes empty
                 pause = min(2 * pause, 0.05)
         self._tree.finish()
         with move_on_after(_SETTLE_SECONDS):
@@ -352,9 +353,9 @@ class ProcessChannel(Channel):
 
     def _watch(self, token: EventLoopToken) -> None:
         self._tree.wait()
-        with suppress(RuntimeError):  # the event loop is gone, and with it who would be told
+        with suppress(RuntimeError):  # the event loop has ended
             from_thread.run_sync(self._exited.set, token=token)
-            # A child of the server may hold its output open; what speaks there is no server.
+            # A child of the server may keep its output open.
             if not self._output_ended.wait(_SETTLE_SECONDS):
                 from_thread.run_sync(self._output.cut, token=token)
 
@@ -375,7 +376,7 @@ class _StderrTail:
         with self.stream as stream:
             while piece := stream.readline(_LINE_BYTES):
                 self._take(piece.decode(errors="replace").rstrip("\r\n"))
-        with suppress(RuntimeError):  # the event loop is gone, and with it who would be told
+        with suppress(RuntimeError):  # the event loop has ended
             from_thread.run_sync(self.ended.set, token=token)
 
     def _take(self, text: str) -> None:
@@ -384,12 +385,12 @@ class _StderrTail:
             try:
                 self._pass_on(text)
             except Exception:
-                # Who listens is broken. The server must not block on a full pipe for it.
+                # The callback is broken. The server must not block on a full pipe.
                 self._pass_on = None
 
 
 class _Ends(NamedTuple):
-    """One side's ends of the three pipes."""
+    """The three pipe ends of one side."""
 
     stdin: int
     stdout: int

@@ -3,11 +3,12 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""A child process with all that it starts: begun, ended and awaited as one.
+"""A child process and its descendants: started, signalled and awaited together.
 
-On POSIX the child leads a session, so a signal to its process group reaches its children too, even
-when it is gone itself. On Windows a job object does that. Nothing here is asynchronous.
+On POSIX the child leads a session, so a signal to its process group also reaches its children, even
+after its own exit. On Windows a job object does that. Nothing here is asynchronous.
 
 Processes still running when the interpreter exits are ended then.
 """
@@ -42,14 +43,14 @@ class ProcessTree:
         stdin: Descriptor that becomes its standard input; likewise stdout and stderr.
 
     Attributes:
-        pid: Number of the process; on POSIX also of its group.
-        exit_code: Once it has ended; negative for a signal.
-        reaped: Whether the system has forgotten the process.
-        watchers: Threads that end with the process. At exit they are waited for: a thread that is
-            stopped while it prints would take the interpreter down with it.
+        pid: Process id; on POSIX also the id of the process group.
+        exit_code: Exit code after the exit; negative for a signal.
+        reaped: Whether the process is reaped.
+        watchers: Threads that end with the process. The interpreter waits for them at exit: a
+            thread that is stopped while printing would abort the interpreter.
 
     Raises:
-        OSError: It could not be started.
+        OSError: The process could not be started.
     """
 
     def __init__(
@@ -84,8 +85,8 @@ class ProcessTree:
     def wait(self) -> int:
         """Block until the process has ended; return its exit code, negative for a signal.
 
-        Where the system can, the process stays a zombie until `reap`: as long as it is one, no
-        other process group can get its number.
+        Where the system allows that, the process stays a zombie until `reap`: until then no other
+        process group can get its id.
         """
         self.exit_code = code = self._wait_for_exit()
         if self._finished:
@@ -93,15 +94,15 @@ class ProcessTree:
         return code
 
     def terminate(self) -> None:
-        """Ask the whole tree to end: SIGTERM; on Windows, end it."""
+        """Terminate the whole tree: SIGTERM; on Windows, through the job."""
         self._signal_all(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the whole tree: SIGKILL; on Windows, through the job."""
+        """Kill the whole tree: SIGKILL; on Windows, through the job."""
         self._signal_all(getattr(signal, "SIGKILL", signal.SIGTERM))
 
     def reap(self) -> None:
-        """Forget the process, which has ended; the rest of its tree can still be signalled."""
+        """Reap the process, which has ended; the rest of its tree can still be signalled."""
         self.exit_code = self._popen.wait()
         self.reaped = True
         _running.discard(self)
@@ -119,7 +120,7 @@ class ProcessTree:
                 self._popen.terminate()
 
         def others(self) -> bool:
-            """Whether processes of the tree are left; those in the job ended with it."""
+            """Whether processes of the tree are left; on Windows the job has ended them."""
             return False
 
     else:
@@ -136,7 +137,7 @@ class ProcessTree:
             return status if ended.si_code == os.CLD_EXITED else -status
 
         def _signal_all(self, number: int) -> None:
-            # The group is empty, or what is left of it runs as another user.
+            # The group is empty, or its processes run as another user.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, number)
 
@@ -149,7 +150,7 @@ class ProcessTree:
             return True
 
     def finish(self) -> None:
-        """Kill what is left of the tree; whoever waits for the process reaps it then."""
+        """Kill the rest of the tree; the thread that waits for the process reaps it."""
         if not self.reaped or self.others():
             self.kill()
         self._finished = True
@@ -157,7 +158,7 @@ class ProcessTree:
             self.reap()
 
     def end_by(self, deadline: float) -> None:
-        """Wait until the deadline of the monotonic clock, then kill what is left of the tree."""
+        """Wait until the deadline of the monotonic clock, then kill the rest of the tree."""
         with suppress(subprocess.TimeoutExpired):
             self._popen.wait(max(0.0, deadline - time.monotonic()))
         self.kill()
@@ -173,7 +174,7 @@ if sys.platform == "win32":
         return [shutil.which(argv[0], path=env.get("PATH")) or argv[0], *argv[1:]]
 
     def _own_group() -> dict[str, Any]:
-        # Without a window of its own: a host with a graphical interface has no console.
+        # Without a console window: a host with a graphical interface has no console.
         return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW}
 
 else:
@@ -188,7 +189,7 @@ else:
 @atexit.register
 def end_all() -> None:
     """End every process tree of this process: terminate, wait a second at most, kill."""
-    # A forked copy of this process must not end its parent's children.
+    # A forked process must not end its parent's children.
     trees = [tree for tree in _running if tree.owner == os.getpid()]
     for tree in trees:
         tree.terminate()

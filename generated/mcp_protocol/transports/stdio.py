@@ -3,12 +3,13 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """The server's side of stdio: this process's standard input and output as a channel.
 
-Anything in the process may print, and so may its children. So the two streams are taken away from
-it before the first message: the channel holds private duplicates, which no child inherits;
-descriptor 0 becomes the null device and descriptor 1 becomes standard error.
+Any code of the process may print, and so may its children. Therefore both streams are redirected
+before the first message: the channel has private duplicates, which no child inherits; descriptor 0
+becomes the null device and descriptor 1 becomes standard error.
 """
 
 from __future__ import annotations
@@ -20,11 +21,10 @@ from contextlib import ExitStack, suppress
 from io import TextIOWrapper
 from typing import TypeGuard
 
-from ..channel import Channel, OutgoingMessage
 from ..errors import ConnectionClosedError
 from ..framing.line_framing import MESSAGE_LIMIT
 from .fd_io import open_sink, open_source
-from .line_channel import LineChannel, Sink
+from .line_channel import LineChannel, Sink, Source
 from .thread_io import ThreadedSink
 
 STDIN, STDOUT, STDERR = 0, 1, 2
@@ -33,50 +33,32 @@ STDIN, STDOUT, STDERR = 0, 1, 2
 _REOPEN = os.O_WRONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
-class StdioChannel(Channel):
+class StdioChannel(LineChannel):
     """Standard input and output of this process, one message a line.
 
-    Made by `open_stdio`. While it lives, and after `close`, prints go to standard error and reads
-    of standard input find its end: a late print must not reach the client either. `restore` closes
-    it and gives both streams back.
+    Made by `open_stdio`. From then on, and after `close`, prints go to standard error, and standard
+    input is at its end: a late print must not reach the client either. `restore` closes the channel
+    and undoes the redirection.
 
     Source: basic/transports (stdio).
     """
 
-    def __init__(
-        self, lines: LineChannel, saved: tuple[int, int], printers: list[_Printer]
-    ) -> None:
-        self._lines = lines
+    def __init__(self, source: Source, sink: Sink, limit: int, saved: tuple[int, int]) -> None:
+        super().__init__(source, sink, limit)
         self._saved: tuple[int, int] | None = saved
-        self._printers = printers
-
-    async def receive(self) -> bytes:
-        """Wait for the next message.
-
-        Raises:
-            EndOfChannel: The client closed our standard input.
-            FrameError: A message passed the limit and was dropped.
-        """
-        return await self._lines.receive()
-
-    async def send(self, message: OutgoingMessage) -> None:
-        """Write one message whole.
-
-        Raises:
-            ConnectionClosedError: The client no longer reads our standard output.
-        """
-        await self._lines.send(message)
+        # Also flushes earlier prints, which must not reach the client.
+        self._printers = [_Printer(stream) for stream in _printing_streams()]
 
     async def close(self) -> None:
         """Close both streams; the client sees the end of the output."""
-        await self._lines.close()
+        await super().close()
         self._forget()
 
     async def restore(self) -> None:
-        """Close the channel, and let the program have its standard input and output again."""
-        await self._lines.close()
+        """Close the channel, and undo the redirection of standard input and output."""
+        await super().close()
         if self._saved is not None:
-            # What was printed meanwhile goes to standard error, before the switch.
+            # Text that was printed meanwhile goes to standard error, before the switch.
             for printer in self._printers:
                 printer.restore()
             os.dup2(self._saved[0], STDIN)
@@ -91,20 +73,19 @@ class StdioChannel(Channel):
 
 
 def open_stdio(limit: int = MESSAGE_LIMIT) -> StdioChannel:
-    """Take standard input and output from the rest of the process, and speak through them.
+    """Redirect standard input and output, and return a channel over them.
 
-    To be called within an event loop, and before anything prints: what reached standard output
-    earlier can't be taken back.
-    Bytes pass as they are: UTF-8, whatever the locale.
+    Call it within an event loop, and before any code prints to standard output. Messages are UTF-8
+    in any locale.
 
     Args:
         limit: Longest message accepted, in bytes.
 
     Raises:
         ConnectionClosedError: The process was started without one of the two streams.
-        OSError: It has too many open files; nothing was taken.
+        OSError: There are too many open files; nothing was redirected.
     """
-    # The interpreter looked when it began; by now other files may have taken the free numbers.
+    # As found when the interpreter started; other files may have these numbers by now.
     if sys.__stdin__ is None or sys.__stdout__ is None:
         raise ConnectionClosedError("expected an open standard input and output, came none")
     with ExitStack() as undo:
@@ -114,11 +95,9 @@ def open_stdio(limit: int = MESSAGE_LIMIT) -> StdioChannel:
         undo.callback(os.close, null)
         sink = _private_sink(STDOUT)
         undo.pop_all()
-    lines = LineChannel(open_source(private), sink, limit)
+    source = open_source(private)
     _redirect(null)
-    # Flushes what was printed before, too: it must not come out on the wire.
-    printers = [_Printer(stream) for stream in _printing_streams()]
-    return StdioChannel(lines, saved, printers)
+    return StdioChannel(source, sink, limit, saved)
 
 
 def _duplicate(fd: int, undo: ExitStack) -> int:
@@ -128,10 +107,10 @@ def _duplicate(fd: int, undo: ExitStack) -> int:
 
 
 def _private_sink(fd: int) -> Sink:
-    """A sink that writes where `fd` does and whose non-blocking flag disturbs nobody else."""
+    """A sink for the file of `fd`, whose non-blocking flag affects no other process."""
     kind = os.fstat(fd)
     if stat.S_ISFIFO(kind.st_mode) or stat.S_ISCHR(kind.st_mode):
-        # Where there is a /proc, this is a new open file with flags of its own.
+        # With /proc, this is a new open file with flags of its own.
         with suppress(OSError):
             return open_sink(os.open(f"/proc/self/fd/{fd}", _REOPEN))
     if sys.__stderr__ is not None and os.path.samestat(kind, os.fstat(STDERR)):
@@ -146,9 +125,9 @@ def _redirect(null: int) -> None:
 
 
 class _Printer:
-    """A text stream on standard output that behaves like standard error for a while.
+    """A text stream on standard output that behaves like standard error until `restore`.
 
-    It shows each line at once, and what its encoding lacks as an escape.
+    It flushes each line, and escapes characters that its encoding lacks.
     """
 
     def __init__(self, stream: TextIOWrapper) -> None:
@@ -158,7 +137,7 @@ class _Printer:
             stream.reconfigure(errors="backslashreplace", line_buffering=True)
 
     def restore(self) -> None:
-        """Flush it, and let it be as it was."""
+        """Flush the stream and restore its settings."""
         with suppress(OSError, ValueError):
             errors, line_buffering = self._before
             self._stream.reconfigure(errors=errors, line_buffering=line_buffering)

@@ -3,11 +3,12 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""Bytes in and out by threads: for what no event loop can wait for.
+"""Sources and sinks that use threads, for descriptors that no event loop can poll.
 
-Each end has a thread of its own, which dies with the process: a read that never returns must not
-keep it alive. It starts with the first read or write and closes the descriptor when it ends.
+Each end has a daemon thread, because a read that never returns must not keep the process alive. The
+thread starts with the first read or write, and closes the descriptor when it ends.
 """
 
 from __future__ import annotations
@@ -56,12 +57,12 @@ class ThreadedSource:
             self._arrived.set()
 
     def cut(self) -> None:
-        """Wait no more: what was read already can still be had, then comes the end."""
+        """Stop waiting: bytes that were read are still returned, then the source ends."""
         self._ended = True
         self.interrupt()
 
     async def close(self) -> None:
-        """Read no more. The thread, if any, closes the descriptor when its read returns."""
+        """Stop reading. The thread, if any, closes the descriptor when its read returns."""
         if self._thread is None and self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -72,7 +73,7 @@ class ThreadedSource:
 
     def _pump(self, token: EventLoopToken) -> None:
         data = b"any"
-        with suppress(RuntimeError):  # the event loop is gone, and with it the reader
+        with suppress(RuntimeError):  # the event loop has ended
             while data and not self._ended:
                 self._room.acquire()
                 data = _read(self._fd)
@@ -89,7 +90,7 @@ class ThreadedSource:
 
 @dataclass(eq=False)
 class _Job:
-    """Bytes to write, and what became of them."""
+    """Bytes to write, and the outcome."""
 
     data: bytes
     done: Event
@@ -97,7 +98,7 @@ class _Job:
 
 
 class ThreadedSink:
-    """A descriptor written by a thread, in order. A message begun is finished there in any case."""
+    """A descriptor written by a thread, in order. The thread completes each message."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -106,11 +107,15 @@ class ThreadedSink:
         self._closed = False
         self._thread: Thread | None = None
 
-    async def write(self, data: bytes) -> None:
-        """Write all of it. If cancelled, it is written all the same.
+    async def write(self, data: bytes, *, more: bool = False) -> None:
+        """Write all of it, even if the task is cancelled.
+
+        Args:
+            data: The bytes.
+            more: Not used: the thread writes each message at once.
 
         Raises:
-            ConnectionClosedError: Nobody reads the other end, or this one was closed.
+            ConnectionClosedError: The other end no longer reads, or this one was closed.
         """
         if self._closed:
             raise ConnectionClosedError("the channel is closed; nothing more can be sent")
@@ -118,7 +123,7 @@ class ThreadedSink:
             raise ConnectionClosedError("the other end no longer reads")
 
     async def close(self) -> None:
-        """Wait a bounded time for what was begun. The thread, if any, closes the descriptor."""
+        """Wait for open writes, within a time limit. The thread, if any, closes the descriptor."""
         if self._closed:
             return
         self._closed = True
@@ -145,7 +150,7 @@ class ThreadedSink:
 
     def _pump(self, token: EventLoopToken) -> None:
         broken = False
-        with suppress(RuntimeError):  # the event loop is gone, and with it the writers
+        with suppress(RuntimeError):  # the event loop has ended
             while job := self._queue.get():
                 broken = broken or not _write(self._fd, job.data)
                 job.written = not broken

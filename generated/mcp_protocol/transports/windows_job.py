@@ -3,11 +3,12 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""A job object of Windows: a process and all that it starts, ended as one.
+"""A job object of Windows: ends a process together with its descendants.
 
-The job ends its processes when its last handle closes, so even a client that is killed leaves no
-server behind. Where the system refuses a job, the process alone is ended.
+The job ends its processes when its last handle is closed, so even a client that is killed leaves no
+server behind. Where the system refuses a job, only the process itself is ended.
 
 Source: basic/transports/stdio (shutdown).
 """
@@ -63,10 +64,10 @@ if sys.platform == "win32":
     _kernel32.CloseHandle.argtypes = (wintypes.HANDLE,)
 
     class Job:
-        """A job that holds one process and what it will start.
+        """A job with one process and its descendants.
 
         Args:
-            pid: The process; it should have started nothing yet.
+            pid: The process; it should have no child processes yet.
         """
 
         def __init__(self, pid: int) -> None:
@@ -88,7 +89,7 @@ if sys.platform == "win32":
                 _kernel32.TerminateJobObject(self._handle, 1)
 
         def close(self) -> None:
-            """Give the handle back, which also ends what is left in the job."""
+            """Close the handle, which also ends the processes of the job."""
             if self._handle is not None:
                 _kernel32.CloseHandle(self._handle)
             self._handle = None

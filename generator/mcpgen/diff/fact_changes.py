@@ -8,8 +8,8 @@ from typing import Any
 
 from mcpgen.diff.collected import Collected, Spot
 from mcpgen.diff.protocol import Protocol
+from mcpgen.method_facts import MethodFacts
 from mcpgen.methods import Role
-from mcpgen.revision_facts import MethodFacts
 
 _BOTH: tuple[Role, ...] = ("client", "server")
 _SENDERS: Mapping[str, tuple[Role, ...]] = {

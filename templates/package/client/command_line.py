@@ -149,7 +149,7 @@ def _target(text: str) -> str | list[str]:
 
 def _options(chosen: argparse.Namespace, revision: str | None) -> dict[str, Any]:
     """The options of `connect`."""
-    from .connect import Timeouts
+    from .client_settings import Timeouts
 
     options: dict[str, Any] = {"timeouts": Timeouts(opening=chosen.timeout)}
     if revision is not None:

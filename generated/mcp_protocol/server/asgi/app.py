@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """The ASGI application: one endpoint for all revisions that are served.
 
@@ -19,7 +20,8 @@ import logging
 import traceback
 from collections.abc import Collection, MutableMapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -34,7 +36,7 @@ from . import http_response
 from .endpoints import check_sse_paths, session_endpoint, sse_endpoints, stateless_endpoint
 from .host_origin import HostOriginValidator
 from .http_response import SHUTTING_DOWN, HttpResponse
-from .lifespan import TaskScope, running_loop
+from .lifespan import TaskScope, running_loop, scope_type
 from .quotas import Quotas, starts_work
 from .request import (
     SHORT_BODY,
@@ -50,6 +52,9 @@ from .request import (
 from .settings import SSE_PATH, ServerHttpSettings
 from .uvicorn_adapter import until_shutdown
 
+if TYPE_CHECKING:
+    from ..auth.authenticator import Authenticator
+
 logger = logging.getLogger(__name__)
 
 
@@ -60,9 +65,9 @@ class AsgiApplication:
     too: the first request then starts everything, and the end of the event loop ends it. A lifespan
     that fails at that point is entered again by the next request.
 
-    Authentication belongs into ASGI middleware: middleware sees each request before the
-    application, and handlers see the context variables that it sets (over HTTP+SSE, those of the
-    request that opened the stream).
+    With `auth`, every request is authenticated before its body is read. Middleware may authenticate
+    instead: it sees each request before the application, and handlers see the context variables
+    that it sets (over HTTP+SSE, those of the request that opened the stream).
 
     Args:
         service: What is served.
@@ -81,6 +86,8 @@ class AsgiApplication:
         streamable = has_streamable_http(service.revisions)
         self._paths: frozenset[str] = _spellings(settings.path) if streamable else frozenset()
         check_sse_paths(service, self.settings)
+        if settings.auth is not None:
+            self._validator.allow([urlsplit(settings.auth.resource).hostname or ""])
         self._trace = trace_of("server")
         self._states: dict[object, LifespanState] = {}
         self._last: tuple[object, LifespanState] | None = None
@@ -94,6 +101,8 @@ class AsgiApplication:
         state = self._state()
         is_sse = state.sse is not None and state.sse.serves(request.path)
         refused = self._refuse(request, state, is_sse)
+        if refused is None and state.authenticator is not None:
+            refused = await state.authenticator.authenticate(request)
         if refused is None and not state.background.running:
             refused = await self._start(state)
         if refused is not None:
@@ -186,6 +195,10 @@ class AsgiApplication:
             return refused
         if not is_sse:
             if request.path not in self._paths:
+                if state.authenticator is not None:
+                    document = state.authenticator.metadata(request)
+                    if document is not None:
+                        return document
                 text = f"no such path; the endpoint is {self.endpoint_path}"
                 return http_response.refusal(404, text)
             if request.method not in ("POST", "GET", "DELETE"):
@@ -215,11 +228,14 @@ class AsgiApplication:
         if request.method != "GET":
             await self._route(request, state, receive, send)
             return
-        with state.quotas.streams.reserve() as reserved:  # each GET opens a stream
-            if reserved:
-                await self._route(request, state, receive, send)
-            else:
-                await http_response.over_limit("streams").send(send)
+        streams = state.quotas.streams
+        if not streams.enter():  # each GET opens a stream
+            await http_response.over_limit("streams").send(send)
+            return
+        try:
+            await self._route(request, state, receive, send)
+        finally:
+            streams.leave()
 
     async def _route(
         self, request: HttpRequest, state: LifespanState, receive: Receive, send: Send
@@ -247,7 +263,7 @@ class AsgiApplication:
             await bodies.refuse(refused, request, receive, send)
             return
         rejected: bytes | RejectedBody | None = None
-        with anyio.CancelScope() as scope:
+        with state.new_scope() as scope:
             rejected = body = await bodies.read(scope, receive)
             if isinstance(body, bytes):
                 quotas.in_flight += 1
@@ -255,6 +271,12 @@ class AsgiApplication:
                     if self._trace is not None:
                         self._trace.received(body)
                     message = None if jsonrpc.is_batch(body) else jsonrpc.parse(body)
+                    if state.authenticator is not None:
+                        messages = jsonrpc.parse_batch(body) if message is None else (message,)
+                        refused = state.authenticator.authorize(request, messages)
+                        if refused is not None:
+                            await refused.send(send)
+                            return
                     stateless, sessions = state.stateless, state.sessions
                     if not quotas.has_room(0) and (message is None or starts_work(message)):
                         await http_response.over_limit("in_flight").send(send)
@@ -293,16 +315,19 @@ class LifespanState:
 
     Attributes:
         over: Whether the lifespan has ended.
+        new_scope: Makes the cancel scope of a request.
         quotas: What all clients use together.
         bodies: The request bodies being read.
         background: Runs tasks that no request owns.
         stateless: Serves the revisions without sessions, if there are any.
         sessions: Serves the revisions with sessions, if there are any.
         sse: Serves HTTP+SSE, if that is enabled.
+        authenticator: Authenticates and authorizes requests, if the application is protected.
     """
 
     def __init__(self, service: Service, settings: ServerHttpSettings) -> None:
         self.over = False
+        self.new_scope = scope_type()
         self.quotas = Quotas(settings.limits)
         self.bodies = RequestBodies(settings.limits)
         self.background = TaskScope(
@@ -311,6 +336,11 @@ class LifespanState:
         self.stateless = stateless_endpoint(service, settings, self.background, self.quotas)
         self.sessions = session_endpoint(service, settings, self.background, self.quotas)
         self.sse = sse_endpoints(service, settings, self.quotas, self.bodies)
+        self.authenticator = authenticator_of(service, settings)
+        if self.authenticator is not None:
+            self.quotas.streams.deadline = self.authenticator.deadline
+            if self.sse is not None:
+                self.sse.authenticator = self.authenticator
         self._drain_seconds = service.drain
         self._draining = False
 
@@ -398,6 +428,15 @@ class _TracedSend:
                 if not isinstance(event, TooLong) and event.data:
                     self._trace.sent(event.data)
         await self._send(message)
+
+
+def authenticator_of(service: Service, settings: ServerHttpSettings) -> Authenticator | None:
+    """Authenticates and authorizes requests; `None` if the application is not protected."""
+    if settings.auth is None:
+        return None
+    from ..auth.authenticator import Authenticator  # only protected servers need it
+
+    return Authenticator(settings.auth, service.revisions, service.required_scopes, settings.path)
 
 
 def _with_sse_path(settings: ServerHttpSettings, revisions: Revisions) -> ServerHttpSettings:

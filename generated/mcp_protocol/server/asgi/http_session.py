@@ -3,17 +3,23 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""Sessions over HTTP: one client's session, and the registry of all sessions.
+"""Sessions over HTTP: one client's session, its streams, and the registry of all sessions.
 
 A response is sent to the POST of its request, other messages to a stream that the client opened by
 GET. No message is sent twice.
+
+A stream outlives the connections that carry it. An event is stored first, if there is a store, and
+then written to the connection, if there is one. A client whose connection broke, or was closed by
+the server, resumes the stream with the id of the last event it received.
 
 When a session has to make room for another, sessions that a flood consists of go first: those whose
 client did nothing after `initialize`, then those of the address that has most. So a client that
 opens sessions without end mostly ends its own.
 
-Source: basic/transports#session-management, #streamable-http (to 2025-11-25).
+Source: basic/transports#session-management, #streamable-http, #resumability-and-redelivery
+(to 2025-11-25).
 """
 
 from __future__ import annotations
@@ -21,7 +27,8 @@ from __future__ import annotations
 import logging
 import secrets
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from ipaddress import IPv6Address
 from typing import TypeAlias
 
@@ -33,14 +40,19 @@ from ...facts import Revision
 from ...protocol.connection import Connection
 from ...protocol.lifecycle import Session, State
 from ...runtime.peer import Peer
+from ...runtime.principal import Identity
 from ..serving import AnnouncementQueue, Service
+from .event_store import EventStore
+from .lifespan import TaskScope, loop_clock
 from .post_response import PostResponse
 from .quotas import MemoryQuota, subscriptions_size
-from .resumable_stream import ResumableStream
 from .settings import Limits, ServerHttpSettings
+from .sse_response import SseResponse
 
 logger = logging.getLogger(__name__)
 
+_NO_HEADERS: Mapping[str, str] = {}
+_WRITE_SECONDS = 0.5  # for a write to the previous connection, once the client resumes
 _ID_BYTES = 32
 _DISCONNECTED_STREAMS = 4  # GET streams that are kept for a client that may resume them
 _UNCONFIRMED_SHARE = 100  # one session in so many may be unconfirmed before those go first
@@ -56,6 +68,7 @@ class HttpSession(Channel):
         connection: The protocol, initialized.
         network: The client's address, or its network; see `network_of`.
         memory: Counts the bytes that the session keeps.
+        background: Runs the tasks that send announcements.
         on_leave: Called each time a connection of the client ends.
 
     Attributes:
@@ -66,10 +79,12 @@ class HttpSession(Channel):
         queue: Announcements of the server.
         responses: The response to the POST of each request being served, by request id.
         streams: The streams that have not ended, by name.
-        last_used: Time of last use, on the clock of `anyio.current_time`.
+        last_used: Time of last use, on the clock of the event loop.
         users: Number of the client's connections.
         handling: Number of POSTs without requests being handled.
         over: Whether the session has ended.
+        owner: The identity of the principal that opened the session; `None` if the application is
+            not protected.
     """
 
     def __init__(
@@ -79,6 +94,7 @@ class HttpSession(Channel):
         connection: Connection,
         network: str,
         memory: MemoryQuota,
+        background: TaskScope,
         on_leave: Callable[[HttpSession], None],
     ) -> None:
         self.id = secrets.token_urlsafe(_ID_BYTES)
@@ -92,6 +108,7 @@ class HttpSession(Channel):
         self.network = network
         self.kept = 0
         self.over = False
+        self.owner: Identity | None = None
         self._initialize_size = 0  # bytes of the longest `initialize`
         self._subscriptions_size = self._pending_size = 0  # bytes of URIs, and of messages
         self._memory = memory
@@ -103,7 +120,8 @@ class HttpSession(Channel):
         self._listening: list[ResumableStream] = []  # the streams opened by GET
         self._ended: list[str] = []
         self._pending: list[bytes] = []
-        self._announcing: anyio.Lock | None = None
+        self._background = background
+        self._held = 0  # connections of streams opened by GET
         self._prefix = secrets.token_hex(8)
         self._stream_count = 0
 
@@ -134,7 +152,6 @@ class HttpSession(Channel):
     def leave(self) -> None:
         """Count a connection of the client no more."""
         self.users -= 1
-        self.last_used = anyio.current_time()
         self._on_leave(self)
 
     async def reserve(self, size: int) -> bool:
@@ -220,12 +237,16 @@ class HttpSession(Channel):
                 self._pending_size -= len(message)
                 self.release_memory(len(message))
 
-    async def announce(self) -> None:
-        """Send announcements until cancelled; one task at a time does."""
-        if self._announcing is None:
-            self._announcing = anyio.Lock()
-        async with self._announcing:
-            await self.queue.send_all()
+    def start_announcing(self) -> None:
+        """Send announcements, now that a stream is held open for them."""
+        self._held += 1
+        self.queue.send_by(self._background.start_soon)
+
+    def stop_announcing(self) -> None:
+        """Record that one stream less is held open."""
+        self._held -= 1
+        if not self._held:
+            self.queue.hold()
 
     async def receive(self) -> bytes:
         """Raise `EndOfChannel`: each POST hands its own message to the protocol."""
@@ -234,12 +255,13 @@ class HttpSession(Channel):
     async def send(self, message: OutgoingMessage) -> None:
         """Send a message to the POST it belongs to, or on a stream opened by GET."""
         related = message.related_request_id
-        response = None if related is None else self.responses.get(related)
-        if message.is_response and related is not None:
-            self.responses.pop(related, None)
+        is_response = message.is_response
+        response: PostResponse | None = None
+        if related is not None:
+            response = (self.responses.pop if is_response else self.responses.get)(related, None)
         if response is not None:
             await response.send(message)
-        elif not message.is_response:
+        elif not is_response:
             await self.send_unrelated(message.data)
 
     async def close_sse_stream(self, identifier: RequestId) -> bool:
@@ -270,6 +292,13 @@ class HttpSession(Channel):
             raise TransportError("too much is kept for all clients (Limits.session_bytes)")
         self._pending_size += len(message)
         self._pending.append(message)
+
+    @property
+    def has_old_streams(self) -> bool:
+        """Whether there are streams to be discarded."""
+        return len(self._ended) > self._settings.limits.per_session or not all(
+            stream.connected for stream in self._listening
+        )
 
     async def discard_streams(self) -> None:
         """Discard streams that the client is unlikely to resume."""
@@ -328,6 +357,7 @@ class SessionRegistry:
 
     def __init__(self, limits: Limits, memory: MemoryQuota) -> None:
         self._limits = limits
+        self._now = loop_clock()
         self._sessions: _Sessions = OrderedDict()
         self._unconfirmed: _Sessions = OrderedDict()
         self._by_network: defaultdict[str, _Sessions] = defaultdict(OrderedDict)
@@ -345,6 +375,7 @@ class SessionRegistry:
 
     def touch(self, session: HttpSession) -> None:
         """Record that a session was used just now."""
+        session.last_used = self._now()
         if session.id in self._sessions:
             self._sessions.move_to_end(session.id)
             if session.id not in self._unconfirmed:
@@ -414,7 +445,7 @@ class SessionRegistry:
 
     async def _end_idle(self, seconds: float) -> float:
         """End sessions that have been idle for too long; the time of the next check."""
-        now = anyio.current_time()
+        now = self._now()
         for session in list(self._sessions.values()):
             if session.users:
                 continue
@@ -448,3 +479,190 @@ def network_of(client: tuple[str, int] | None) -> str:
 
 def _first_idle(sessions: _Sessions) -> HttpSession | None:
     return next((session for session in sessions.values() if not session.users), None)
+
+
+class ResumableStream:
+    """One stream. Any number of tasks may send; all connections see the events in one order.
+
+    Args:
+        name: The name, unique over all sessions.
+        store: Stores the events; `None` for a stream that can't be resumed.
+        polling: Whether the stream starts with an event that has an id and no data.
+        retry: Seconds that a client is told to wait before it reconnects.
+
+    Attributes:
+        name: As passed.
+        over: Whether nothing more is sent.
+        held: The scope that keeps a GET connection open.
+    """
+
+    def __init__(self, name: str, store: EventStore | None, polling: bool, retry: float) -> None:
+        self.name = name
+        self.over = False
+        self.held: anyio.CancelScope | None = None
+        self._store = store
+        self._polling = polling and store is not None
+        self._retry = max(1, round(retry * 1000))
+        self._response: SseResponse | None = None
+        self._writing: anyio.CancelScope | None = None
+        self._last_id: str | None = None
+        self._lock = anyio.Lock()
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is an open connection."""
+        return self._response is not None and self._response.is_open
+
+    @property
+    def resumable(self) -> bool:
+        """Whether a client may resume the stream."""
+        return self._store is not None
+
+    async def open(
+        self,
+        response: SseResponse,
+        headers: Mapping[str, str] = _NO_HEADERS,
+        messages: Sequence[bytes] = (),
+    ) -> None:
+        """Start the response; in some revisions with an event that only has an id.
+
+        Args:
+            response: The connection.
+            headers: Further header fields of the response.
+            messages: Sent before the messages of other tasks.
+        """
+        async with self._lock:
+            self._response = response
+            try:
+                await response.open(headers)
+            except ConnectionClosedError:
+                self._response = None
+            if self._polling:
+                await self._send(b"", self._retry)
+            for message in messages:
+                await self._send(message)
+
+    async def put(self, message: bytes) -> bool:
+        """Store a message, and write it if there is a connection.
+
+        Returns:
+            Whether it was written, or can be had by resuming.
+        """
+        async with self._lock:
+            return not self.over and await self._send(message)
+
+    async def resume(self, response: SseResponse, event_id: str) -> bool:
+        """Continue on another connection, after an event.
+
+        Returns:
+            `False`, and nothing was written, if the event is unknown, or the stream has ended and
+            there is no later event.
+        """
+        await self._end_write()
+        async with self._lock:
+            known = await self._store.after(event_id) if self._store is not None else None
+            if known is None or (self.over and not known[1]):
+                return False
+            before, self._response = self._response, response
+            if before is not None:
+                await _close(before)
+            try:
+                await response.open()
+            except ConnectionClosedError:
+                self._response = None
+            for event in known[1]:
+                if event.message:
+                    await self._write(event.message, event.id)
+            if self.over:
+                await self._close_response()
+            return True
+
+    async def close_connection(self) -> None:
+        """Close the connection, not the stream, so that the client resumes.
+
+        No-op in revisions whose clients would not.
+        """
+        if self._polling:
+            async with self._lock:
+                if not self.over:
+                    await self._write(b"", self._last_id, self._retry)
+                    await self._close_response()
+
+    def disconnect(self, response: SseResponse) -> None:
+        """Record that the client of a connection is gone."""
+        response.abort()
+        if self._response is response:
+            self._response = None
+            self._cancel_write()
+
+    async def close(self, response: SseResponse) -> None:
+        """Close a connection, not the stream."""
+        async with self._lock:  # waits for another task that closes it
+            if self._response is response:
+                await self._close_response()
+
+    async def end(self) -> None:
+        """End the stream, after the event that is being written."""
+        async with self._lock:
+            self.over = True
+            await self._close_response()
+        self.stop()
+
+    def stop(self) -> None:
+        """Send nothing more. The task that holds a GET connection then closes it."""
+        self.over = True
+        if self.held is not None:
+            self.held.cancel()
+
+    async def _end_write(self) -> None:
+        """Wait for the current write, but cancel it if the client does not read."""
+        with anyio.move_on_after(_WRITE_SECONDS) as waiting:
+            async with self._lock:
+                return
+        if waiting.cancelled_caught:
+            self._cancel_write()
+
+    def _cancel_write(self) -> None:
+        if self._writing is not None:
+            self._writing.cancel()
+
+    async def _close_response(self) -> None:
+        response, self._response = self._response, None
+        if response is not None:
+            await _close(response)
+
+    async def _send(self, message: bytes, retry: int | None = None) -> bool:
+        event_id = await self._store_event(message)
+        written = await self._write(message, event_id, retry)
+        return written or event_id is not None
+
+    async def _store_event(self, message: bytes) -> str | None:
+        if self._store is None:
+            return None
+        try:
+            self._last_id = await self._store.add(self.name, message)
+        except Exception as error:
+            logger.error("the event store failed, so an event can't be had again: %r", error)
+            return None
+        return self._last_id
+
+    async def _write(self, message: bytes, event_id: str | None, retry: int | None = None) -> bool:
+        """Write an event; `False` if there is no connection, or not any more."""
+        response = self._response
+        if response is None:
+            return False
+        try:
+            with anyio.CancelScope() as self._writing:
+                await response.event(message, id=event_id, retry=retry)
+                return True
+        except ConnectionClosedError:
+            pass
+        finally:
+            self._writing = None
+        self.disconnect(response)
+        return False
+
+
+async def _close(response: SseResponse) -> None:
+    with suppress(ConnectionClosedError):
+        await response.close()

@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """The response to one POST: JSON documents, or a stream of events.
 
@@ -92,15 +93,16 @@ class PostResponse(Channel):
 
     Attributes:
         done: Whether nothing more is sent.
+        events_only: Whether the response has to be a stream.
         other_status: HTTP status of errors whose code has none of its own.
         watched: Whether a task waits for the client to disconnect.
         attended: Whether the client is still connected, as far as known, and waits for a response.
     """
 
     __slots__ = (
-        *("_batch", "_created", "_documents", "_events_only", "_headers", "_json_only", "_left"),
-        *("_receive", "_request", "_send", "_session", "_settings", "_sse", "_statuses", "_stream"),
-        *("_streaming", "_watching", "attended", "done", "other_status", "watched"),
+        *("_batch", "_created", "_documents", "_headers", "_json_only", "_left", "_receive"),
+        *("_request", "_send", "_session", "_settings", "_sse", "_statuses", "_stream"),
+        *("_streaming", "_watching", "attended", "done", "events_only", "other_status", "watched"),
     )
 
     def __init__(
@@ -109,10 +111,10 @@ class PostResponse(Channel):
         receive: Receive,
         send: Send,
         settings: ServerHttpSettings,
-        *,
         session: PostSession | None = None,
         expected: int = 1,
         batch: bool = False,
+        *,
         headers: Mapping[str, str] = _NO_HEADERS,
         statuses: Mapping[int, int] = _NO_STATUSES,
         other_status: int = 200,
@@ -128,8 +130,8 @@ class PostResponse(Channel):
         self._batch = batch
         self._headers = headers
         self._statuses = statuses
-        self._json_only, self._events_only = response_forms(request, settings.answers)
-        self._documents: list[bytes] = []
+        self._json_only, self.events_only = response_forms(request, settings.answers)
+        self._documents: list[bytes] | None = None  # JSON-RPC responses that wait for others
         self._streaming = False
         self._sse: SseResponse | None = None
         self._stream: SessionStream | None = None
@@ -147,6 +149,11 @@ class PostResponse(Channel):
             since = anyio.current_time() - (monotonic() - self._created)
             self._sse = SseResponse(self._send, self._settings.limits.send_seconds, since)
         return self._sse
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether JSON-RPC responses are missing."""
+        return self._left > 0
 
     @property
     def connected(self) -> bool:
@@ -177,14 +184,20 @@ class PostResponse(Channel):
                 await session.send_unrelated(message.data)
             return
         if not self._streaming:
-            if is_response and session is not None and not self._events_only:
-                self._documents.append(message.data)
-                await self._count_response()
+            if is_response and session is not None and not self.events_only:
+                self._left -= 1
+                if self._left or self._documents or self._batch:
+                    self._documents = [*(self._documents or ()), message.data]
+                    if self._left == 0:
+                        await self._end()
+                    return
+                self.done = True
+                await HttpResponse(200, message.data, self._headers).send(self._send)
                 return
             if is_response and session is None:
                 self.done = True
                 code = message.error_code
-                if code is not None or not self._events_only:
+                if code is not None or not self.events_only:
                     status = 200 if code is None else self._statuses.get(code, self.other_status)
                     await HttpResponse(status, message.data, self._headers).send(self._send)
                     return
@@ -207,7 +220,7 @@ class PostResponse(Channel):
 
     async def start(self) -> None:
         """Start the stream, if the client accepts nothing else or the settings ask for one."""
-        if self._events_only:
+        if self.events_only:
             await self._start_early()
 
     async def open_stream(self) -> None:
@@ -220,7 +233,7 @@ class PostResponse(Channel):
         if self._session is None:
             await self.sse.open(self._headers)
             return
-        documents, self._documents = self._documents, []
+        documents, self._documents = self._documents or (), None
         self._stream = self._session.new_stream()
         await self._stream.open(self.sse, self._headers, documents)
 
@@ -263,14 +276,18 @@ class PostResponse(Channel):
         Args:
             instead: Sent if nothing else was.
         """
-        self.leave()
-        if self._watching is not None:
-            self._watching.cancel()
+        self.stop()
         if instead is not None and not self._documents and self._stream is None:
             await self.respond(instead)
         elif self._left:
             self._left = 0
             await self._end()
+
+    def stop(self) -> None:
+        """Count the client as gone, and wait no longer for it to disconnect."""
+        self.leave()
+        if self._watching is not None:
+            self._watching.cancel()
 
     def stop_watching(self) -> None:
         """Wait no longer for the client to disconnect."""

@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """One HTTP request: its header fields, and its body within limits of bytes and time.
 
@@ -22,7 +23,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import anyio
@@ -65,13 +66,18 @@ class HttpRequest:
         count: Number of header fields as received.
         client: Address of the client, if known.
         server: Address that received the request, if known.
+        root: The path of the mount point; empty if there is none.
         version: The HTTP version, such as `1.1` or `2`.
     """
 
-    __slots__ = ("client", "count", "headers", "method", "path", "query", "server", "version")
+    __slots__ = (
+        *("client", "count", "headers", "method", "path", "query"),
+        *("root", "server", "version"),
+    )
 
     def __init__(self, scope: Scope) -> None:
         root: str = scope.get("root_path", "")
+        self.root = root
         self.method: str = scope["method"]
         self.path: str = _below(scope["path"], root.rstrip("/")) if root else scope["path"] or "/"
         self.query: bytes = scope.get("query_string", b"")
@@ -85,13 +91,8 @@ class HttpRequest:
 
     def field(self, name: str | None) -> str | None:
         """The value of a header field by its case-insensitive name; `None` if absent."""
-        value = None if name is None else self.headers.get(_key(name))
+        value = None if name is None else self.headers.get(field_key(name))
         return None if value is None else value.decode("latin-1").strip(" \t")
-
-    @property
-    def accepts_json(self) -> bool:
-        """Whether the client accepts a JSON document."""
-        return _accepted(self.headers.get(b"accept"))[0]
 
     @property
     def accepts_events(self) -> bool:
@@ -214,24 +215,15 @@ class RequestBodies:
         Raises:
             Disconnected: The client disconnected before the end of the body.
         """
-
-        waited = False
-
-        def set_deadline() -> None:
-            nonlocal waited
-            waited = True
-            scope.deadline = anyio.current_time() + self._limits.body_seconds
-            self._enter(scope)
-
         try:
-            body = await pausing(self._gather(scope, receive), set_deadline)
+            body = await pausing(self._gather(scope, receive), partial(self._wait, scope))
         except Disconnected:
             self._cancelled.pop(scope, None)
             raise
         finally:
-            if scope in self._incomplete:
+            if self._incomplete and scope in self._incomplete:
                 self._size -= self._incomplete.pop(scope)
-        if waited:
+        if scope.deadline != math.inf:
             scope.deadline = math.inf
             if scope.cancel_called:  # although the last part had arrived
                 return self.timed_out(scope)
@@ -302,19 +294,26 @@ class RequestBodies:
             finally:
                 self._discarding.pop(scope, None)
 
+    def _wait(self, scope: anyio.CancelScope) -> None:
+        """Count a body that has not arrived yet, and limit the time that it may take."""
+        scope.deadline = anyio.current_time() + self._limits.body_seconds
+        self._enter(scope)
+
     async def _gather(self, scope: anyio.CancelScope, receive: Receive) -> bytes | RejectedBody:
-        gathered = bytearray()  # takes no more room than the body, however small the parts are
+        gathered: bytearray | None = None  # as large as the body, however small its parts are
         while True:
             message = await receive()
             if message["type"] != "http.request":
                 raise Disconnected
             part: bytes = message.get("body", b"")
             more: bool = message.get("more_body", False)
-            if len(gathered) + len(part) > self._limits.body:
+            if len(gathered or b"") + len(part) > self._limits.body:
                 return RejectedBody(_too_long(self._limits), more)
             if not more:
                 return bytes(gathered + part) if gathered else part
             self._enter(scope)
+            if gathered is None:
+                gathered = bytearray()
             gathered += part
             if not self._grow(scope, len(gathered)):
                 return RejectedBody(over_limit("bodies"), full=True)
@@ -369,7 +368,8 @@ def _too_long(limits: Limits) -> HttpResponse:
 
 
 @lru_cache(100)
-def _key(name: str) -> bytes:
+def field_key(name: str) -> bytes:
+    """The key of a header field in `HttpRequest.headers`."""
     return name.lower().encode("latin-1")
 
 

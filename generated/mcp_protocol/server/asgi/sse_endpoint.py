@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """The two endpoints of HTTP+SSE: a GET that opens a stream, and POSTs of messages.
 
@@ -19,7 +20,7 @@ import secrets
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote
 
 import anyio
@@ -32,6 +33,7 @@ from ...framing.sse import ENDPOINT, MESSAGE
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import INITIALIZE
 from ...protocol.notifications import FOLLOWING
+from ...runtime.principal import PRINCIPAL, Identity, Principal
 from ...runtime.request_context import Application, RequestContext
 from ..serving import AnnouncementQueue, Service, new_session, run_session
 from . import http_response
@@ -41,6 +43,9 @@ from .quotas import Quotas, StreamMemory, decoded_size, starts_work, subscriptio
 from .request import RejectedBody, RequestBodies
 from .settings import SSE_PATH, Limits, ServerHttpSettings
 from .sse_response import SseResponse
+
+if TYPE_CHECKING:
+    from ..auth.authenticator import Authenticator
 
 _ID_BYTES = 32
 _QUERY = "session_id"
@@ -56,18 +61,18 @@ class SseChannel(Channel):
         quotas: What all clients use together.
 
     Attributes:
-        closed: Set when the channel is closed.
+        scope: Cancelled when the channel is closed.
         memory: The memory that waiting messages take.
     """
 
     def __init__(self, response: SseResponse, limits: Limits, quotas: Quotas) -> None:
-        self.closed = anyio.Event()
-        self.memory = StreamMemory(self.closed.set)
+        self.scope = anyio.CancelScope()
+        self.memory = StreamMemory(self.scope.cancel)
         self._quotas = quotas
         self._response = response
         self._limits = limits
         self._ended = False
-        self._posted: deque[bytes] = deque()
+        self._posted: deque[tuple[bytes, Principal | None]] = deque()
         self._size = 0
         self._arrived = anyio.Event()
 
@@ -76,10 +81,14 @@ class SseChannel(Channel):
         """Number of messages that were posted and not received yet."""
         return len(self._posted)
 
-    async def post(self, message: bytes) -> HttpResponse | None:
+    async def post(self, message: bytes, principal: Principal | None) -> HttpResponse | None:
         """Queue a message; the refusal if too many messages wait to be received.
 
         Messages wait when a client does not read, which stops its own session.
+
+        Args:
+            message: The message.
+            principal: Who posted it, if that is known.
         """
         size = self._size + len(message)
         if self._posted and (self.waiting >= self._limits.per_session or size > self._limits.body):
@@ -87,7 +96,7 @@ class SseChannel(Channel):
             return http_response.unavailable(text)
         if not await self._quotas.memory.reserve(len(message), self.memory):
             return http_response.over_limit("session_bytes")
-        self._posted.append(message)
+        self._posted.append((message, principal))
         self._size += len(message)
         self._arrived.set()
         return None
@@ -99,7 +108,9 @@ class SseChannel(Channel):
                 raise EndOfChannel("the stream is closed")
             self._arrived = anyio.Event()
             await self._arrived.wait()
-        message = self._posted.popleft()
+        message, principal = self._posted.popleft()
+        if principal is not None:
+            PRINCIPAL.set(principal)
         self._size -= len(message)
         self._quotas.memory.release(len(message), self.memory)
         return message
@@ -119,12 +130,13 @@ class SseChannel(Channel):
     async def close(self) -> None:
         """Receive nothing more, and end the stream."""
         self.end()
-        self.closed.set()
+        self.scope.cancel()
 
 
 class _Client(msgspec.Struct):
     channel: SseChannel
     queue: AnnouncementQueue
+    owner: Identity | None = None  # of the principal that opened the stream
     kept: int = 0  # bytes of its `initialize`, and of the URIs that it subscribes to
 
     @property
@@ -165,6 +177,9 @@ class SseEndpoints:
         settings: How it is served.
         quotas: What all clients use together.
         bodies: The request bodies being read.
+
+    Attributes:
+        authenticator: Authorizes the messages, if the application is protected.
     """
 
     def __init__(
@@ -183,6 +198,7 @@ class SseEndpoints:
         self._quotas = quotas
         self._bodies = bodies
         self._clients: dict[str, _Client] = {}
+        self.authenticator: Authenticator | None = None
 
     def serves(self, path: str) -> bool:
         """Whether a path is that of one of the two endpoints."""
@@ -217,10 +233,12 @@ class SseEndpoints:
             await response.open()
             await response.event(endpoint.encode(), type=ENDPOINT)
             async with anyio.create_task_group() as tasks:
-                self._clients[identifier] = _Client(channel, queue)
+                self._clients[identifier] = client = _Client(channel, queue)
+                if self.authenticator is not None:
+                    client.owner = PRINCIPAL.get().identity
                 tasks.start_soon(run_session, self._service, queue)
                 await self._quotas.streams.hold(
-                    receive, response, self._settings.keep_alive, channel.closed.wait
+                    receive, response, self._settings.keep_alive, channel.scope
                 )
                 del self._clients[identifier]
                 channel.end()
@@ -249,13 +267,15 @@ class SseEndpoints:
                 await body.response.send(send)
             return
         try:
-            await (await self._take(_stream_id(request.query), body)).send(send)
+            await (await self._take(request, body)).send(send)
         finally:
             self._bodies.release(body)
 
-    async def _take(self, stream_id: str, body: bytes) -> HttpResponse:
+    async def _take(self, request: http.HttpRequest, body: bytes) -> HttpResponse:
         """Pass a posted message to the session of a stream; the response to the POST."""
-        client = self._clients.get(stream_id)
+        client = self._clients.get(_stream_id(request.query))
+        if client is not None and client.owner is not None:
+            client = client if client.owner == PRINCIPAL.get().identity else None
         if client is None:
             return http_response.refusal(404, f"{_QUERY}: there is no such stream, or not any more")
         parts: Sequence[jsonrpc.Message]
@@ -269,8 +289,14 @@ class SseEndpoints:
         invalid = parts[0] if isinstance(parts[0], jsonrpc.InvalidMessage) else None
         if invalid is not None and len(parts) == 1 and not invalid.response:
             return http_response.invalid_message(invalid)
+        principal = None
+        if self.authenticator is not None:
+            refused = self.authenticator.authorize(request, parts)
+            if refused is not None:
+                return refused
+            principal = PRINCIPAL.get()
         refused = self._check_room(client, parts) or await self._reserve(client, parts, body)
-        return refused or await client.channel.post(body) or _ACCEPTED
+        return refused or await client.channel.post(body, principal) or _ACCEPTED
 
     def _check_room(self, client: _Client, parts: Sequence[jsonrpc.Message]) -> HttpResponse | None:
         """The refusal of messages if too many are being served."""

@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """POSTs of revisions without sessions: each has its own connection, and one response or stream.
 
@@ -112,7 +113,7 @@ class StatelessEndpoint:
         for event in connection.receive_message(message):
             if isinstance(event, RequestReceived):
                 response.other_status = 200
-                call = _Call(self, peer, event.id, response)
+                call = _Call(self._calls, self._background, peer, event.id, response)
                 try:
                     await pausing(peer.handle(event, scope), call.watch)
                 finally:
@@ -122,20 +123,6 @@ class StatelessEndpoint:
                 await self._listen(peer, message, event.message, request, receive, response)
             else:
                 await peer.handle(event)
-
-    def start_watching(self, call: _Call, response: PostResponse) -> None:
-        """Wait in the background for the client of a call to disconnect."""
-        self._calls.add(call)
-        response.sse.on_abort = call.cancel
-        self._background.start_soon(_watch, response)
-
-    def cancel(self, peer: Peer, identifier: RequestId) -> None:
-        """Cancel a request whose client has disconnected."""
-        self._background.start_soon(_cancel, peer, identifier)
-
-    def discard(self, call: _Call) -> None:
-        """Forget a call that has ended."""
-        self._calls.discard(call)
 
     async def _take(
         self, request: http.HttpRequest, message: jsonrpc.Message | None
@@ -171,26 +158,25 @@ class StatelessEndpoint:
         response: PostResponse,
     ) -> None:
         """Keep a subscription open until the client disconnects or the server ends the stream."""
-        memory = self._quotas.memory
-        ending = anyio.Event()
-        stream = StreamMemory(ending.set)
-        with self._quotas.streams.reserve() as reserved:
-            refused = http.check_events(request, id=message.id)
-            if refused is None and not reserved:
-                refused = http_response.over_limit("streams", id=message.id)
-            if refused is None and not await memory.reserve(len(message.params or b""), stream):
-                refused = http_response.over_limit("session_bytes", id=message.id)
-            if refused is not None:
-                await response.respond(refused)
+        memory, streams = self._quotas.memory, self._quotas.streams
+        refused = http.check_events(request, id=message.id)
+        if refused is None and not streams.enter():
+            refused = http_response.over_limit("streams", id=message.id)
+        if refused is not None:
+            await response.respond(refused)
+            return
+        self._quotas.in_flight -= 1  # counted among the streams meanwhile
+        scope = anyio.CancelScope()
+        stream = StreamMemory(scope.cancel)
+        try:
+            if not await memory.reserve(len(message.params or b""), stream):
+                await response.respond(http_response.over_limit("session_bytes", id=message.id))
                 return
-            self._quotas.in_flight -= 1  # counted among the streams meanwhile
-            try:
-                disconnected = await self._announce(
-                    peer, acknowledgement, receive, response, ending
-                )
-            finally:
-                self._quotas.in_flight += 1
-                memory.close(stream)
+            disconnected = await self._announce(peer, acknowledgement, receive, response, scope)
+        finally:
+            self._quotas.in_flight += 1
+            streams.leave()
+            memory.close(stream)
         if not disconnected:
             for last in peer.connection.close_streams():
                 await response.send(last)
@@ -203,22 +189,20 @@ class StatelessEndpoint:
         acknowledgement: OutgoingMessage,
         receive: http.Receive,
         response: PostResponse,
-        ending: anyio.Event,
+        scope: anyio.CancelScope,
     ) -> bool:
         """Send announcements until one side ends the stream; whether the client did."""
         queue = AnnouncementQueue(peer)
-
-        async def work() -> None:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(queue.send_all)
-                await ending.wait()
-                tasks.cancel_scope.cancel()
-
-        with self._service.announcer.joined(queue):
+        self._service.announcer.add(queue)
+        try:
             await response.open_stream()
             await response.sse.event(acknowledgement.data)
+            queue.send_by(self._background.start_soon)
             keep_alive = self._settings.keep_alive
-            return await self._quotas.streams.hold(receive, response.sse, keep_alive, work)
+            return await self._quotas.streams.hold(receive, response.sse, keep_alive, scope)
+        finally:
+            self._service.announcer.remove(queue)
+            queue.hold()
 
     def _connection(self) -> Connection:
         service, headers = self._service, self.headers
@@ -233,16 +217,29 @@ class StatelessEndpoint:
 class _Call:
     """A request that is being served.
 
+    Args:
+        calls: The calls that are watched.
+        background: Runs the tasks that watch and cancel.
+        peer: The protocol of the request.
+        identifier: Id of the request.
+        response: The response.
+
     Attributes:
         watched: Whether a task waits for the client to disconnect.
     """
 
-    __slots__ = ("_endpoint", "_id", "_peer", "_response", "watched")
+    __slots__ = ("_background", "_calls", "_id", "_peer", "_response", "watched")
 
     def __init__(
-        self, endpoint: StatelessEndpoint, peer: Peer, identifier: RequestId, response: PostResponse
+        self,
+        calls: set[_Call],
+        background: TaskScope,
+        peer: Peer,
+        identifier: RequestId,
+        response: PostResponse,
     ) -> None:
-        self._endpoint = endpoint
+        self._calls = calls
+        self._background = background
         self._peer = peer
         self._id = identifier
         self._response = response
@@ -251,18 +248,15 @@ class _Call:
     def watch(self) -> None:
         """Wait for the client to disconnect: the handler has to wait for something."""
         self.watched = True
-        self._endpoint.start_watching(self, self._response)
-
-    def cancel(self) -> None:
-        """Cancel the request: the client has disconnected."""
-        self._response.done = True
-        self._endpoint.cancel(self._peer, self._id)
+        self._calls.add(self)
+        self._response.sse.on_abort = self._on_abort
+        self._background.start_soon(self._response.watch)
 
     async def end(self) -> None:
         """End the response; with an error if there was none, because the host cancelled."""
         response = self._response
         response.stop_watching()
-        self._endpoint.discard(self)
+        self._calls.discard(self)
         if not response.done:
             with anyio.CancelScope(shield=True):
                 await self.fail(SHUTTING_DOWN)
@@ -283,6 +277,14 @@ class _Call:
                 response.sse.abort()
         await peer.handle(CancelReceived(self._id, text))
 
+    def _on_abort(self) -> None:
+        self._response.done = True
+        self._background.start_soon(self._cancel)
+
+    async def _cancel(self) -> None:
+        for event in self._peer.connection.stream_closed(self._id):
+            await self._peer.handle(event)
+
 
 class _NoChannel(Channel):
     """The channel of a notification, which has no response."""
@@ -295,15 +297,6 @@ class _NoChannel(Channel):
 
     async def close(self) -> None:
         pass
-
-
-async def _watch(response: PostResponse) -> None:
-    await response.watch()
-
-
-async def _cancel(peer: Peer, identifier: RequestId) -> None:
-    for event in peer.connection.stream_closed(identifier):
-        await peer.handle(event)
 
 
 def _statuses(facts: Facts) -> dict[int, int]:

@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """The context of a request, for the function that serves the request."""
 
@@ -17,6 +18,7 @@ from ..._wire import members_of
 from ...channel import RequestId
 from ...protocol.capabilities import CAPABILITY, settings_of
 from ...protocol.uris import WEB_SCHEMES
+from ...runtime.principal import Principal
 from ...runtime.request_context import RequestContext
 from .client_features.input_required import OpenURLElicitations, URLElicitationRequiredError
 from .client_features.request_state import RequestStateSigner
@@ -134,6 +136,14 @@ class Context:
     def request_id(self) -> RequestId | None:
         """Id of the request, chosen by the client."""
         return self.request_context.request_id
+
+    @property
+    def principal(self) -> Principal:
+        """On whose behalf the request is served; `Principal.is_anonymous` if nobody authenticated.
+
+        Source: basic/authorization.
+        """
+        return self.request_context.principal
 
     @property
     def revision(self) -> str:

@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """Handlers for methods by name: custom methods, and low-level handlers of a revision.
 
@@ -40,6 +41,7 @@ class CustomMethod:
 
     Attributes:
         row: Its row for the method table.
+        scopes: Scopes that it needs.
 
     Raises:
         TypeError: The function has other parameters.
@@ -56,6 +58,7 @@ class CustomMethod:
         extension: str | None,
         names: Mapping[str, Any] | None = None,
     ) -> None:
+        self.scopes: frozenset[str] = frozenset()
         label = f"method {name!r}"
         if not name or name.startswith("rpc."):
             raise ValueError(f"{label}: expected a name that does not start with 'rpc.'")

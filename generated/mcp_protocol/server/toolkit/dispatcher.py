@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """Registration of functions, and dispatch of requests to them.
 
@@ -16,7 +17,7 @@ Source: server/tools, server/resources, server/prompts, server/utilities/complet
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -24,15 +25,22 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import msgspec
 
 from ..._wire import UNWRITABLE, Raw, convert, error_text, is_object, to_builtins
-from ...errors import InternalError, InvalidParamsError, MethodNotFoundError
+from ...errors import (
+    InternalError,
+    InvalidParamsError,
+    MethodNotFoundError,
+    ResourceNotFoundError,
+)
 from ...facts import Method, Revision
 from ...foreign_text import safe_repr
+from ...protocol import jsonrpc
 from ...protocol.capabilities import CAPABILITY, check_extensions
 from ...protocol.lenient import is_made_of, recast
 from ...protocol.lifecycle import Description
 from ...protocol.notifications import MESSAGE, RESOURCE_UPDATED
 from ...revisions import REVISIONS
 from ...runtime.eager import check_own_failure
+from ...runtime.principal import PRINCIPAL, checked_scopes
 from ...runtime.request_context import RequestContext
 from .client_features.input_required import (
     InputRequired,
@@ -43,6 +51,7 @@ from .client_features.request_state import RequestStateSigner
 from .content import Annotations, Icon, ToolAnnotations, present
 from .context import Context
 from .custom_handlers import CustomMethod, LowLevelHandlers
+from .item_scopes import ForbiddenItems, RequiredScopes, is_permitted
 from .output_conversion import PromptResultBuilder, ToolResultBuilder, tool_result_builder
 from .registry import NO_CACHING, Cacheable, CacheHint, Registry
 from .tools import FROM_SIGNATURE, FromSignature, Tool
@@ -79,6 +88,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         signer: Signs and verifies request states.
         cache: The cache hint of each list.
         validation_seconds: Time limit for validating a value against a user-defined JSON Schema.
+        forbidden_items: Whether items whose scopes a principal lacks are listed.
 
     Raises:
         ValueError: The name is empty, or a limit is not positive.
@@ -96,6 +106,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     signer: RequestStateSigner
     cache: Mapping[Cacheable, CacheHint]
     validation_seconds: float
+    forbidden_items: ForbiddenItems = "listed"
 
     def __post_init__(self) -> None:
         if not self.info["name"]:
@@ -120,6 +131,7 @@ class Dispatcher:
         self._settings = settings
         self._announce = announce
         self._signer = settings.signer
+        self._forbidden: ForbiddenItems = settings.forbidden_items
         self._low_level = settings.low_level_handlers or None
         self._handlers: dict[str, Handler] = {}
         self._notifications: set[str] = {MESSAGE} if settings.logging else set()
@@ -129,6 +141,7 @@ class Dispatcher:
         self._state: ContextVar[Any] = ContextVar("state", default=None)
         self._url_elicitations = OpenURLElicitations()
         self._custom: dict[str, Method] = {}
+        self._method_scopes: dict[str, frozenset[str]] = {}
         self._completers: dict[tuple[str, str, str], Completer] = {}
         cache, size = settings.cache, settings.page_size
         self._tools: Registry[Tool] = Registry(
@@ -147,6 +160,12 @@ class Dispatcher:
         self._prompts: Registry[Prompt] = Registry(
             "prompt", "prompts", size, cache["prompts"], self._prompts_changed
         )
+        self._scope_lookup = RequiredScopes(
+            self._tools, self._resources, self._templates, self._prompts, self._method_scopes
+        )
+        if self._forbidden == "hidden":
+            for registry in (self._tools, self._resources, self._templates, self._prompts):
+                registry.hides_forbidden = True
 
     def tool(
         self,
@@ -159,6 +178,7 @@ class Dispatcher:
         meta: Mapping[str, Any] | None = None,
         input_schema: Mapping[str, Any] | None = None,
         output_schema: Mapping[str, Any] | FromSignature | None = FROM_SIGNATURE,
+        scopes: Collection[str] = (),
     ) -> Callable[[Function], Function]:
         """Register the decorated function as a tool.
 
@@ -171,12 +191,14 @@ class Dispatcher:
             meta: `_meta` of the tool.
             input_schema: JSON Schema of the arguments, instead of one from the signature.
             output_schema: JSON Schema of the structured result, or `None` for no structured result.
+            scopes: Scopes that a call needs, besides those of every request.
 
         Raises:
             TypeError: (from the decorator) The signature can't be served.
             ValueError: (from the decorator) The name or a schema is invalid, or the name is taken.
         """
         _check_called(name, "tool")
+        required = checked_scopes(scopes)
         members = _members(title, description, icons, meta, annotations)
         names = _names_at_caller()
 
@@ -191,6 +213,7 @@ class Dispatcher:
                 show_errors=self._settings.show_errors,
                 validation_seconds=self._settings.validation_seconds,
             )
+            tool.scopes = required
             self._tools.add(tool.name, tool)
             return function
 
@@ -209,6 +232,7 @@ class Dispatcher:
         icons: Sequence[Icon] = (),
         meta: Mapping[str, Any] | None = None,
         cache: CacheHint = NO_CACHING,
+        scopes: Collection[str] = (),
     ) -> Callable[[Function], Function]:
         """Register the decorated function as a resource, or as a resource template.
 
@@ -222,7 +246,8 @@ class Dispatcher:
             annotations: Audience and priority.
             icons: Images for user interfaces.
             meta: `_meta` of the resource.
-            cache: The cache hint of the contents.
+            cache: The cache hint of the contents; always private if scopes are needed.
+            scopes: Scopes that reading needs, besides those of every request.
 
         Raises:
             TypeError: (from the decorator) The parameters do not match the template's variables.
@@ -232,6 +257,9 @@ class Dispatcher:
         from .resources import Resource  # loaded only if a server has resources
 
         _check_called(uri, "resource")
+        required = checked_scopes(scopes)
+        if required and cache.scope != "private":
+            cache = CacheHint(cache.ttl_ms, "private")
         members = _members(title, description, icons, meta, annotations)
         names = _names_at_caller()
 
@@ -246,6 +274,7 @@ class Dispatcher:
                 names=names,
             )
             registry = self._resources if resource.template is None else self._templates
+            resource.scopes = required
             registry.add(uri, resource)
             return function
 
@@ -259,6 +288,7 @@ class Dispatcher:
         description: str | None = None,
         icons: Sequence[Icon] = (),
         meta: Mapping[str, Any] | None = None,
+        scopes: Collection[str] = (),
     ) -> Callable[[Function], Function]:
         """Register the decorated function as a prompt.
 
@@ -268,6 +298,7 @@ class Dispatcher:
             description: The purpose; the docstring's first paragraph by default.
             icons: Images for user interfaces.
             meta: `_meta` of the prompt.
+            scopes: Scopes that the prompt needs, besides those of every request.
 
         Raises:
             TypeError: (from the decorator) The signature can't be served.
@@ -276,11 +307,13 @@ class Dispatcher:
         from .prompts import Prompt  # loaded only if a server has prompts
 
         _check_called(name, "prompt")
+        required = checked_scopes(scopes)
         members = _members(title, description, icons, meta)
         names = _names_at_caller()
 
         def register(function: Function) -> Function:
             prompt = Prompt(function, name=name, members=members, names=names)
+            prompt.scopes = required
             self._prompts.add(prompt.name, prompt)
             return function
 
@@ -326,6 +359,7 @@ class Dispatcher:
         params: Any = None,
         result: Any = None,
         extension: str | None = None,
+        scopes: Collection[str] = (),
     ) -> Callable[[Function], Function]:
         """Register the decorated function for a request that the specification does not have.
 
@@ -335,11 +369,13 @@ class Dispatcher:
             result: Type of the result; `None` for an empty one.
             extension: Identifier of the extension that the method belongs to. The server declares
                 the extension; the method exists for clients that declare it too.
+            scopes: Scopes that the method needs, besides those of every request.
 
         Raises:
             TypeError: (from the decorator) The function has other parameters.
             ValueError: The identifier is invalid; (from the decorator) the name is taken.
         """
+        required = checked_scopes(scopes)
         names = _names_at_caller()
         if extension is not None:
             check_extensions({CAPABILITY: {extension: {}}}, REVISIONS.newest().facts)
@@ -349,7 +385,10 @@ class Dispatcher:
             method = CustomMethod(function, name, params, result, reserved, extension, names)
             if name in self._custom:
                 raise ValueError(f"method {name!r} is registered already")
+            method.scopes = required
             self._custom[name] = method.row
+            if required:
+                self._method_scopes[name] = required
             self._descriptions.clear()
             self._handlers[name] = partial(self._call_custom, method)
             return function
@@ -417,9 +456,17 @@ class Dispatcher:
         if low_level is not None:
             await low_level(context.params, context)
 
+    def _required_scopes(self, message: jsonrpc.Message) -> Collection[str]:
+        """The scopes of what a message is about; none if the item is to look unknown instead."""
+        if self._forbidden == "hidden":
+            return ()
+        return self._scope_lookup.of(message)
+
     def _param_headers(self, tool: str) -> Mapping[tuple[str, ...], str]:
         """By path of an argument of a tool: the HTTP header that repeats the argument."""
         registered = self._tools.items.get(tool)
+        if registered is not None and registered.scopes and self._forbidden == "hidden":
+            registered = registered if PRINCIPAL.get().has_scopes(*registered.scopes) else None
         return {} if registered is None else registered.param_headers
 
     def _declared(self, revision: Revision) -> dict[str, Any]:
@@ -493,6 +540,8 @@ class Dispatcher:
     def _call_tool(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         params, revision = request.params, request.revision
         tool = self._tools.items.get(params.name)
+        if tool is not None and tool.scopes:
+            tool = tool if is_permitted(tool, tool.label, self._forbidden) else None
         if tool is None:
             raise InvalidParamsError(f"unknown tool: {safe_repr(params.name)}")
         results = self._tool_results.get(revision.name)
@@ -506,6 +555,8 @@ class Dispatcher:
     def _get_prompt(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         params, revision = request.params, request.revision
         prompt = self._prompts.items.get(params.name)
+        if prompt is not None and prompt.scopes:
+            prompt = prompt if is_permitted(prompt, prompt.label, self._forbidden) else None
         if prompt is None:
             raise InvalidParamsError(f"unknown prompt: {safe_repr(params.name)}")
         results = self._prompt_results.get(revision.name)
@@ -520,6 +571,8 @@ class Dispatcher:
 
         uri: str = request.params.uri
         resource, values = find_resource(uri, self._resources, self._templates)
+        if resource.scopes and not is_permitted(resource, resource.label, self._forbidden):
+            raise ResourceNotFoundError(uri)
         context = Context(request, self._signer, self._url_elicitations, self._state.get())
         return _with_input(context, resource.read(uri, values, context))
 
@@ -527,7 +580,10 @@ class Dispatcher:
         """Check the URI; the connection keeps the subscriptions of a session."""
         from .resources import find_resource  # loaded already
 
-        find_resource(request.params.uri, self._resources, self._templates)
+        uri: str = request.params.uri
+        resource, _ = find_resource(uri, self._resources, self._templates)
+        if resource.scopes and not is_permitted(resource, resource.label, self._forbidden):
+            raise ResourceNotFoundError(uri)
 
     async def _complete(self, request: RequestContext) -> Any:
         params = request.params
@@ -549,6 +605,8 @@ class Dispatcher:
     def _call_custom(
         self, method: CustomMethod, request: RequestContext
     ) -> Coroutine[Any, Any, Any]:
+        if method.scopes and not is_permitted(method, method.row.name, self._forbidden):
+            raise MethodNotFoundError(method.row.name)
         context = Context(request, self._signer, self._url_elicitations, self._state.get())
         return _with_input(context, method.call(context))
 
@@ -556,11 +614,17 @@ class Dispatcher:
         """Names of the arguments of a prompt, or of the variables of a template."""
         if kind == "prompt":
             prompt = self._prompts.items.get(owner)
-            if prompt is not None:
+            if prompt is not None and (
+                not prompt.scopes or is_permitted(prompt, prompt.label, self._forbidden)
+            ):
                 return prompt.arguments
         else:
             template = self._templates.items.get(owner)
-            if template is not None and template.template is not None:
+            if (
+                template is not None
+                and template.template is not None
+                and (not template.scopes or is_permitted(template, template.label, self._forbidden))
+            ):
                 return template.template.names
         raise InvalidParamsError(f"unknown {kind}: {safe_repr(owner)}")
 

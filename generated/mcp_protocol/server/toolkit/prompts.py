@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """Prompts: functions that write messages for a model.
 
@@ -43,6 +44,7 @@ class Prompt:
 
     Attributes:
         arguments: Names of the arguments.
+        scopes: Scopes that it needs.
 
     Raises:
         TypeError: The signature can't be served.
@@ -57,6 +59,7 @@ class Prompt:
         members: Mapping[str, Any],
         names: Mapping[str, Any] | None,
     ) -> None:
+        self.scopes: frozenset[str] = frozenset()
         self.name = name if name is not None else signatures.source_name(function)
         self.label = f"prompt {self.name!r}"
         if not self.name.strip():
@@ -84,11 +87,9 @@ class Prompt:
             InvalidParamsError: The arguments do not fit.
         """
         try:
-            bound = self._signature.bind(arguments or _NO_ARGUMENTS, strict=False)
+            bound = self._signature.bind_strings(arguments or _NO_ARGUMENTS, context)
         except ValueError as error:
             raise InvalidParamsError(f"{self.label}: {error}") from error
-        if self._signature.context is not None:
-            bound[self._signature.context] = context
         value = await self._signature.call(**bound)
         if isinstance(value, InputRequired):
             return value

@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """Registered items of one kind, and the pages of their list.
 
@@ -26,6 +27,7 @@ import msgspec
 from ..._wire import EncodingError, Raw, convert, encode, is_object
 from ...errors import InvalidParamsError
 from ...foreign_text import safe_repr
+from ...runtime.principal import PRINCIPAL
 from ...runtime.request_context import RequestContext
 from .content import expect
 
@@ -97,7 +99,13 @@ def cache_hints(
 
 
 class Registered(Protocol):
-    """An item of a registry."""
+    """An item of a registry.
+
+    Attributes:
+        scopes: Scopes that a principal needs to use it.
+    """
+
+    scopes: frozenset[str]
 
     def wire(self, structured_content: str) -> dict[str, Any]:
         """The item as wire object in its newest form.
@@ -123,6 +131,8 @@ class Registry(Generic[Item]):
 
     Attributes:
         items: The items by key. Only `add` and `remove` change them.
+        hides_forbidden: Whether items are left out of a list if the principal lacks their scopes.
+            A list that has such items is private.
     """
 
     def __init__(
@@ -139,6 +149,7 @@ class Registry(Generic[Item]):
         self._cache = cache
         self._changed = changed
         self.items: dict[str, Item] = {}
+        self.hides_forbidden = False
         self._pages: dict[tuple[str, str | None], Any] = {}
 
     def add(self, key: str, item: Item) -> None:
@@ -173,25 +184,39 @@ class Registry(Generic[Item]):
         """
         cursor = getattr(request.params, "cursor", None)
         cursor = cursor if isinstance(cursor, str) else None
+        if self.hides_forbidden and any(item.scopes for item in self.items.values()):
+            private = CacheHint(self._cache.ttl_ms, "private")
+            return self._encoded_page(request, cursor, self._visible_items(), private)
         place = request.revision.name, cursor
         result = self._pages.get(place)
         if result is None:
-            result = self._encoded_page(request, cursor)
+            result = self._encoded_page(request, cursor, self.items, self._cache)
             if cursor is None or len(self._pages) < len(self.items):
                 self._pages[place] = result
         return result
 
-    def _encoded_page(self, request: RequestContext, cursor: str | None) -> Any:
+    def _visible_items(self) -> dict[str, Item]:
+        """The items that the principal may use."""
+        has_scopes = PRINCIPAL.get().has_scopes
+        return {key: item for key, item in self.items.items() if has_scopes(*item.scopes)}
+
+    def _encoded_page(
+        self,
+        request: RequestContext,
+        cursor: str | None,
+        listed: Mapping[str, Item],
+        cache: CacheHint,
+    ) -> Any:
         method = request.method
         has_pages = "cursor" in method.wire_names
         start, end, next_cursor = page_bounds(
-            self._member, list(self.items), cursor, self._page_size if has_pages else None
+            self._member, list(listed), cursor, self._page_size if has_pages else None
         )
         structured_content = request.revision.facts.behaviour.structured_content
-        items = list(self.items.values())[start:end]
+        items = list(listed.values())[start:end]
         members: dict[str, Any] = {
             self._member: [item.wire(structured_content) for item in items],
-            **self._cache.wire(),
+            **cache.wire(),
         }
         if next_cursor is not None:
             members["nextCursor"] = next_cursor

@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """The server: its settings, and the ways to run it.
 
@@ -24,6 +25,7 @@ from ...protocol.notifications import RESOURCE_UPDATED
 from ...protocol.capabilities import CAPABILITY, check_extensions
 from ...facts import Revision
 from ...json_schema.validation import VALIDATION_SECONDS
+from ...runtime.principal import Principal
 from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ...revisions import REVISIONS
 from ..stdio_server import Backend, run_stdio
@@ -31,6 +33,7 @@ from .client_features.request_state import RequestStateSigner, StateKey
 from .content import Icon, present
 from .custom_handlers import LowLevelHandlers, RevisionHandlers
 from .dispatcher import Dispatcher, ServerSettings
+from .item_scopes import ForbiddenItems
 from .registry import Cacheable, CacheHint, cache_hints
 
 if TYPE_CHECKING:
@@ -78,6 +81,10 @@ class Server(Dispatcher):
         drain: Seconds that open requests may take after the client has disconnected.
         validation_seconds: Time limit for validating the arguments of a tool, and then its result,
             against a user-defined JSON Schema. Other calls are not blocked meanwhile.
+        forbidden_items: What becomes of tools, resources and prompts whose scopes a principal
+            lacks. `listed`: they are listed, and using one is refused, over HTTP by 403 with its
+            scopes, so that a client can ask for them. `hidden`: they look as if they did not exist;
+            lists with such items are private.
         max_concurrent_requests: Most waiting handlers of one client, over standard streams and
             custom channels; over HTTP `Limits` apply. At the limit no further message is read
             until a handler ends; while a handler waits for a response of the client, further
@@ -111,6 +118,7 @@ class Server(Dispatcher):
         state_seconds: float = 1800.0,
         drain: float = 5.0,
         validation_seconds: float = VALIDATION_SECONDS,
+        forbidden_items: ForbiddenItems = "listed",
         max_concurrent_requests: int = CONCURRENT_REQUESTS,
     ) -> None:
         check_concurrent_requests(max_concurrent_requests)
@@ -140,6 +148,7 @@ class Server(Dispatcher):
             signer=RequestStateSigner(name, state_key, state_seconds),
             cache=cache_hints(cache),
             validation_seconds=validation_seconds,
+            forbidden_items=forbidden_items,
         )
         super().__init__(settings, self._announcer.announce)
 
@@ -221,6 +230,7 @@ class Server(Dispatcher):
         http: str | None = None,
         path: str = "/mcp",
         backend: Backend = "asyncio",
+        principal: Principal | None = None,
         **options: Unpack[ServerHttpOptions],
     ) -> None:
         """Serve one client at standard input and output, or many clients over HTTP.
@@ -232,6 +242,8 @@ class Server(Dispatcher):
                 default host is loopback; port 0 is any free port.
             path: Path of the endpoint.
             backend: The event loop for standard streams; trio has to be installed.
+            principal: On whose behalf the requests of standard streams are served, such as
+                `Principal.local()`. Over HTTP, `auth` authenticates each request.
             options: See `ServerHttpSettings`.
 
         Raises:
@@ -243,8 +255,10 @@ class Server(Dispatcher):
         if importing.get():
             raise RunWhileImportedError("put run() under `if __name__ == '__main__':`")
         if http is None:
-            run_stdio(self.serve, backend)
+            run_stdio(self.serve, backend, principal)
             return
+        if principal is not None:
+            raise ValueError("principal: expected auth instead, over HTTP")
         if backend != "asyncio":
             raise ValueError(
                 f"backend: uvicorn runs on asyncio, not on {backend}; another ASGI server may run "
@@ -266,5 +280,6 @@ class Server(Dispatcher):
             lifespan=nullcontext if lifespan is None else partial(lifespan, self),
             use_state=self._state.set,
             max_concurrent_requests=self._max_concurrent_requests,
+            required_scopes=self._required_scopes,
             param_headers_of=self._param_headers,
         )

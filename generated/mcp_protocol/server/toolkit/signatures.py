@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """Signatures of registered functions: parameters, JSON Schema, argument conversion, calls.
 
@@ -106,6 +107,17 @@ class Signature(msgspec.Struct, frozen=True):
             return msgspec.structs.asdict(msgspec.convert(arguments, self.struct, strict=strict))
         except (msgspec.ValidationError, RecursionError) as error:
             raise ValueError(self._readable(error_text(error), arguments)) from error
+
+    def bind_strings(self, arguments: Mapping[str, Any], context: Any) -> dict[str, Any]:
+        """All arguments of a call whose arguments are strings on the wire, the context included.
+
+        Raises:
+            ValueError: The arguments do not fit.
+        """
+        bound = self.bind(arguments, strict=False)
+        if self.context is not None:
+            bound[self.context] = context
+        return bound
 
     def schema(self) -> dict[str, Any]:
         """JSON Schema of the arguments.

@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """Tools: functions that a model may call.
 
@@ -50,6 +51,7 @@ class Tool:
 
     Attributes:
         param_headers: By path of an argument: the HTTP header that repeats the argument.
+        scopes: Scopes that a call needs.
 
     Raises:
         TypeError: The signature can't be served.
@@ -69,6 +71,7 @@ class Tool:
         show_errors: bool,
         validation_seconds: float,
     ) -> None:
+        self.scopes: frozenset[str] = frozenset()
         self.name = name if name is not None else signatures.source_name(function)
         self.label = f"tool {self.name!r}"
         if not _NAME.fullmatch(self.name):

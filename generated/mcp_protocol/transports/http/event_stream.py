@@ -3,13 +3,14 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""One stream of events as a client sees it, over as many connections as it takes.
+"""One event stream on the client's side, over any number of connections.
 
-A stream that a request opened ends with the answer. Should it end before, it is taken up again by a
-GET that names the last event, if the revision has that and the server gave its events ids. A server
-may also close a connection to be asked again later. The stream that belongs to no request is held
-open as long as the server offers it.
+The stream of a request ends with the response. If the connection ends before, the client resumes
+the stream with a GET that has the last event id, where the revision allows that and the events have
+ids. A server may also close a connection so that the client polls. The standalone stream, which
+belongs to no request, stays open for as long as the server offers it.
 
 Source: basic/transports (sending, listening, resumability and redelivery).
 """
@@ -35,47 +36,29 @@ from ...foreign_text import safe_repr
 from ...framing.http_headers import is_field_value
 from ...framing.line_framing import TooLong
 from ...framing.sse import MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
+from ..http_timeouts import HttpTimeouts
 from .http_client import HttpRequests, content_type
 from .http_errors import shown
 from .http_libraries import Response
 
 Resume: TypeAlias = "Callable[[str | None], Awaitable[Response]]"
-"""Makes the GET for what comes after the event with an id, or for what comes from now on."""
+"""Makes the GET for the events after the one with an id, or for new events."""
 
 Hear: TypeAlias = Callable[[bytes], Awaitable[None]]
-"""Told of each message of a stream, in order."""
+"""Called with each message of a stream, in order."""
 
 StartSoon: TypeAlias = Callable[..., bool]
-"""Starts a task that lives as long as the channel; says no once that is closed."""
+"""Starts a task that ends with the channel; `False` once the channel is closed."""
 
 OnStream: TypeAlias = Callable[[McpError | None], None]
-"""Told why the stream that belongs to no request can't be had at present; `None` once it is."""
+"""Called with the reason why the standalone stream is not open; with `None` once it is."""
 
-_CONFLICT = 409  # the server has not noticed yet that the stream before this one is gone
+_CONFLICT = 409  # the server has not noticed yet that the former stream is closed
 
 logger = logging.getLogger(__name__.partition(".")[0])
 
-FIRST_PAUSE = 0.5
-"""Seconds before a stream is taken up again, unless the server said how long."""
-
-LONGEST_PAUSE = 30.0
-"""The same, after attempts that brought nothing: each waits twice as long as the one before."""
-
-SHORTEST_PAUSE = 0.1
-"""Seconds at least, whatever the server said. As long as it lets the stream be polled without
-sending a message, each pause is at least twice as long as the one before, whatever ids it sends."""
-
-LONGEST_POLL = 5.0
-"""Seconds that such a pause grows to; the server may ask for longer ones."""
-
-LONGEST_RETRY = 3600.0
-"""Seconds at most that a server can have a client wait, by the field `retry`."""
-
 ATTEMPTS = 5
-"""Attempts in a row that may bring nothing before the answer to a request counts as lost."""
-
-LINGER = 1.0
-"""Seconds that a stream is read on after its answer: if it ends, the connection can be used on."""
+"""Failed attempts in a row after which the response to a request is lost."""
 
 
 class EventStream:
@@ -83,17 +66,17 @@ class EventStream:
 
     Args:
         requests: Reads responses.
-        resume: Makes the GET; `None` where streams can't be taken up again.
-        hear: Told of each message, in order.
-        id: The request that the stream brings the answer to; `None` for none.
+        resume: Makes the GET; `None` where streams cannot be resumed.
+        hear: Called with each message, in order.
+        id: The request whose response the stream has; `None` for the standalone stream.
+        timeouts: Pauses between connections.
 
     Attributes:
         id: The same.
-        answered: Whether the answer came.
-        connected: Whether a GET of it was ever answered.
-        idle: Connections in a row that brought no message; what another stream brought in vain
-            before this one took its place counts too.
-        scope: What ends the stream from outside.
+        answered: Whether the response was received.
+        connected: Whether a GET ever succeeded.
+        idle: Connections in a row without a message, those of a replaced stream included.
+        scope: Ends the stream when cancelled.
     """
 
     def __init__(
@@ -102,8 +85,10 @@ class EventStream:
         resume: Resume | None,
         hear: Hear,
         id: RequestId | None,
+        timeouts: HttpTimeouts,
     ) -> None:
         self.id = id
+        self._timeouts = timeouts
         self.answered = False
         self.connected = False
         self.idle = 0
@@ -118,34 +103,33 @@ class EventStream:
         self._broke = ""
 
     def answer_came(self) -> None:
-        """The answer is there, on this stream or another: soon nothing more is of interest."""
+        """The response was received, on this stream or another: end the stream soon."""
         self.answered = True
         if self._reading is None:
             self.scope.cancel()
         else:
-            self._reading.deadline = anyio.current_time() + LINGER
+            self._reading.deadline = anyio.current_time() + self._timeouts.linger
 
     async def follow(self, response: Response) -> None:
-        """Read until the answer came, beginning with the response to its request.
+        """Read until the response was received, beginning with the HTTP response to its request.
 
         Raises:
-            AnswerLostError: It will not come.
+            ResponseLostError: The response is lost.
             FrameError: An event was too long.
         """
         await self._read(response)
         while not self.answered:
-            await self._read(await self._again(shown(response.url)))
+            await self._read(await self._resumed(shown(response.url)))
 
     async def listen(self, on_stream: OnStream) -> None:
-        """Read what belongs to no request, for as long as the server offers that.
+        """Read the standalone stream for as long as the server offers one.
 
         Args:
-            on_stream: Told when a stream that was there can't be had again, each time in vain, and
-                when it is there.
+            on_stream: Called when the stream is open, and after each failed attempt to reopen it.
 
         Raises:
-            HttpStatusError: The server does not offer it, or no longer.
-            RemoteProtocolError: It answers with something else.
+            HttpStatusError: The server does not offer the stream, or no longer.
+            RemoteProtocolError: The response is no event stream.
         """
         assert self._resume is not None
         if self.idle:
@@ -154,8 +138,8 @@ class EventStream:
             try:
                 response = await self._resume(self._last_id)
             except TransportError as error:
-                failure = _lost_for_now(error) if self.connected else error
-                if not _may_pass(failure):
+                failure = _reopening_error(error) if self.connected else error
+                if not _is_temporary(failure):
                     raise
                 logger.debug("the stream of events is gone: %s", error)
                 self._in_vain += 1
@@ -168,8 +152,8 @@ class EventStream:
                 await self._read(response)
             await anyio.sleep(self._pause())
 
-    async def _again(self, where: str) -> Response:
-        """Take the stream up again, where it broke off."""
+    async def _resumed(self, where: str) -> Response:
+        """Resume the stream."""
         if self._resume is None or not self._last_id or not is_field_value(self._last_id):
             raise ResponseLostError(
                 f"{where}: the stream ended before the answer came{self._broke}"
@@ -182,7 +166,7 @@ class EventStream:
                 await self._check_kind(response)
                 return response
             except (TransportError, RemoteProtocolError) as error:
-                if not _may_pass(error):
+                if not _is_temporary(error):
                     raise ResponseLostError(
                         f"{where}: the stream ended before the answer came, "
                         f"and can't be taken up again: {error}"
@@ -200,20 +184,21 @@ class EventStream:
             raise await self._requests.unexpected(response, MEDIA_TYPE)
 
     def _pause(self) -> float:
-        """Seconds to wait now: what the server said, and more if the last connections were idle."""
-        pause = FIRST_PAUSE
+        """Seconds until the next attempt: the server's value, or more after idle connections."""
+        times = self._timeouts
+        pause = times.first_pause
         if self._retry is not None:
-            pause = min(max(self._retry / 1000, SHORTEST_PAUSE), LONGEST_RETRY)
+            pause = min(max(self._retry / 1000, times.shortest_pause), times.longest_retry)
         for attempts, first, longest in (
-            (self._in_vain, FIRST_PAUSE, LONGEST_PAUSE),
-            (self.idle, SHORTEST_PAUSE, LONGEST_POLL),
+            (self._in_vain, times.first_pause, times.longest_pause),
+            (self.idle, times.shortest_pause, times.longest_poll),
         ):
             if attempts > 1:
                 pause = max(pause, min(first * 2.0 ** min(attempts - 1, 20), longest))
         return pause
 
     async def _read(self, response: Response) -> None:
-        """Read one connection to its end, however it ends."""
+        """Read one connection to its end."""
         decoder = EventDecoder(self._requests.limit)
         decoder.last_id, decoder.retry = self._last_id, self._retry
         before = decoder.last_id
@@ -237,7 +222,7 @@ class EventStream:
         self._reading = None
 
     async def _take(self, event: ServerSentEvent | TooLong) -> bool:
-        """Pass an event on, if it is a message."""
+        """Pass an event on; returns whether it is a message."""
         if isinstance(event, TooLong):
             if self.id is not None:
                 raise event.error()
@@ -250,15 +235,15 @@ class EventStream:
         return False
 
 
-def _lost_for_now(error: TransportError) -> TransportError:
-    """Why a stream that was there is not given again, as an error that may pass if it may."""
+def _reopening_error(error: TransportError) -> TransportError:
+    """The error for a stream that cannot be reopened; a temporary one for a conflict."""
     if isinstance(error, HttpStatusError) and error.status == _CONFLICT:
         return ResponseLostError(f"the server takes the lost stream for open: {error}")
     return error
 
 
-def _may_pass(error: McpError) -> bool:
-    """Whether a stream that could not be had for this reason may be had a little later."""
+def _is_temporary(error: McpError) -> bool:
+    """Whether an error is temporary."""
     if isinstance(error, HttpStatusError):
         return error.may_pass
     return isinstance(error, ConnectFailedError | ResponseLostError)

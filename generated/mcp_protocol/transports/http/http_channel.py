@@ -3,12 +3,13 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""The channel to a server over HTTP, whichever of the transports it turns out to speak.
+"""The channel to a server over HTTP; it detects the transport.
 
-A server is taken for one of Streamable HTTP until it refuses `initialize` in a way that servers of
-HTTP+SSE have; then the same address is asked for a stream of events, and if it names where to post,
-that transport is used from there on.
+The channel starts with Streamable HTTP. If the server refuses `initialize` as a server of HTTP+SSE
+does, the channel requests an event stream from the same address. If the stream sends an endpoint,
+the channel uses HTTP+SSE from then on.
 
 Source: basic/transports (backwards compatibility); 2026-07-28: basic/transports/streamable-http.
 """
@@ -30,14 +31,15 @@ from ...errors import (
     RemoteError,
 )
 from ...facts import Lifecycle, Revisions, has_streamable_http
+from ...protocol.jsonrpc import error_response_in
 from ...protocol.lifecycle import INITIALIZE
-from .envelope import Envelope, EnvelopeReader, ParamHeaders, error_response_in
+from ..http_timeouts import HTTP_TIMEOUTS, HttpTimeouts
+from ..message_queue import MessageQueue
 from .event_stream import OnStream
 from .http_client import HttpRequests
 from .http_errors import checked_url
-from .message_queue import Inbox
 from .older_revisions import HAS_SSE, open_http_sse
-from .session import Endpoint, facts_over_http
+from .session import Endpoint, ParamHeaders, facts_over_http
 from .streamable import StreamableHttp
 
 HttpTransport: TypeAlias = Literal["streamable-http", "sse"]
@@ -45,11 +47,11 @@ HttpTransport: TypeAlias = Literal["streamable-http", "sse"]
 
 
 class _Transport(Protocol):
-    """One of the transports, at work."""
+    """An open transport."""
 
     async def open(self) -> None: ...
 
-    async def send(self, message: Envelope) -> None: ...
+    async def send(self, message: OutgoingMessage) -> None: ...
 
     def close_request_stream(self, identifier: RequestId) -> None: ...
 
@@ -57,20 +59,21 @@ class _Transport(Protocol):
 
 
 class HttpChannel(Channel):
-    """A channel to a server over HTTP. `run` has to run beside whatever uses it.
+    """A channel to a server over HTTP. `run` has to run in a task of its own.
 
     Args:
-        url: Address of the server.
+        url: URL of the server.
         revisions: The revisions that the client speaks.
         requests: Makes the HTTP requests; closed with the channel.
-        transport: The transport to use; `None` to find out.
-        param_headers: Makes the fields that repeat arguments of tools.
-        on_renewed: Called when another session was opened in place of a lost one.
-        on_stream: Told why the stream of a session that belongs to no request can't be had again,
-            and by `None` that it is there.
+        transport: The transport to use; `None` to detect the transport.
+        param_headers: Makes the parameter headers of a tool call.
+        on_renewed: Called when a new session has replaced a lost one.
+        on_stream: Called with the reason why the standalone stream cannot be reopened, and with
+            `None` when the stream is open.
+        timeouts: Timeouts and pauses.
 
     Raises:
-        ConnectFailedError: The address is none.
+        ConnectFailedError: The URL is invalid.
     """
 
     transport = "HTTP"
@@ -84,12 +87,13 @@ class HttpChannel(Channel):
         param_headers: ParamHeaders | None = None,
         on_renewed: Callable[[], None] | None = None,
         on_stream: OnStream | None = None,
+        timeouts: HttpTimeouts = HTTP_TIMEOUTS,
     ) -> None:
+        self._timeouts = timeouts
         self._requests = requests
         self._url = checked_url(url)
         self._revisions = revisions
-        self._reader = EnvelopeReader(revisions)
-        self._inbox = Inbox()
+        self._received = MessageQueue()
         self._tasks: anyio.abc.TaskGroup | None = None
         self._running = anyio.Event()
         self._closing = anyio.Event()
@@ -100,15 +104,15 @@ class HttpChannel(Channel):
         if transport == "sse" or (transport is None and not streamable):
             self._transport = self._with_sse()
         else:
-            endpoint = Endpoint(self._requests, self._url, param_headers)
+            endpoint = Endpoint(self._requests, self._url, timeouts, param_headers)
             self._transport = StreamableHttp(
-                endpoint, revisions, self._inbox, self._start_soon, on_renewed, on_stream
+                endpoint, revisions, self._received, self._start_soon, on_renewed, on_stream
             )
 
     async def run(self) -> None:
-        """Do what has to be done beside sending and receiving, until `close`.
+        """Run the background tasks of the channel until `close`, and then end the session.
 
-        The end of the session is among it: whoever closes may be cancelled before that is done.
+        The session is ended here because the task that calls `close` may be cancelled.
         """
         try:
             async with anyio.create_task_group() as tasks:
@@ -123,39 +127,38 @@ class HttpChannel(Channel):
             self._parted.set()
 
     async def receive(self) -> bytes:
-        """Wait for the next message, from whichever stream.
+        """Wait for the next message on any stream.
 
         Raises:
             EndOfChannel: The channel was closed, or its one stream ended.
             RequestLost: A request of ours will not be answered.
             FrameError: A message was too long and was dropped.
         """
-        return await self._inbox.take()
+        return await self._received.get()
 
     async def send(self, message: OutgoingMessage) -> None:
         """Post one message.
 
         Raises:
             ConnectionClosedError: The channel was closed.
-            HttpStatusError: The server refused it, or its stream.
-            ConnectFailedError: The server can't be reached.
-            AnswerLostError: The connection broke before the answer came.
-            SessionLostError: The server forgot two sessions in a row.
-            RemoteError: The server refused it by an error that names no request.
-            RemoteProtocolError: The response is none that a server may give.
+            HttpStatusError: The server refused the message or its stream.
+            ConnectFailedError: The server cannot be reached.
+            ResponseLostError: The connection broke before the response came.
+            SessionLostError: The server lost two sessions in a row.
+            RemoteError: The server refused the message with an error without a request id.
+            RemoteProtocolError: The response is invalid.
         """
         await self._running.wait()
         if self._closing.is_set():
             raise ConnectionClosedError("the connection is closed")
-        outgoing = self._reader.read(message.data)
         await self._transport.open()
         try:
-            await self._transport.send(outgoing)
+            await self._transport.send(message)
         except HttpStatusError as refusal:
-            if self._may_be_older(outgoing, refusal):
-                await self._fall_back(outgoing, refusal)
+            if self._may_be_older(message, refusal):
+                await self._fall_back(message, refusal)
             else:
-                await self._take_refusal(outgoing, refusal)
+                await self._handle_refusal(message, refusal)
 
     def close_request_stream(self, identifier: RequestId) -> bool:
         """Close the stream of a request whose response is no longer awaited; see `Channel`."""
@@ -166,8 +169,8 @@ class HttpChannel(Channel):
         """Close all streams and end the session. Idempotent, from any task."""
         if not self._closing.is_set():
             self._closing.set()
-            self._inbox.close("this side closed it")
-            self._inbox.clear()
+            self._received.close("this side closed it")
+            self._received.clear()
         await self._parted.wait()
 
     def _start_soon(self, work: Any, *args: Any) -> bool:
@@ -178,31 +181,36 @@ class HttpChannel(Channel):
 
     def _with_sse(self) -> _Transport:
         return open_http_sse(
-            self._requests, self._url, self._revisions, self._inbox, self._start_soon
+            self._requests,
+            self._url,
+            self._revisions,
+            self._received,
+            self._start_soon,
+            self._timeouts,
         )
 
-    def _may_be_older(self, outgoing: Envelope, refusal: HttpStatusError) -> bool:
-        """Whether a refusal is one of `initialize` that hints at a server of HTTP+SSE."""
-        if outgoing.method != INITIALIZE or not self._may_fall_back:
+    def _may_be_older(self, message: OutgoingMessage, refusal: HttpStatusError) -> bool:
+        """Whether the message is `initialize` and the refusal is that of a server of HTTP+SSE."""
+        if message.method != INITIALIZE or not self._may_fall_back:
             return False
         return not refusal.wants_credentials and self._hints_at_sse(refusal)
 
-    async def _fall_back(self, outgoing: Envelope, refusal: HttpStatusError) -> None:
-        """Go on with HTTP+SSE; if the server does not speak that, the refusal stands."""
+    async def _fall_back(self, message: OutgoingMessage, refusal: HttpStatusError) -> None:
+        """Switch to HTTP+SSE; if the server does not support that, handle the refusal."""
         older = self._with_sse()
         try:
             await older.open()
         except McpError as error:
             await older.end()
             more = f"nor is it a server of HTTP+SSE: {error}"
-            await self._take_refusal(outgoing, refusal.with_more(more))
+            await self._handle_refusal(message, refusal.with_more(more))
         else:
             self._may_fall_back = False
             self._transport = older
-            await older.send(outgoing)
+            await older.send(message)
 
     def _hints_at_sse(self, refusal: HttpStatusError) -> bool:
-        """Whether a refusal is one of those that servers of HTTP+SSE give, and of no modern one."""
+        """Whether servers of HTTP+SSE refuse in this way, and no per-request server does."""
         offered = (self._revisions.of(Lifecycle.HANDSHAKE) or self._revisions).newest()
         status = str(refusal.status)
         patterns = facts_over_http(offered, offered, self._revisions).http.fallback
@@ -219,25 +227,27 @@ class HttpChannel(Channel):
                 return False
         return True
 
-    async def _take_refusal(self, outgoing: Envelope, refusal: HttpStatusError) -> None:
-        """Take a refusal as the answer, if its body is one; raise it otherwise.
+    async def _handle_refusal(self, message: OutgoingMessage, refusal: HttpStatusError) -> None:
+        """Receive the body of a refusal if it answers the message; raise the refusal otherwise.
 
-        An error of the server's own that names no request speaks of its state, which may pass.
+        An error without a request id and with a temporary status describes the server's state, so
+        the refusal is raised.
         """
         failure = None if refusal.wants_credentials else error_response_in(refusal.body)
-        if failure is None or not outgoing.is_request:
+        if failure is None or message.kind != "request":
             raise refusal
-        if failure.id == outgoing.id:
-            await self._inbox.put(refusal.body)
+        if failure.id == message.id:
+            await self._received.put(refusal.body)
         elif failure.id is None and not refusal.may_pass:
-            method = outgoing.method or ""
-            raise RemoteError(failure.code, failure.message, failure.data, method) from refusal
+            raise RemoteError(
+                failure.code, failure.message, failure.data, message.method
+            ) from refusal
         else:
             raise refusal
 
 
 def _matches(status: str, pattern: str) -> bool:
-    """Whether a status is one of those that a pattern such as `4xx` stands for."""
+    """Whether a status matches a pattern such as `4xx`."""
     return len(status) == len(pattern) and all(
         wanted in ("x", digit) for digit, wanted in zip(status, pattern, strict=True)
     )

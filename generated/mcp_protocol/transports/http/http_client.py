@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """HTTP requests of the client: header fields, redirects, refusals, limits.
 
@@ -37,6 +38,8 @@ from .http_libraries import AiohttpLibrary, Httpx2Library, Library, Response, on
 if TYPE_CHECKING:
     import httpx2
 
+    from .authorizer import Authorizer
+
 HeaderFields: TypeAlias = Mapping[str, str]
 """Header fields by name."""
 
@@ -54,9 +57,6 @@ REFUSAL_LIMIT = 1024 * 1024
 
 DISCARD_SECONDS = 5.0
 """Seconds for reading the body of a refusal, or one that is not needed."""
-
-ACCEPT_SECONDS = 30.0
-"""Seconds for a server to accept a message whose response, if any, comes another way."""
 
 REDIRECTS = 5
 """Redirects that are followed for one message."""
@@ -78,6 +78,7 @@ class HttpRequests:
         connect_timeout: Seconds to make a connection.
         silence: Seconds for which a body, received or sent, may pause.
         limit: Longest message accepted, in bytes.
+        authorizer: Adds an access token to each request.
 
     Attributes:
         limit: The same.
@@ -94,8 +95,10 @@ class HttpRequests:
         connect_timeout: float = 10.0,
         silence: float = 60.0,
         limit: int = MESSAGE_LIMIT,
+        authorizer: Authorizer | None = None,
     ) -> None:
         self.limit = limit
+        self._authorizer = authorizer
         self._silence = silence
         self._make_fields = headers
         self._moved: dict[str, str] = {}
@@ -107,6 +110,8 @@ class HttpRequests:
 
     async def close(self) -> None:
         """Close all connections, except those of the user's client. Idempotent."""
+        if self._authorizer is not None:
+            await self._authorizer.close()
         await self._library.close()
 
     async def open(
@@ -120,12 +125,17 @@ class HttpRequests:
             ResponseLostError: The connection broke before the head of the response came.
             LocalProtocolError: A header field can't be sent.
             RemoteProtocolError: The body has a content coding that was not accepted.
+            AuthorizationError: The server wants a token, and none could be had.
         """
-        library = self._library
+        library, authorizer = self._library, self._authorizer
         if self._moved:
             url = self._moved.get(url, url)
-        for _ in range(REDIRECTS):
+        redirects = attempts = 0
+        token: HeaderFields = {}
+        while redirects < REDIRECTS:
             every = fields if self._make_fields is None else await self._with_user_fields(fields)
+            if authorizer is not None and (token := await authorizer.fields(method, url)):
+                every = {**every, **token}
             try:
                 response = library.response(await library.send(method, url, every, body), url)
             except Exception as error:
@@ -136,9 +146,21 @@ class HttpRequests:
                 raise translated from (None if hides else error)
             if coding := response.header("content-encoding"):
                 await self._check_coding(response, coding)
+            if authorizer is not None:
+                asked = (method, url, body)
+                try:
+                    retry = await authorizer.wants_retry(response, token, asked, attempts)
+                except BaseException:
+                    await response.close()
+                    raise
+                if retry:
+                    attempts += 1
+                    await self.discard(response)
+                    continue
             if response.status in _SUCCESS:
                 return response
             url = await self._redirected(method, url, response)
+            redirects += 1
         raise ConnectFailedError(shown(url), f"more than {REDIRECTS} redirects")
 
     async def read(self, response: Response) -> bytes:

@@ -3,8 +3,9 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""Failures below HTTP as errors of this package, with the reason that the system or TLS gives.
+"""URLs in error texts, and errors of connections with the reason that the system or TLS gives.
 
 HTTP libraries wrap these reasons in exceptions with vague texts.
 """
@@ -54,7 +55,7 @@ def checked_url(text: str) -> str:
 
 
 def joined(url: str, reference: str) -> str | None:
-    """The address that a reference means, relative to another; `None` if it is malformed."""
+    """The URL of a reference relative to another URL; `None` if malformed."""
     try:
         return checked_url(urljoin(url, reference))
     except (ConnectFailedError, ValueError):

@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """The HTTP libraries behind one small protocol: start a request, read its body, close.
 
@@ -16,6 +17,7 @@ Source: RFC 9112, section 9.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import ssl
@@ -45,6 +47,9 @@ if TYPE_CHECKING:
 
 TakePart = Callable[[bytes], Awaitable[None]]
 """Takes one part of a body."""
+
+Permits = Callable[[str], bool]
+"""Whether a connection may be made to an IP address."""
 
 PART = 64 * 1024
 """Bytes of a body that are read at once; decompressed parts may be larger."""
@@ -152,9 +157,21 @@ def too_long(limit: int) -> McpError:
     return TooLong(limit).error()
 
 
-def silent(url: str, seconds: float) -> ResponseLostError:
-    """The error for a body that paused for too long."""
-    return ResponseLostError(f"{shown(url)}: the response body made no progress for {seconds:g} s")
+async def _read_parts(response: Response, limit: int, silence: float) -> bytes:
+    """The whole body, read part by part; see `Response.read`."""
+    body = bytearray()
+
+    async def take(part: bytes) -> None:
+        scope.deadline = anyio.current_time() + silence
+        body.extend(part)
+        if len(body) > limit:
+            raise too_long(limit)
+
+    with anyio.CancelScope(deadline=anyio.current_time() + silence) as scope:
+        await response.each_part(take)
+        return bytes(body)
+    text = f"{shown(response.url)}: the response body made no progress for {silence:g} s"
+    raise ResponseLostError(text)
 
 
 def probe(raw: socket.socket) -> None:
@@ -175,6 +192,8 @@ class AiohttpLibrary:
     Args:
         connect_timeout: Seconds to make a connection.
         silence: Seconds for which sending a request body may pause.
+        permits: Whether a connection may be made to an address; `None` for any. Not asked where the
+            environment names a proxy.
 
     Attributes:
         failures: Exceptions of a connection that breaks.
@@ -185,7 +204,12 @@ class AiohttpLibrary:
 
     codings = "identity"
 
-    def __init__(self, connect_timeout: float, silence: float) -> None:
+    def __init__(
+        self,
+        connect_timeout: float,
+        silence: float,
+        permits: Permits | None = None,
+    ) -> None:
         try:
             import aiohttp
             from aiohttp.http_exceptions import HttpProcessingError
@@ -196,6 +220,7 @@ class AiohttpLibrary:
         self._connect_timeout = connect_timeout
         self._silence = silence
         self._proxies = getproxies()
+        self._permits = None if self._proxies else permits
         self._targets: dict[str, _Target] = {}
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
@@ -263,7 +288,9 @@ class AiohttpLibrary:
         if self._closed:
             raise library.ClientConnectionError("the HTTP client is closed")
         connector = library.TCPConnector(
-            limit=0, keepalive_timeout=KEEP_ALIVE, socket_factory=_probed_socket
+            limit=0,
+            keepalive_timeout=KEEP_ALIVE,
+            socket_factory=partial(_probed_socket, permits=self._permits),
         )
         # aiohttp has no limit for informational responses, blank lines and chunk extensions, and no
         # public way to set the protocol of its connections.
@@ -382,18 +409,7 @@ class _AiohttpResponse:
             if len(body) > limit:
                 raise too_long(limit)
             return body
-        parts = bytearray()
-
-        async def take(part: bytes) -> None:
-            scope.deadline = anyio.current_time() + silence
-            parts.extend(part)
-            if len(parts) > limit:
-                raise too_long(limit)
-
-        with anyio.CancelScope(deadline=anyio.current_time() + silence) as scope:
-            await self.each_part(take)
-            return bytes(parts)
-        raise silent(self.url, silence)
+        return await _read_parts(self, limit, silence)
 
     async def each_part(self, take: TakePart) -> None:
         """See `Response.each_part`."""
@@ -460,8 +476,10 @@ def _bounded_handler() -> Any:
     return BoundedHandler
 
 
-def _probed_socket(address: tuple[Any, ...]) -> socket.socket:
-    family, kind, protocol, _, _ = address
+def _probed_socket(address: tuple[Any, ...], permits: Permits | None = None) -> socket.socket:
+    family, kind, protocol, _, target = address
+    if permits is not None and not permits(target[0]):
+        raise PermissionError(errno.EACCES, "the address is private or reserved")
     raw = socket.socket(family, kind, protocol)
     try:
         probe(raw)
@@ -484,6 +502,7 @@ class Httpx2Library:
         auth: An authentication of httpx2; `None` for that of the client.
         connect_timeout: Seconds to make a connection, for a client of our own.
         silence: Seconds for which sending a request body may pause, likewise.
+        permits: As for aiohttp, for a client of our own.
 
     Raises:
         MissingExtraError: httpx2 is not installed.
@@ -495,6 +514,7 @@ class Httpx2Library:
         auth: httpx2.Auth | None,
         connect_timeout: float,
         silence: float,
+        permits: Permits | None = None,
     ) -> None:
         try:
             import httpx2
@@ -503,6 +523,7 @@ class Httpx2Library:
         self._httpx2 = httpx2
         self._client = client
         self._is_own = client is None
+        self._permits = permits
         self._auth: Any = httpx2.USE_CLIENT_DEFAULT if auth is None else auth
         if client is None:
             self._timeout = httpx2.Timeout(
@@ -583,6 +604,10 @@ class Httpx2Library:
                 transport = library.AsyncHTTPTransport(
                     verify=verify, limits=limits, socket_options=watched
                 )
+                if self._permits is not None:
+                    from .checked_connections import check_connections
+
+                    check_connections(transport, self._permits)
             self._client = library.AsyncClient(
                 timeout=self._timeout,
                 limits=limits,
@@ -625,18 +650,7 @@ class _Httpx2Response:
 
     async def read(self, limit: int, silence: float) -> bytes:
         """See `Response.read`."""
-        body = bytearray()
-
-        async def take(part: bytes) -> None:
-            scope.deadline = anyio.current_time() + silence
-            body.extend(part)
-            if len(body) > limit:
-                raise too_long(limit)
-
-        with anyio.CancelScope(deadline=anyio.current_time() + silence) as scope:
-            await self.each_part(take)
-            return bytes(body)
-        raise silent(self.url, silence)
+        return await _read_parts(self, limit, silence)
 
     async def each_part(self, take: TakePart) -> None:
         """See `Response.each_part`.

@@ -3,10 +3,11 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""HTTP+SSE as a client speaks it: one stream of events to hear by, one address to post to.
+"""HTTP+SSE on the client's side: one event stream to receive from, one endpoint to post to.
 
-The first event of the stream names the address. When the stream ends, so does the connection.
+The first event of the stream has the URL of the endpoint. The session ends with the stream.
 
 Source: basic/transports#http-with-sse (2024-11-05).
 """
@@ -18,7 +19,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from ...channel import RequestId
+from ...channel import OutgoingMessage, RequestId
 from ...errors import (
     ConnectionClosedError,
     HttpStatusError,
@@ -30,11 +31,12 @@ from ...facts import Revisions, has_streamable_http
 from ...foreign_text import safe_repr, safe_text
 from ...framing.line_framing import TooLong
 from ...framing.sse import ENDPOINT, MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
+from ...protocol.jsonrpc import results_in
 from ...protocol.lifecycle import INITIALIZE
-from .envelope import Envelope, results_in
+from ..http_timeouts import HttpTimeouts
+from ..message_queue import MessageQueue
 from .event_stream import StartSoon
 from .http_client import (
-    ACCEPT_SECONDS,
     LISTENING,
     POSTED,
     HeaderFields,
@@ -45,26 +47,23 @@ from .http_client import (
 from .http_errors import joined, same_origin, shown
 from .http_libraries import Response
 from .log_redaction import Secrets
-from .message_queue import Inbox
 from .session import session_of
 
 logger = logging.getLogger(__name__.partition(".")[0])
 
-ENDPOINT_SECONDS = 5.0
-"""How long a server may take to name the address."""
-
-_REFUSALS = range(300, 500)  # the statuses that may say that there is no such stream
+_REFUSALS = range(300, 500)  # statuses of a URL that may have no event stream
 
 
 class HttpSse:
-    """One server's pair of endpoints.
+    """One session over HTTP+SSE.
 
     Args:
         requests: Makes HTTP requests.
-        url: Address of the stream.
+        url: URL of the event stream.
         revisions: The revisions that the client speaks.
-        inbox: Where what comes is put; closed when the stream ends.
+        received: Queue for the received messages; closed when the stream ends.
         start_soon: Starts a task.
+        timeouts: Timeouts.
     """
 
     def __init__(
@@ -72,75 +71,77 @@ class HttpSse:
         requests: HttpRequests,
         url: str,
         revisions: Revisions,
-        inbox: Inbox,
+        received: MessageQueue,
         start_soon: StartSoon,
+        timeouts: HttpTimeouts,
     ) -> None:
         self._requests = requests
         self._url = url
         self._revisions = revisions
-        self._inbox = inbox
+        self._received = received
         self._start_soon = start_soon
-        self._only = "" if has_streamable_http(revisions) else _only_way(revisions)
+        self._timeouts = timeouts
+        self._only = "" if has_streamable_http(revisions) else _only_transport(revisions)
         self._endpoint: str | None = None
         self._named = anyio.Event()
         self._refusal: McpError | None = None
-        self._initialize: Envelope | None = None
+        self._initialize: OutgoingMessage | None = None
         self._fields: HeaderFields = POSTED
         self._secrets = Secrets()
         self._reading = anyio.CancelScope()
         self._posts = Posts()
 
     async def open(self) -> None:
-        """Open the stream, unless it is, and wait until it has named the address.
+        """Open the stream, if it is not open, and wait for the endpoint.
 
         Raises:
-            ConnectFailedError: The server can't be reached.
-            HttpStatusError: It refused.
-            RemoteProtocolError: It gave something else than such a stream.
+            ConnectFailedError: The server cannot be reached.
+            HttpStatusError: The server refused the request for the stream.
+            RemoteProtocolError: The response is no such stream.
             ConnectionClosedError: The channel was closed.
         """
         if self._endpoint is not None:
             return
-        response = await self._asked()
+        response = await self._request_stream()
         if not self._start_soon(self._read, response):
             await response.close()
             raise ConnectionClosedError("the connection is closed")
-        with anyio.move_on_after(ENDPOINT_SECONDS):
+        with anyio.move_on_after(self._timeouts.endpoint):
             await self._named.wait()
         if self._endpoint is None:
             self._reading.cancel()
             raise self._refusal or RemoteProtocolError(
                 f"{shown(self._url)}: expected an event {ENDPOINT!r} within "
-                f"{ENDPOINT_SECONDS:g} s{self._only}, came nothing"
+                f"{self._timeouts.endpoint:g} s{self._only}, came nothing"
             )
 
-    async def send(self, message: Envelope) -> None:
-        """Post a message, once it is known where to; returns when the server has accepted it.
+    async def send(self, message: OutgoingMessage) -> None:
+        """Post a message; returns when the server has accepted the message.
 
         Raises:
-            HttpStatusError: The server refused it.
-            ConnectFailedError: The server can't be reached.
-            AnswerLostError: The connection broke, or the server did not react.
+            HttpStatusError: The server refused the message.
+            ConnectFailedError: The server cannot be reached.
+            ResponseLostError: The connection broke, or the server did not respond in time.
             ConnectionClosedError: The channel was closed.
         """
         assert self._endpoint is not None
         if message.method == INITIALIZE:
             self._initialize = message
-        with self._posts.within(ACCEPT_SECONDS, message.method, self._endpoint):
-            response = await self._requests.open("POST", self._endpoint, self._fields, message.body)
+        with self._posts.within(self._timeouts.accept, message.method, self._endpoint):
+            response = await self._requests.open("POST", self._endpoint, self._fields, message.data)
             await self._requests.discard(response)
 
     def close_request_stream(self, identifier: RequestId) -> None:
-        """Nothing: all requests share the stream."""
+        """Do nothing: all requests share one stream."""
 
     async def end(self) -> None:
-        """Close the stream, which ends the session."""
+        """Close the stream; that ends the session."""
         self._reading.cancel()
         self._posts.cancel()
         self._secrets.clear()
 
-    async def _asked(self) -> Response:
-        """Ask for the stream."""
+    async def _request_stream(self) -> Response:
+        """Request the stream."""
         expected = f"a stream of events{self._only}"
         try:
             response = await self._requests.open("GET", self._url, LISTENING)
@@ -175,27 +176,27 @@ class HttpSse:
                     f"{shown(self._url)}: expected an event {ENDPOINT!r} first, but {ended}"
                 )
             else:
-                self._inbox.close(ended)
+                self._received.close(ended)
         self._named.set()
 
     async def _take(self, event: ServerSentEvent | TooLong, response: Response) -> None:
         if isinstance(event, TooLong):
-            self._inbox.tell(event.error())
+            self._received.put_error(event.error())
         elif self._endpoint is None:
-            self._endpoint = self._named_by(event, response)
+            self._endpoint = self._endpoint_in(event, response)
             self._secrets.add(urlsplit(self._endpoint).query)
             self._named.set()
         elif event.type == MESSAGE and event.data:
-            self._note(event.data)
-            await self._inbox.put(event.data)
+            self._read_negotiated_revision(event.data)
+            await self._received.put(event.data)
         else:
             logger.debug("ignored: an event of type %s", safe_repr(event.type))
 
-    def _named_by(self, event: ServerSentEvent, response: Response) -> str:
-        """The address to post to.
+    def _endpoint_in(self, event: ServerSentEvent, response: Response) -> str:
+        """The URL of the endpoint.
 
         Raises:
-            RemoteProtocolError: The event names none, or one of another origin.
+            RemoteProtocolError: The event has no such URL, or one of another origin.
         """
         if event.type != ENDPOINT:
             raise RemoteProtocolError(
@@ -211,8 +212,8 @@ class HttpSse:
             )
         return endpoint
 
-    def _note(self, data: bytes) -> None:
-        """Learn from the answer to `initialize` which revision was agreed."""
+    def _read_negotiated_revision(self, data: bytes) -> None:
+        """Read the negotiated revision from the response to `initialize`."""
         initialize = self._initialize
         if initialize is None:
             return
@@ -230,6 +231,6 @@ def _no_header(name: str) -> None:
     """No header field: HTTP+SSE has no session id."""
 
 
-def _only_way(revisions: Revisions) -> str:
-    """Why it has to be this transport; a server that has another one may puzzle its user."""
+def _only_transport(revisions: Revisions) -> str:
+    """The reason for this transport, for errors: the server may support only another one."""
     return f" (over HTTP, {', '.join(revisions)} is spoken by HTTP+SSE alone)"

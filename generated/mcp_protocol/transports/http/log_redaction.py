@@ -3,12 +3,13 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""Secrets that HTTP libraries would write into their logs, masked there.
+"""Masks secrets in the logs of HTTP libraries.
 
-At its most talkative httpcore2 writes the header fields of responses, among them the id of a
-session, before anybody has read them; and httpx2 writes addresses, among them the one of HTTP+SSE
-that a session is known by.
+At level DEBUG httpcore2 logs the header fields of responses, which include the session id, before
+any code of this package sees them. httpx2 logs URLs, and the endpoint of HTTP+SSE identifies a
+session.
 
 Source: basic/transports (session management): the id of a session is handled as a secret.
 """
@@ -34,7 +35,7 @@ _SESSION = re.compile(r"""(session-id['"], b)(?:'[^']*'|"[^"]*")""", re.IGNORECA
 
 
 class _Masking(logging.Filter):
-    """Replaces what is secret in the texts of records."""
+    """Replaces secrets in the texts of log records."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +55,7 @@ _masking = _Masking()
 
 
 class Secrets:
-    """The secrets of one connection, masked until it is closed."""
+    """The secrets of one connection, masked until the connection is closed."""
 
     def __init__(self) -> None:
         self._own: list[str] = []
@@ -62,13 +63,13 @@ class Secrets:
             logging.getLogger(name).addFilter(_masking)
 
     def add(self, secret: str) -> None:
-        """Keep a text out of the logs of HTTP libraries."""
+        """Mask a text in the logs of HTTP libraries."""
         if secret and secret not in self._own:
             self._own.append(secret)
             _masking.secrets[secret] += 1
 
     def clear(self) -> None:
-        """The connection is closed, and what was secret is worth nothing. Idempotent."""
+        """Stop masking: the connection is closed. Idempotent."""
         for secret in self._own:
             _masking.secrets[secret] -= 1
         self._own.clear()

@@ -3,8 +3,9 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""A server's address over Streamable HTTP, and the session that a handshake with it opened.
+"""The endpoint of a server over Streamable HTTP, header fields of messages, and sessions.
 
 Source: basic/transports (session management, protocol version header); 2026-07-28:
 basic/transports/streamable-http.
@@ -12,21 +13,27 @@ basic/transports/streamable-http.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
-from ..._wire import decoder
+import msgspec
+from msgspec import Raw
+
+from ..._wire import decoder, is_object, to_builtins
+from ...channel import OutgoingMessage
 from ...errors import RemoteProtocolError
 from ...facts import Lifecycle, Revision, Revisions
-from ...framing.http_headers import is_visible_ascii
-from ...protocol.lifecycle import INITIALIZE
+from ...framing.http_headers import encode_value, is_visible_ascii
 from ...revision_facts import Facts
-from .envelope import Envelope, ParamHeaders, request_fields
+from ..http_timeouts import HttpTimeouts
 from .http_client import LISTENING, POSTED, HeaderFields, HttpRequests
 from .http_errors import shown
 from .http_libraries import Response
+
+ParamHeaders: TypeAlias = Callable[[str, Mapping[str, Any]], Mapping[str, str]]
+"""Makes the encoded parameter headers for a tool's name and arguments."""
 
 _decode_object = decoder(dict[str, Any])
 
@@ -46,9 +53,9 @@ class ServerSessionState:
 
     agreed: Revision
     facts: Facts
-    initialize: Envelope
+    initialize: OutgoingMessage
     id: str | None = field(repr=False)
-    initialized: Envelope | None = None
+    initialized: OutgoingMessage | None = None
 
     def __post_init__(self) -> None:
         headers = self.facts.headers
@@ -61,59 +68,62 @@ class ServerSessionState:
         self.posted: HeaderFields = {**POSTED, **fields}
 
     def is_lost(self, status: int) -> bool:
-        """Whether a status says that the server has forgotten the session."""
+        """Whether a status means that the server has lost the session."""
         return self.id is not None and status == self.facts.http.unknown_session
 
 
 class Endpoint:
-    """One address of a server.
+    """The endpoint of a server.
 
-    A message that names its revision stands alone; any other belongs to a session.
+    A message of a per-request revision stands alone; any other belongs to a session.
 
     Args:
         requests: Makes HTTP requests.
-        url: The address.
+        url: URL of the endpoint.
+        timeouts: Timeouts.
         param_headers: Makes the parameter headers of a tool call.
 
     Attributes:
         requests: The same.
         url: The same.
+        timeouts: The same.
     """
 
     def __init__(
-        self, requests: HttpRequests, url: str, param_headers: ParamHeaders | None = None
+        self,
+        requests: HttpRequests,
+        url: str,
+        timeouts: HttpTimeouts,
+        param_headers: ParamHeaders | None = None,
     ) -> None:
         self.requests = requests
         self.url = url
+        self.timeouts = timeouts
         self._param_headers = param_headers
-        self._revision: Revision | None = None
 
     def __str__(self) -> str:
         return shown(self.url)
 
-    def fields(self, message: Envelope, session: ServerSessionState | None) -> HeaderFields:
+    def fields(self, message: OutgoingMessage, session: ServerSessionState | None) -> HeaderFields:
         """The header fields of a message."""
         if session is not None:
             return session.posted
-        if message.method == INITIALIZE:
+        revision = message.revision
+        if revision is None or revision.lifecycle is not Lifecycle.PER_REQUEST:
             return POSTED
-        # A notification does not name its revision in its body, but has the header field.
-        self._revision = message.revision or self._revision
-        if self._revision is None:
-            return POSTED
-        facts = self._revision.facts
-        fields = request_fields(message, facts, self._param_headers)
-        if facts.headers.protocol_version is not None:
-            fields[facts.headers.protocol_version] = self._revision.name
+        headers = revision.facts.headers
+        fields = request_fields(message, revision.facts, self._param_headers)
+        if headers.protocol_version is not None:
+            fields[headers.protocol_version] = revision.name
         return {**POSTED, **fields}
 
-    async def post(self, message: Envelope, session: ServerSessionState | None) -> Response:
+    async def post(self, message: OutgoingMessage, session: ServerSessionState | None) -> Response:
         """Post a message; see `HttpRequests.open`."""
         fields = self.fields(message, session)
-        return await self.requests.open("POST", self.url, fields, message.body)
+        return await self.requests.open("POST", self.url, fields, message.data)
 
     async def get(self, session: ServerSessionState, last_event_id: str | None) -> Response:
-        """Request a stream of events: those after an event, or new ones."""
+        """Request an event stream: the events after one, or new ones."""
         fields = {**LISTENING, **session.fields}
         name = session.facts.headers.last_event_id
         if name is not None and last_event_id:
@@ -124,6 +134,46 @@ class Endpoint:
         """End a session on the server."""
         response = await self.requests.open("DELETE", self.url, session.fields)
         await self.requests.discard(response)
+
+
+def request_fields(
+    message: OutgoingMessage, facts: Facts, param_headers: ParamHeaders | None
+) -> dict[str, str]:
+    """The header fields that repeat parts of a message, in revisions that have them.
+
+    Raises:
+        ProtocolError: An argument of a tool has no form that a header can carry.
+
+    Source: basic/transports/streamable-http (2026-07-28: request metadata).
+    """
+    headers = facts.headers
+    if headers.method is None or not message.method:
+        return {}
+    fields = {headers.method: message.method}
+    method = facts.method(message.method)
+    if headers.name is None or method.named_by is None:
+        return fields
+    params = message.params
+    if isinstance(params, Raw):
+        params = _decode_object(params)
+    name = _member(params, method.named_by)
+    if isinstance(name, str):
+        fields[headers.name] = encode_value(name)
+        if method.param_headers and headers.param_prefix is not None and param_headers is not None:
+            arguments = to_builtins(_member(params, "arguments"))
+            if is_object(arguments):
+                fields.update(param_headers(name, arguments))
+    return fields
+
+
+def _member(params: Any, name: str) -> Any:
+    """A member of params by its wire name; `None` if absent."""
+    if isinstance(params, msgspec.Struct):
+        names = params.__struct_encode_fields__
+        if name not in names:
+            return None
+        return getattr(params, params.__struct_fields__[names.index(name)])
+    return params.get(name) if is_object(params) else None
 
 
 def facts_over_http(agreed: Revision, offered: Revision, revisions: Revisions) -> Facts:
@@ -139,7 +189,10 @@ def facts_over_http(agreed: Revision, offered: Revision, revisions: Revisions) -
 
 
 def session_of(
-    initialize: Envelope, result: bytes, header: Callable[[str], str | None], revisions: Revisions
+    initialize: OutgoingMessage,
+    result: bytes,
+    header: Callable[[str], str | None],
+    revisions: Revisions,
 ) -> ServerSessionState | None:
     """The session that a result of `initialize` opens; `None` if it names no known revision.
 
@@ -149,20 +202,14 @@ def session_of(
     Raises:
         RemoteProtocolError: The session id has characters other than visible ASCII.
     """
-    agreed = revisions.get(_version(result))
+    version = _decode_object(result).get("protocolVersion")
+    agreed = revisions.get(version) if isinstance(version, str) else None
     if agreed is None:
         return None
-    params = b"{}" if initialize.params is None else bytes(initialize.params)
-    offered = revisions.get(_version(params), agreed)
-    facts = facts_over_http(agreed, offered, revisions)
+    facts = facts_over_http(agreed, initialize.revision or agreed, revisions)
     id = None if facts.headers.session is None else header(facts.headers.session)
     if id is not None and not is_visible_ascii(id):
         raise RemoteProtocolError(
             f"{facts.headers.session}: expected visible ASCII characters, came something else"
         )
     return ServerSessionState(agreed, facts, initialize, id)
-
-
-def _version(members: bytes) -> str:
-    version = _decode_object(members).get("protocolVersion")
-    return version if isinstance(version, str) else ""

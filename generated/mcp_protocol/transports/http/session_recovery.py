@@ -3,11 +3,12 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""The session with a server over Streamable HTTP: opened, lost, opened again, ended.
+"""The session with a server over Streamable HTTP: how it is opened, replaced and ended.
 
-A server may forget a session at any time. It is then asked for another one by the same request as
-the first time; the one that speaks for the package's user hears nothing of it but a warning.
+A server may lose a session at any time. The client then opens another one with the same
+`initialize` request, and logs a warning.
 
 Source: basic/transports (session management, listening for messages from the server).
 """
@@ -19,11 +20,12 @@ from collections.abc import Callable
 
 import anyio
 
+from ...channel import OutgoingMessage
 from ...errors import HttpStatusError, McpError, ResponseLostError, SessionLostError
 from ...facts import Revisions
 from ...framing.http_headers import JSON
 from ...framing.sse import MEDIA_TYPE
-from .envelope import Envelope, results_in
+from ...protocol.jsonrpc import results_in
 from .event_stream import EventStream, Hear, OnStream, StartSoon
 from .http_client import content_type
 from .http_libraries import Response
@@ -32,26 +34,20 @@ from .session import Endpoint, ServerSessionState, session_of
 
 logger = logging.getLogger(__name__.partition(".")[0])
 
-PARTING_SECONDS = 2.0
-"""How long the server may take to hear that its session is not needed any more."""
-
-RENEWING_SECONDS = 30.0
-"""How long the server may take to open another session, while other messages wait for that."""
-
 
 class Sessions:
-    """Keeps one session with a server, or none where there is no such thing.
+    """The session with a server, if there is one.
 
     Args:
-        endpoint: The server's address.
+        endpoint: The endpoint of the server.
         revisions: The revisions that the client speaks.
-        hear: Told of each message that comes on a stream of no request.
+        hear: Called with each message of the standalone stream.
         start_soon: Starts a task.
-        on_renewed: Called when another session was opened in place of a lost one.
-        on_stream: Told of the stream that belongs to no request, once it was there.
+        on_renewed: Called when a new session has replaced a lost one.
+        on_stream: Called when the standalone stream is opened or cannot be reopened.
 
     Attributes:
-        current: The session; `None` before, and where requests stand alone.
+        current: The session; `None` before initialization, and in revisions without sessions.
     """
 
     def __init__(
@@ -74,18 +70,18 @@ class Sessions:
         self._listening: EventStream | None = None
         self._secrets = Secrets()
 
-    def opened(self, initialize: Envelope, result: bytes, response: Response) -> None:
-        """Take note of the answer to `initialize`.
+    def opened(self, initialize: OutgoingMessage, result: bytes, response: Response) -> None:
+        """Store the session that a response to `initialize` opened.
 
         Raises:
-            RemoteProtocolError: The id of the session is not made of visible ASCII characters.
+            RemoteProtocolError: The session id has characters other than visible ASCII.
         """
         self.current = session_of(initialize, result, response.header, self._revisions)
         if self.current is not None and self.current.id is not None:
             self._secrets.add(self.current.id)
 
-    def confirmed(self, session: ServerSessionState, message: Envelope) -> None:
-        """The server knows that the client is ready: listen to what it says of its own accord."""
+    def confirmed(self, session: ServerSessionState, message: OutgoingMessage) -> None:
+        """The server has accepted `notifications/initialized`: open the standalone stream."""
         session.initialized = message
         idle = 0
         if self._listening is not None:
@@ -98,35 +94,36 @@ class Sessions:
                 lambda last_event_id: self._endpoint.get(session, last_event_id),
                 self._hear,
                 None,
+                self._endpoint.timeouts,
             )
             self._listening.idle = idle
             self._start_soon(self._listen, self._listening, session)
 
     async def renewed(self, lost: ServerSessionState) -> ServerSessionState:
-        """The session in place of one that the server has forgotten.
+        """The session that replaces a lost one.
 
         Raises:
-            SessionLostError: It makes no other one.
-            McpError: It can't be reached, or refuses.
+            SessionLostError: The server opens no other session.
+            McpError: The server cannot be reached, or refuses.
         """
         async with self._renewing:
             if self.current is None or self.current is lost:
                 try:
                     await self._renew_in_time(lost)
                 except BaseException:
-                    self.current = lost  # which leads here again, with the next message
+                    self.current = lost  # the next message tries again
                     raise
             assert self.current is not None
             return self.current
 
     def lost_twice(self) -> SessionLostError:
-        """The error for a server that forgets each session at once."""
+        """The error for a server that loses a new session at once."""
         return SessionLostError(
             f"{self._endpoint}: the server forgot the session, and the new one as well"
         )
 
     async def renew_if_lost(self, session: ServerSessionState | None, cause: object) -> None:
-        """Open another session if a refusal says that this one is lost; try no more than that."""
+        """Open another session if a refusal shows that this one is lost; try only once."""
         if session is None or not isinstance(cause, HttpStatusError):
             return
         if session.is_lost(cause.status) and session is self.current:
@@ -136,12 +133,12 @@ class Sessions:
                 logger.warning("the server forgot the session: %s", error)
 
     async def end(self) -> None:
-        """Be done with the session; the server is told, if it is there. Idempotent."""
+        """End the session, on the server too if it can be reached. Idempotent."""
         if self._listening is not None:
             self._listening.scope.cancel()
         session, self.current = self.current, None
         if session is not None and session.id is not None:
-            with anyio.move_on_after(PARTING_SECONDS):
+            with anyio.move_on_after(self._endpoint.timeouts.ending):
                 try:
                     await self._endpoint.delete(session)
                 except McpError as error:
@@ -149,12 +146,13 @@ class Sessions:
         self._secrets.clear()
 
     async def _renew_in_time(self, lost: ServerSessionState) -> None:
-        with anyio.move_on_after(RENEWING_SECONDS):
+        seconds = self._endpoint.timeouts.renewal
+        with anyio.move_on_after(seconds):
             await self._renew(lost)
             return
         raise SessionLostError(
             f"{self._endpoint}: the server forgot the session, "
-            f"and opened no other one within {RENEWING_SECONDS:g} s"
+            f"and opened no other one within {seconds:g} s"
         )
 
     async def _renew(self, lost: ServerSessionState) -> None:
@@ -170,8 +168,8 @@ class Sessions:
         if initialized is not None:
             await self._confirm(session, initialized)
 
-    async def _confirm(self, session: ServerSessionState, initialized: Envelope) -> None:
-        """Tell the server, as the first time, that the client is ready."""
+    async def _confirm(self, session: ServerSessionState, initialized: OutgoingMessage) -> None:
+        """Send `notifications/initialized` in the new session."""
         try:
             response = await self._endpoint.post(initialized, session)
         except HttpStatusError as error:
@@ -183,8 +181,8 @@ class Sessions:
         if self._on_renewed is not None:
             self._on_renewed()
 
-    async def _open(self, initialize: Envelope) -> None:
-        """Ask for a session and wait for it, whichever way the answer comes."""
+    async def _open(self, initialize: OutgoingMessage) -> None:
+        """Open a session; the response may be JSON or an event of a stream."""
         response = await self._endpoint.post(initialize, None)
         requests, identifier = self._endpoint.requests, initialize.id
 
@@ -196,7 +194,7 @@ class Sessions:
             else:
                 await self._hear(data)
 
-        stream = EventStream(requests, None, hear, identifier)
+        stream = EventStream(requests, None, hear, identifier, self._endpoint.timeouts)
         if content_type(response) == JSON:
             await hear(await requests.read(response))
         elif content_type(response) == MEDIA_TYPE:

@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """Elicitation: forms described by a type, and web pages that the user visits.
 

@@ -3,6 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
+# No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
 """Request state: a signed text that a client returns with its retry of one request.
 
@@ -66,19 +67,20 @@ class RequestStateSigner:
         self._advice = _KEY_ADVICE if key is None else ""
         self._seconds = seconds
 
-    def sign(self, payload: bytes, binding: bytes) -> str:
-        """A text that `verify` accepts for the same binding until it expires.
+    def sign(self, payload: bytes, binding: bytes, owner: bytes = b"") -> str:
+        """A text that `verify` accepts for the same binding and owner until it expires.
 
         Args:
             payload: The state.
             binding: Identifies the request that the state belongs to.
+            owner: Identifies the principal that the state belongs to; empty for any.
 
         Raises:
             InternalError: The state is too large.
         """
         head = _HEAD.pack(time.time() + self._seconds, _digest(binding))
         body = _base64(head + payload)
-        signed = f"{body}.{self._signature(self._keys[0], body)}"
+        signed = f"{body}.{self._signature(self._keys[0], body, owner)}"
         if len(signed) > STATE_LIMIT:
             raise InternalError(
                 f"the state of the request takes {len(signed)} characters, "
@@ -86,15 +88,15 @@ class RequestStateSigner:
             )
         return signed
 
-    def verify(self, signed: str, binding: bytes) -> bytes:
+    def verify(self, signed: str, binding: bytes, owner: bytes = b"") -> bytes:
         """The payload of a state that a client returned.
 
         Raises:
-            InvalidParamsError: The state was not signed by these keys, was altered, belongs to
-                another request, or has expired.
+            InvalidParamsError: The state was not signed by these keys for this owner, was altered,
+                belongs to another request, or has expired.
         """
         body, _, signature = signed.partition(".")
-        if len(signed) > STATE_LIMIT or not self._is_valid(body, signature):
+        if len(signed) > STATE_LIMIT or not self._is_valid(body, signature, owner):
             raise InvalidParamsError(
                 f"requestState: expected one that this server gave, unaltered{self._advice}"
             )
@@ -106,16 +108,18 @@ class RequestStateSigner:
             raise InvalidParamsError("requestState: it has expired; send the request without it")
         return raw[_HEAD.size :]
 
-    def _is_valid(self, body: str, signature: str) -> bool:
+    def _is_valid(self, body: str, signature: str, owner: bytes) -> bool:
         """Compare with the signatures of all keys, so that the time taken tells none of them."""
         received = signature.encode("utf-8", "surrogatepass")
-        matches = [_is_same(self._signature(key, body).encode(), received) for key in self._keys]
+        expected = [self._signature(key, body, owner).encode() for key in self._keys]
+        matches = [_is_same(each, received) for each in expected]
         return any(matches)
 
-    def _signature(self, key: bytes, body: str) -> str:
+    def _signature(self, key: bytes, body: str, owner: bytes) -> str:
         import hmac
 
-        name_digest = _digest(self._name.encode())  # of fixed length, so that no two inputs agree
+        name = self._name.encode() + (b"\n" + owner if owner else b"")
+        name_digest = _digest(name)  # of fixed length, so that no two inputs agree
         message = _PURPOSE + name_digest + body.encode("utf-8", "surrogatepass")
         return _base64(hmac.digest(key, message, "sha256"))
 
