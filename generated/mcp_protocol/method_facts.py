@@ -5,10 +5,7 @@
 # isort: skip_file
 # No linter's fixes: a file that they change counts as edited by hand.
 # ruff: noqa
-"""Facts about one method that a revision states only in prose.
-
-Like `revision_facts`, this module is a part of mcpgen and of each generated package.
-"""
+"""Facts about one method that a revision states only in prose; part of mcpgen and of packages."""
 
 from __future__ import annotations
 
@@ -21,19 +18,15 @@ class MethodFacts:
 
     Attributes:
         extension: Whether an extension may add the method to a revision that lacks it.
-        idempotent: Whether a request has the same effect however often it is sent, so that it may
-            be retried if its response is lost. Safe methods are idempotent.
+        idempotent: Whether a request may be sent again if its response is lost.
         cancellable: Whether a request may be cancelled.
-        before_initialized: Whether a server may send it before the client has confirmed the
-            initialization.
+        before_initialized: Whether a server may send it before `notifications/initialized`.
         named_by: The member of the params that the name header repeats, or `None`.
         param_headers: Whether parameter headers repeat the `arguments` in its params.
         input_required: Whether a request may be answered with requests for input.
-        listed_by: The request whose result lists what this one names, or `None`. A cached list is
-            stale if the server does not know what it lists.
+        listed_by: The request whose result lists what this one names, or `None`.
         invalidates: Requests whose cached results are stale after this notification.
-        subscription: The member of a subscription's filter that asks for this notification, or
-            `None`.
+        subscription: The member of a subscription's filter that asks for it, or `None`.
     """
 
     extension: bool = False

@@ -70,6 +70,7 @@ def wire(tmp_path_factory: pytest.TempPathFactory) -> Any:
     (package / "r").mkdir(parents=True)
     (package / "r" / "models.py").write_text(rendered(), encoding="utf-8")
     shutil.copy(paths.templates_dir() / "package" / "_wire.py", package)
+    shutil.copy(paths.PACKAGE / "method_facts.py", package)
     sys.path.insert(0, str(folder))
     try:
         module: Any = importlib.import_module("modelled._wire")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -113,7 +114,7 @@ def test_mcpgen_without_a_word_generates_what_the_settings_say(root: Path, tmp_p
     saved(tmp_path, ONE)
     first = run(root, cwd=tmp_path)
     assert first.code == 0
-    assert first.out.startswith("src/acme/types: 7 files created")
+    assert re.match(r"src/acme/types: \d+ files created", first.out)
     record = json.loads((tmp_path / "src/acme/types" / manifest.NAME).read_text())
     assert record["options"]["parts"] == ["types"]
     (tmp_path / "src/acme/deep").mkdir()
