@@ -29,9 +29,14 @@ PROTOCOL, MIRROR = "protocol", "mirror"
 REQUIREMENTS: Mapping[str, str] = {
     "aiohttp": "aiohttp>=3.14",
     "anyio": "anyio>=4.11",
+    "cryptography": "cryptography>=45",
+    "filelock": "filelock>=4.2",
     "httpx2": "httpx2>=2.16",
+    "joserfc": "joserfc>=1.8",
     "jsonschema": "jsonschema>=4.20",
+    "keyring": "keyring>=25.6",
     "msgspec": "msgspec>=0.19",
+    "platformdirs": "platformdirs>=4.5",
     "uritemplate": "uritemplate>=4.1",
     "uvicorn": "uvicorn>=0.54",
 }
@@ -45,6 +50,7 @@ _OVER_HTTP: Mapping[Side, tuple[str, ...]] = {
     "server": ("uvicorn",),
     "client": ("aiohttp", "httpx2"),
 }
+_AUTHORIZING = ("cryptography", "filelock", "joserfc", "keyring", "platformdirs")
 _RESERVED = frozenset({"tests", "mcp", "pytest", "mypy", "pyright", "ruff", "hatchling"})
 """Names of packages that a project is tested with, or that it could be confused with."""
 
@@ -143,7 +149,8 @@ class Project:
     @property
     def dev_requirements(self) -> Code:
         """What the project is checked with, as TOML: type checkers read all that it imports."""
-        names = sorted({name for side in _OVER_HTTP.values() for name in side}) if self.http else []
+        over_http = {name for side in _OVER_HTTP.values() for name in side}
+        names = sorted({*over_http, *_AUTHORIZING}) if self.http else []
         return toml([*(REQUIREMENTS[name] for name in names), *TOOLS])
 
     @property
