@@ -10,7 +10,6 @@ Source: basic/security_best_practices (server-side request forgery); RFC 6890.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 from collections.abc import Collection, Mapping
 from importlib.util import find_spec
@@ -21,6 +20,7 @@ import anyio
 import msgspec
 
 from ..._wire import is_object
+from ...auth.addresses import PUBLIC, AddressCheck, is_loopback
 from ...auth.well_known import origin_of
 from ...errors import ConnectFailedError, MissingExtraError, TransportError
 from ...transports.http.http_errors import shown
@@ -29,7 +29,7 @@ DOCUMENT_LIMIT = 1024 * 1024
 """Bytes of a document that are read."""
 
 _SECONDS = 10.0  # for one request
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_PUBLIC_ONLY = AddressCheck("https://server.invalid", PUBLIC)
 _ACCEPT: Mapping[str, str] = {"Accept": "application/json"}
 
 
@@ -160,15 +160,7 @@ def check_public(url: str, address: str) -> None:
     Raises:
         ConnectFailedError: It is private, loopback, link-local, or otherwise not public.
     """
-    host = ipaddress.ip_address(address.partition("%")[0])
-    hosts = [host]
-    if isinstance(host, ipaddress.IPv6Address):
-        embedded = [host.ipv4_mapped, host.sixtofour, *(host.teredo or ())]
-        if host in _NAT64:
-            embedded.append(ipaddress.IPv4Address(int(host) & 0xFFFFFFFF))
-        hosts += [each for each in embedded if each is not None]
-        hosts = hosts[1:] if host.ipv4_mapped is not None else hosts
-    if not all(each.is_global and not each.is_multicast for each in hosts):
+    if not _PUBLIC_ONLY.permits(address):
         raise ConnectFailedError(shown(url), "expected a public address")
 
 
@@ -189,16 +181,6 @@ def check_url(name: str, url: str) -> None:
         raise ValueError(f"{name}: expected an https URL without fragment, got {url!r}")
     if split.scheme != "https" and not (split.scheme == "http" and is_loopback(host)):
         raise ValueError(f"{name}: expected https, or http of a loopback address, got {url!r}")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is `localhost` or a loopback address."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _on_asyncio() -> bool:
