@@ -61,6 +61,9 @@ if TYPE_CHECKING:
     from .auth.registration import (
         client_metadata_document,
     )
+    from .auth.steps import (
+        DeviceCode,
+    )
     from .channel import (
         Channel,
     )
@@ -73,6 +76,7 @@ if TYPE_CHECKING:
         FileStore,
     )
     from .client.auth.interactions import (
+        Device,
         Loopback,
         Paste,
         Redirect,
@@ -248,11 +252,13 @@ __all__ = [
     "IdentityProvider",
     "PrivateKey",
     "client_metadata_document",
+    "DeviceCode",
     "Channel",
     "Client",
     "ClientHandlers",
     "connect",
     "FileStore",
+    "Device",
     "Loopback",
     "Paste",
     "Redirect",
@@ -362,11 +368,13 @@ _HOMES = {
     "IdentityProvider": ".auth.grants",
     "PrivateKey": ".auth.jwt_keys",
     "client_metadata_document": ".auth.registration",
+    "DeviceCode": ".auth.steps",
     "Channel": ".channel",
     "Client": ".client.async_client",
     "ClientHandlers": ".client.async_client",
     "connect": ".client.async_client",
     "FileStore": ".client.auth.file_store",
+    "Device": ".client.auth.interactions",
     "Loopback": ".client.auth.interactions",
     "Paste": ".client.auth.interactions",
     "Redirect": ".client.auth.interactions",

@@ -40,10 +40,11 @@ EXPORTS = (
     _export(".auth.grants", "client+http", "IdentityProvider"),
     _export(".auth.jwt_keys", "client+http", "PrivateKey"),
     _export(".auth.registration", "client+http", "client_metadata_document"),
+    _export(".auth.steps", "client+http", "DeviceCode"),
     _export(".channel", "protocol", "Channel"),
     _export(".client.async_client", "client", "Client", "ClientHandlers", "connect"),
     _export(".client.auth.file_store", "client+http", "FileStore"),
-    _export(".client.auth.interactions", "client+http", "Loopback", "Paste", "Redirect"),
+    _export(".client.auth.interactions", "client+http", "Device", "Loopback", "Paste", "Redirect"),
     _export(
         ".client.auth.machine_auth",
         "client+http",

@@ -30,6 +30,9 @@ ApplicationType: TypeAlias = Literal["native", "web"]
 
 GRANT_TYPES = ("authorization_code", "refresh_token")
 
+DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+"""The grant type of the device flow (RFC 8628)."""
+
 
 @dataclass(frozen=True)
 class ClientProfile:
@@ -121,10 +124,17 @@ def identified(
     around: Surroundings,
     profile: ClientProfile,
     server: Discovered,
-    redirect_uri: str,
+    redirect_uri: str | None,
     scopes: tuple[str, ...],
 ) -> Flow[ClientIdentity]:
     """Who the client is at an authorization server; registers it if need be.
+
+    Args:
+        around: The MCP server, and the rules.
+        profile: The client.
+        server: The authorization server.
+        redirect_uri: Where the user comes back to; `None` for the device flow.
+        scopes: The scopes to ask for.
 
     Raises:
         OAuthError: The registration was refused.
@@ -155,24 +165,27 @@ def identified(
     )
 
 
-def _is_valid(known: Registration, redirect_uri: str, now: float) -> bool:
-    return redirect_uri in known.redirect_uris and not 0 < known.expires_at <= now
+def _is_valid(known: Registration, redirect_uri: str | None, now: float) -> bool:
+    uris = known.redirect_uris
+    fits = not uris if redirect_uri is None else redirect_uri in uris
+    return fits and not 0 < known.expires_at <= now
 
 
 def _request(
-    profile: ClientProfile, server: Discovered, redirect_uri: str, scopes: tuple[str, ...]
+    profile: ClientProfile, server: Discovered, redirect_uri: str | None, scopes: tuple[str, ...]
 ) -> dict[str, Any]:
+    for_code = redirect_uri is not None
     request: dict[str, Any] = {
         "client_name": profile.client_name,
-        "redirect_uris": [redirect_uri],
-        "grant_types": list(GRANT_TYPES),
-        "response_types": ["code"],
+        "redirect_uris": [redirect_uri] if for_code else [],
+        "grant_types": list(GRANT_TYPES) if for_code else [DEVICE_GRANT, "refresh_token"],
+        "response_types": ["code"] if for_code else [],
         "token_endpoint_auth_method": _registered_method(profile, server),
     }
     if scopes:
         request["scope"] = " ".join(scopes)
     if server.revision.facts.authorization.application_type:
-        local = is_loopback(urlsplit(redirect_uri).hostname or "")
+        local = redirect_uri is None or is_loopback(urlsplit(redirect_uri).hostname or "")
         request["application_type"] = profile.application_type or ("native" if local else "web")
     return request
 

@@ -54,6 +54,38 @@ class Visit:
 
 
 @dataclass(frozen=True)
+class DeviceCode:
+    """The code by which a user authorizes on another device.
+
+    Attributes:
+        user_code: The code to type.
+        verification_uri: The URL to open there.
+        verification_uri_complete: A URL that contains the code, such as for a QR code; `None` if
+            the server has none.
+        expires_in: Seconds for which the code is valid.
+    """
+
+    user_code: str = field(repr=False)
+    verification_uri: str
+    verification_uri_complete: str | None = field(default=None, repr=False)
+    expires_in: float = 0.0
+
+
+@dataclass(frozen=True)
+class ShowCode:
+    """Show the user a code; answered with `None`, at once."""
+
+    code: DeviceCode
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Wait; answered with `None`."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Obtain:
     """Call a function of the user's code and await its result; answered with that, a string."""
 
@@ -76,7 +108,7 @@ class Save:
     record: bytes | None = field(repr=False)
 
 
-Step: TypeAlias = Fetch | PrepareRedirect | Visit | Obtain | Load | Save
+Step: TypeAlias = Fetch | PrepareRedirect | Visit | ShowCode | Pause | Obtain | Load | Save
 
 Result = TypeVar("Result")
 

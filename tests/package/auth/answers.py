@@ -11,13 +11,16 @@ from mcp_protocol.auth.addresses import AddressCheck, AddressRules
 from mcp_protocol.auth.discovery import Discovered, Surroundings, discovered
 from mcp_protocol.auth.dpop import ProofKey
 from mcp_protocol.auth.steps import (
+    DeviceCode,
     Fetch,
     Fetched,
     Flow,
     Load,
     Obtain,
+    Pause,
     PrepareRedirect,
     Save,
+    ShowCode,
     Visit,
 )
 from mcp_protocol.revisions import REVISIONS
@@ -67,6 +70,8 @@ class World:
         asked: The requests, in order.
         records: The store.
         visited: URLs that the user was sent to.
+        codes: Codes that the user was shown.
+        paused: Seconds of each pause.
         returned: Makes the URL that the user comes back by.
     """
 
@@ -81,6 +86,8 @@ class World:
         self.asked: list[Fetch] = []
         self.records: dict[str, bytes] = {}
         self.visited: list[str] = []
+        self.codes: list[DeviceCode] = []
+        self.paused: list[float] = []
         self.returned: Callable[[str], str] = comes_back
 
     def run(self, flow: Flow[Result]) -> Result:
@@ -102,6 +109,12 @@ class World:
                 case Visit(url):
                     self.visited.append(url)
                     answer = self.returned(url)
+                case ShowCode(code):
+                    self.codes.append(code)
+                    answer = None
+                case Pause(seconds):
+                    self.paused.append(seconds)
+                    answer = None
                 case Obtain(function, arguments):
                     answer = function(*arguments)
                 case Load(key):

@@ -163,9 +163,9 @@ class Protected(Script):
 
 
 @asynccontextmanager
-async def issuing() -> AsyncIterator[Issuer]:
+async def issuing(issuer: Issuer | None = None) -> AsyncIterator[Issuer]:
     """An authorization server that runs."""
-    issuer = Issuer()
+    issuer = issuer or Issuer()
     async with HttpServer(issuer) as server:
         issuer.url = server.url.removesuffix("/mcp")
         yield issuer
@@ -173,11 +173,11 @@ async def issuing() -> AsyncIterator[Issuer]:
 
 @asynccontextmanager
 async def protected(
-    revision: str = NEWEST, session: str | None = None
+    revision: str = NEWEST, session: str | None = None, issuer: Issuer | None = None
 ) -> AsyncIterator[tuple[Protected, HttpServer]]:
     """A protected server that runs, and its authorization server (`Protected.issuer`)."""
-    async with issuing() as issuer:
-        script = Protected(issuer, revision, session)
+    async with issuing(issuer) as running:
+        script = Protected(running, revision, session)
         async with HttpServer(script) as server:
             script.url = server.url
             with anyio.fail_after(30):

@@ -26,6 +26,7 @@ import anyio
 from anyio import to_thread
 
 from ...auth.registration import check_redirect_uri
+from ...auth.steps import DeviceCode
 from ...errors import AuthorizationError
 
 _TICK = 0.05
@@ -191,6 +192,34 @@ class Paste:
     async def _visit(self, url: str) -> str:
         self._show(f"Open this URL, and paste the one that you are sent to:\n{url}")
         return (await to_thread.run_sync(self._read, abandon_on_cancel=True)).strip()
+
+
+class Device:
+    """Another device of the user, where a short code is typed (RFC 8628).
+
+    Args:
+        show: Shows the code; a function or a coroutine function. By default it is printed.
+    """
+
+    def __init__(self, show: Callable[[DeviceCode], Any] | None = None) -> None:
+        self._show = show
+
+    def open(self) -> AbstractAsyncContextManager[UserAgent]:
+        """See `Interaction.open`: there is no browser to come back.
+
+        Raises:
+            AuthorizationError: Always.
+        """
+        raise AuthorizationError("`Device` has no redirect URI: use `connect`, or `Redirect`")
+
+    async def show(self, code: DeviceCode) -> None:
+        """Show the user a code."""
+        if self._show is None:
+            print(f"Open {code.verification_uri} and enter the code {code.user_code}")
+            return
+        shown = self._show(code)
+        if isawaitable(shown):
+            await shown
 
 
 class Redirect:

@@ -19,6 +19,7 @@ from ...auth.addresses import PUBLIC, AddressRules
 from ...auth.challenges import parse_challenges
 from ...auth.client_authentication import AuthMethod, ClientIdentity
 from ...auth.code_flow import CodeRequest, authorized, client_of, code_grant, code_request
+from ...auth.device_flow import device_authorized
 from ...auth.discovery import (
     Discovered,
     Surroundings,
@@ -37,7 +38,7 @@ from ...framing.sse import MEDIA_TYPE
 from ...revisions import REVISIONS
 from .auth_fetcher import AuthFetcher
 from .flow_driver import FlowDriver
-from .interactions import Interaction, Loopback
+from .interactions import Device, Interaction, Loopback
 from .stores import MemoryStore, Store
 from .token_authorizer import AuthSettings, TokenAuthorizer, surroundings
 
@@ -138,6 +139,8 @@ class OAuth:
         self, around: Surroundings, server: Discovered, scopes: tuple[str, ...]
     ) -> Flow[Grant]:
         """See `GrantSource.granted`."""
+        if isinstance(self.settings.interaction, Device):
+            return device_authorized(around, self.profile, server, scopes)
         return authorized(around, self.profile, server, scopes)
 
     def client_of(self, grant: Grant) -> ClientIdentity | None:

@@ -6,10 +6,23 @@ from contextlib import AsyncExitStack
 from inspect import isawaitable
 from typing import Any, TypeVar
 
-from ...auth.steps import Fetch, Flow, Load, Obtain, PrepareRedirect, Save, Step, Visit
+import anyio
+
+from ...auth.steps import (
+    Fetch,
+    Flow,
+    Load,
+    Obtain,
+    Pause,
+    PrepareRedirect,
+    Save,
+    ShowCode,
+    Step,
+    Visit,
+)
 from ...errors import AuthorizationError
 from .auth_fetcher import AuthFetcher
-from .interactions import Interaction, UserAgent
+from .interactions import Device, Interaction, UserAgent
 from .stores import Store
 
 Result = TypeVar("Result")
@@ -71,7 +84,11 @@ class FlowDriver:
             case Obtain(function, arguments):
                 value = function(*arguments)
                 return await value if isawaitable(value) else value
+            case Pause(seconds):
+                return await anyio.sleep(seconds)
+            case ShowCode(code) if isinstance(self._interaction, Device):
+                return await self._interaction.show(code)
             case Visit(url) if agent is not None:
                 return await agent.visit(url)
             case _:
-                raise AssertionError("a user is sent away after a redirect URI was prepared")
+                raise AssertionError("a flow asks for the way to the user that it was chosen for")
