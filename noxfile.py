@@ -70,6 +70,7 @@ PEERS = (
     "@modelcontextprotocol/server-everything@2026.8.31",
     "mcp-remote@0.15.1",
     "mcp-remote-0.1@npm:mcp-remote@0.1.38",
+    "oidc-provider@9",
     "supergateway@4.0.0",
     "supergateway-3@npm:supergateway@3.4.3",
 )
@@ -187,11 +188,13 @@ def tests_rest(session: nox.Session) -> None:
         session.run("coverage", "report")
 
 
-def recorded(session: nox.Session) -> tuple[str, str]:
-    """Options of pytest by which this session records what its tests prove, from now on."""
+def recorded(session: nox.Session) -> tuple[str]:
+    """The option of pytest by which this session records what its tests prove, from now on."""
     record = record_of(session, session.name)
     record.unlink(missing_ok=True)
-    return ("--record", f"{record}")
+    return (
+        f"--record={record}",
+    )  # as one word: pytest takes a path of its own for a folder of tests
 
 
 @nox.session

@@ -73,7 +73,7 @@ def code_request(
     endpoint = server.endpoint("authorization_endpoint", around)
     token_endpoint = server.endpoint("token_endpoint", around)
     redirect_uri: str = yield PrepareRedirect()
-    client = yield from identified(around, profile, server, redirect_uri, scopes)
+    client = yield from identified(around, profile, server, redirect_uri)
     verifier, state = new_verifier(), new_state()
     query = {
         "response_type": "code",

@@ -47,7 +47,7 @@ def device_authorized(
     issuer = server.issuer
     endpoint = server.endpoint("device_authorization_endpoint", around)
     token_endpoint = server.endpoint("token_endpoint", around)
-    client = yield from identified(around, profile, server, None, scopes)
+    client = yield from identified(around, profile, server, None)
     methods = issuer.texts("token_endpoint_auth_methods_supported")
     grant = Grant(
         issuer.issuer,

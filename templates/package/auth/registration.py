@@ -125,7 +125,6 @@ def identified(
     profile: ClientProfile,
     server: Discovered,
     redirect_uri: str | None,
-    scopes: tuple[str, ...],
 ) -> Flow[ClientIdentity]:
     """Who the client is at an authorization server; registers it if need be.
 
@@ -134,7 +133,6 @@ def identified(
         profile: The client.
         server: The authorization server.
         redirect_uri: Where the user comes back to; `None` for the device flow.
-        scopes: The scopes to ask for.
 
     Raises:
         OAuthError: The registration was refused.
@@ -157,7 +155,7 @@ def identified(
                 f"{safe_text(issuer.issuer)} registers no clients: give the `client_id` that it"
                 " knows the client by"
             )
-        request = _request(profile, server, redirect_uri, scopes)
+        request = _request(profile, server, redirect_uri)
         known = yield from _registered(around, server, request)
         yield Save(key, encoded_record(known))
     return ClientIdentity(
@@ -172,8 +170,9 @@ def _is_valid(known: Registration, redirect_uri: str | None, now: float) -> bool
 
 
 def _request(
-    profile: ClientProfile, server: Discovered, redirect_uri: str | None, scopes: tuple[str, ...]
+    profile: ClientProfile, server: Discovered, redirect_uri: str | None
 ) -> dict[str, Any]:
+    """The metadata, without `scope`: a server that registers scopes refuses further ones later."""
     for_code = redirect_uri is not None
     request: dict[str, Any] = {
         "client_name": profile.client_name,
@@ -182,8 +181,6 @@ def _request(
         "response_types": ["code"] if for_code else [],
         "token_endpoint_auth_method": _registered_method(profile, server),
     }
-    if scopes:
-        request["scope"] = " ".join(scopes)
     if server.revision.facts.authorization.application_type:
         local = redirect_uri is None or is_loopback(urlsplit(redirect_uri).hostname or "")
         request["application_type"] = profile.application_type or ("native" if local else "web")

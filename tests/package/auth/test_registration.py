@@ -44,7 +44,7 @@ def identity(
 ) -> ClientIdentity:
     world.answers[f"GET {AS_URL}"] = said({**METADATA, **metadata})
     server = found(world, revision)
-    return world.run(identified(around(revision), profile, server, redirect, ("a",)))
+    return world.run(identified(around(revision), profile, server, redirect))
 
 
 def sent(world: World) -> dict[str, Any]:
@@ -112,7 +112,6 @@ def test_a_registration_says_what_the_revision_asks_for(
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
         "token_endpoint_auth_method": "none",
-        "scope": "a",
     }
 
 

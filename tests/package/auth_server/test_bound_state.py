@@ -44,7 +44,11 @@ async def expiring(token: str) -> Principal:
     return Principal(name, scopes={"mcp:read"}, expires=expires)
 
 
-@requirement("auth-security.session-user-bound")
+@requirement(
+    "auth-security.session-user-bound",
+    "transport-security.session-not-authentication",
+    "transport-security.verify-every-request",
+)
 @pytest.mark.parametrize("revision", HANDSHAKE)
 async def test_posts_of_http_sse_belong_to_the_principal_of_the_stream(revision: str) -> None:
     guarded = Guarded()

@@ -59,6 +59,14 @@ def without_signature(proof: str) -> str:
 
 
 NOW = int(time.time())
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time at which the proofs of this module were made: a test may run minutes later."""
+    monkeypatch.setattr(time, "time", lambda: float(NOW))
+
+
 SECRET = OctKey.generate_key(256)
 
 BROKEN: dict[str, str | None] = {

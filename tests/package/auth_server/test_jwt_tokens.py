@@ -63,6 +63,13 @@ def by_public_key(claims: dict[str, Any]) -> str:
 
 NOW = int(time.time())
 
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time at which the tokens of this module were made: a test may run minutes later."""
+    monkeypatch.setattr(time, "time", lambda: float(NOW))
+
+
 REFUSED = {
     "garbage": "abc",
     "three parts": "a.b.c",
