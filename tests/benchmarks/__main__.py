@@ -96,7 +96,6 @@ def main() -> int:
             http_calls=HTTP_CALLS,
             sessions=SESSIONS,
             streams=STREAMS,
-            protected=SECTIONS["protected"][1],
             protected_calls=PROTECTED_CALLS,
         )
     )

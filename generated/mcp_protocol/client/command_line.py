@@ -31,21 +31,22 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from .._wire import is_object, to_builtins
-from ..errors import InvalidParamsError, McpError
+from ..errors import InvalidParamsError, McpError, RemoteProtocolError
 from ..foreign_text import safe_repr, safe_text
 
 if TYPE_CHECKING:  # what serves only does not load the client
-    from .async_client import Client
+    from .base import ClientBase
 
 DONE, FAILED, WRONG = 0, 1, 2
 
 _PACKAGE = __name__.removesuffix(".client.command_line")
 _SERVED = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _LINE = 100  # characters of a description that a list shows
+_PAGES = 1000  # of one list
 
 _NONE: Mapping[str, Any] = {}
 
-_Run = Callable[["Client", argparse.Namespace], Awaitable[int]]
+_Run = Callable[["ClientBase", argparse.Namespace], Awaitable[int]]
 
 
 class UsageError(Exception):
@@ -186,7 +187,7 @@ async def _in_session(chosen: argparse.Namespace) -> int:
 
 
 @asynccontextmanager
-async def _opened(chosen: argparse.Namespace, revision: str | None) -> AsyncGenerator[Client]:
+async def _opened(chosen: argparse.Namespace, revision: str | None) -> AsyncGenerator[ClientBase]:
     """A client of the target.
 
     Raises:
@@ -195,7 +196,7 @@ async def _opened(chosen: argparse.Namespace, revision: str | None) -> AsyncGene
     from .async_client import connect
 
     call: Any = connect  # its parameters depend on the transports of the package
-    opening: AbstractAsyncContextManager[Client] = call(
+    opening: AbstractAsyncContextManager[ClientBase] = call(
         _target(chosen.target), **_options(chosen, revision)
     )
     async with AsyncExitStack() as stack:
@@ -209,10 +210,17 @@ async def _opened(chosen: argparse.Namespace, revision: str | None) -> AsyncGene
 # list
 
 
-async def _list(client: Client, chosen: argparse.Namespace) -> int:
-    found: dict[str, list[Any]] = {}
-    for heading, request in _lists(client).items():
-        found[heading] = await request(timeout=chosen.timeout)
+_LISTS = {
+    "tools": ("tools", "tools/list", "tools"),
+    "resources": ("resources", "resources/list", "resources"),
+    "resource templates": ("resources", "resources/templates/list", "resourceTemplates"),
+    "prompts": ("prompts", "prompts/list", "prompts"),
+}
+"""By heading of a list: the capability, the method, and the member of its result."""
+
+
+async def _list(client: ClientBase, chosen: argparse.Namespace) -> int:
+    found = await _listed(client, chosen.timeout)
     if chosen.json:
         _print_json({heading.replace(" ", "_"): items for heading, items in found.items()})
         return DONE
@@ -222,43 +230,65 @@ async def _list(client: Client, chosen: argparse.Namespace) -> int:
             _print(f"\n{heading}")
         for item in items:
             _print(f"  {_signature(item)}")
-            text = _first_line(getattr(item, "description", None) or "")
+            text = _first_line(_text(item, "description"))
             if text:
                 _print(f"      {text}")
     return DONE
 
 
-def _lists(client: Client) -> dict[str, Callable[..., Awaitable[list[Any]]]]:
-    """The lists that a server has, by their headings."""
-    found: dict[str, Callable[..., Awaitable[list[Any]]]] = {}
-    if client.supports("tools"):
-        found["tools"] = client.list_tools
-    if client.supports("resources"):
-        found["resources"] = client.list_resources
-        found["resource templates"] = client.list_resource_templates
-    if client.supports("prompts"):
-        found["prompts"] = client.list_prompts
-    return found
+async def _listed(client: ClientBase, timeout: float) -> dict[str, list[Mapping[str, Any]]]:
+    """The items of the lists that a server has, by heading."""
+    methods = client.session.revision.client_requests
+    return {
+        heading: await _items(client, heading, timeout)
+        for heading, (capability, method, _) in _LISTS.items()
+        if client.supports(capability) and method in methods
+    }
 
 
-def _described(client: Client) -> str:
+async def _items(client: ClientBase, heading: str, timeout: float) -> list[Mapping[str, Any]]:
+    """The items of all pages of a list, as wire objects.
+
+    Raises:
+        RemoteProtocolError: The pages do not come to an end.
+    """
+    _, method, member = _LISTS[heading]
+    found: list[Mapping[str, Any]] = []
+    params: dict[str, Any] = {}
+    for _ in range(_PAGES):
+        page = await _result(client, method, params, timeout)
+        found += [item for item in page.get(member, ()) if is_object(item)]
+        cursor = page.get("nextCursor")
+        if cursor is None:
+            return found
+        params = {"cursor": cursor}
+    raise RemoteProtocolError(f"{method}: expected at most {_PAGES} pages")
+
+
+async def _result(
+    client: ClientBase, method: str, params: Mapping[str, Any], timeout: float
+) -> Mapping[str, Any]:
+    """The result of a request as wire object: what it has depends on the revision."""
+    return _members(to_builtins(await client.request(method, params, timeout=timeout)))
+
+
+def _described(client: ClientBase) -> str:
     info = client.server_info
     named = [str(info.get(key, "")) for key in ("name", "version")]
     return f"{' '.join(text for text in named if text) or 'unnamed server'}, {client.revision}"
 
 
-def _signature(item: Any) -> str:
+def _signature(item: Mapping[str, Any]) -> str:
     """One line for a tool, a resource, a resource template or a prompt."""
-    schema = getattr(item, "input_schema", None)
-    if schema is not None:
-        return f"{item.name}({', '.join(_parameters(_wire(schema)))})"
-    address = getattr(item, "uri", None) or getattr(item, "uri_template", None)
-    if address is not None:
-        kind = getattr(item, "mime_type", None)
-        return "  ".join(text for text in (address, item.name, kind) if text)
-    arguments = getattr(item, "arguments", None) or ()
-    names = [f"{one.name}{'' if one.required else '?'}" for one in arguments]
-    return f"{item.name}({', '.join(names)})"
+    name = _text(item, "name")
+    if "inputSchema" in item:
+        return f"{name}({', '.join(_parameters(item['inputSchema']))})"
+    address = _text(item, "uri") or _text(item, "uriTemplate")
+    if address:
+        return "  ".join(text for text in (address, name, _text(item, "mimeType")) if text)
+    arguments = [_members(one) for one in item.get("arguments") or ()]
+    names = [f"{_text(one, 'name')}{'' if one.get('required') else '?'}" for one in arguments]
+    return f"{name}({', '.join(names)})"
 
 
 def _parameters(schema: Any) -> Iterator[str]:
@@ -281,6 +311,12 @@ def _members(value: Any) -> Mapping[str, Any]:
     return value if is_object(value) else _NONE
 
 
+def _text(item: Mapping[str, Any], member: str) -> str:
+    """A member that is text; empty if it is absent or something else."""
+    value = item.get(member)
+    return value if isinstance(value, str) else ""
+
+
 def _first_line(text: str) -> str:
     line = text.strip().partition("\n")[0]
     return line if len(line) <= _LINE else f"{line[: _LINE - 3]}..."
@@ -289,43 +325,44 @@ def _first_line(text: str) -> str:
 # call, read, prompt
 
 
-async def _call(client: Client, chosen: argparse.Namespace) -> int:
-    tools = await client.list_tools(timeout=chosen.timeout)
-    tool = next((tool for tool in tools if tool.name == chosen.tool), None)
-    if tool is None:
-        names = ", ".join(safe_text(tool.name) for tool in tools) or "no tools"
+async def _call(client: ClientBase, chosen: argparse.Namespace) -> int:
+    tools = {_text(tool, "name"): tool for tool in await _items(client, "tools", chosen.timeout)}
+    if chosen.tool not in tools:
+        names = ", ".join(map(safe_text, tools)) or "no tools"
         raise UsageError(f"expected one of the server's tools ({names}), got {chosen.tool!r}")
     arguments = _json_object(chosen.args) if chosen.args is not None else {}
-    arguments |= _typed(_pairs(chosen.arg), _wire(tool.input_schema))
-    result = await client.call_tool(chosen.tool, arguments, timeout=chosen.timeout)
+    arguments |= _typed(_pairs(chosen.arg), tools[chosen.tool].get("inputSchema"))
+    params = {"name": chosen.tool, "arguments": arguments}
+    result = await _result(client, "tools/call", params, chosen.timeout)
+    content = result.get("content") or ()
     if chosen.json:
         _print_json(result)
     else:
-        for block in result.content:
-            _print(_block(block))
-        structured = getattr(result, "structured_content", None)
-        if structured is not None and not result.content:
-            _print_json(structured)
-    return FAILED if result.is_error else DONE
+        for block in content:
+            _print(_block(_members(block)))
+        if not content:
+            _print_json(result.get("structuredContent", result))
+    return FAILED if result.get("isError") else DONE
 
 
-async def _read(client: Client, chosen: argparse.Namespace) -> int:
-    result = await client.read_resource(chosen.uri, timeout=chosen.timeout)
+async def _read(client: ClientBase, chosen: argparse.Namespace) -> int:
+    result = await _result(client, "resources/read", {"uri": chosen.uri}, chosen.timeout)
     if chosen.json:
         _print_json(result)
         return DONE
-    for contents in result.contents:
-        _print(_contents(contents))
+    for contents in result.get("contents") or ():
+        _print(_contents(_members(contents)))
     return DONE
 
 
-async def _prompt(client: Client, chosen: argparse.Namespace) -> int:
-    result = await client.get_prompt(chosen.prompt, _pairs(chosen.arg), timeout=chosen.timeout)
+async def _prompt(client: ClientBase, chosen: argparse.Namespace) -> int:
+    params = {"name": chosen.prompt, "arguments": _pairs(chosen.arg)}
+    result = await _result(client, "prompts/get", params, chosen.timeout)
     if chosen.json:
         _print_json(result)
         return DONE
-    for message in result.messages:
-        _print(f"{message.role}: {_block(message.content)}")
+    for message in map(_members, result.get("messages") or ()):
+        _print(f"{_text(message, 'role')}: {_block(_members(message.get('content')))}")
     return DONE
 
 
@@ -423,16 +460,13 @@ async def _try_revision(
     try:
         async with _opened(chosen, revision) as client:
             opened = perf_counter()
-            counts = {
-                heading: len(await request(timeout=chosen.timeout))
-                for heading, request in _lists(client).items()
-            }
+            lists = await _listed(client, chosen.timeout)
             listed = perf_counter()
-            found.setdefault("server_info", client.server_info)
+            found.setdefault("server_info", dict(client.server_info))
             found.setdefault("instructions", client.instructions)
             found["revisions"][client.revision] = {
                 "capabilities": [*_capabilities(client.server_capabilities)],
-                "counts": counts,
+                "counts": {heading: len(items) for heading, items in lists.items()},
                 "opened_ms": round(1000 * (opened - start), 1),
                 "listed_ms": round(1000 * (listed - opened), 1),
             }
@@ -454,27 +488,26 @@ def _capabilities(declared: Mapping[str, Any]) -> Iterator[str]:
 # output
 
 
-def _block(block: Any) -> str:
+def _block(block: Mapping[str, Any]) -> str:
     """A content block as text: a text as it is, others as what they are."""
-    kind = getattr(block, "type", None)
+    kind = _text(block, "type")
     if kind == "text":
-        text: str = block.text
-        return text
+        return _text(block, "text")
     if kind == "resource":
-        return _contents(block.resource)
+        return _contents(_members(block.get("resource")))
     if kind == "resource_link":
-        return f"[{block.name}: {block.uri}]"
-    if hasattr(block, "data"):
-        return f"[{kind}, {block.mime_type}, {_bytes_of(block.data)} bytes]"
+        return f"[{_text(block, 'name')}: {_text(block, 'uri')}]"
+    if "data" in block:
+        size = _bytes_of(_text(block, "data"))
+        return f"[{kind}, {_text(block, 'mimeType')}, {size} bytes]"
     return _json_text(block)
 
 
-def _contents(contents: Any) -> str:
-    text = getattr(contents, "text", None)
-    if text is not None:
-        return str(text)
-    kind = contents.mime_type or "application/octet-stream"
-    return f"[{contents.uri}, {kind}, {_bytes_of(contents.blob)} bytes]"
+def _contents(contents: Mapping[str, Any]) -> str:
+    if "text" in contents:
+        return _text(contents, "text")
+    kind = _text(contents, "mimeType") or "application/octet-stream"
+    return f"[{_text(contents, 'uri')}, {kind}, {_bytes_of(_text(contents, 'blob'))} bytes]"
 
 
 def _bytes_of(base64: str) -> int:
@@ -482,12 +515,8 @@ def _bytes_of(base64: str) -> int:
     return len(base64.rstrip("=")) * 3 // 4
 
 
-def _wire(value: Any) -> Any:
-    return to_builtins(value)
-
-
 def _json_text(value: Any) -> str:
-    return json.dumps(_wire(value), indent=2)  # ASCII, so a terminal acts on nothing in it
+    return json.dumps(value, indent=2)  # ASCII, so a terminal acts on nothing in it
 
 
 def _print_json(value: Any) -> None:

@@ -36,7 +36,7 @@ from ..errors import ConnectionClosedError
 from .line_channel import CHUNK, FLUSH_SECONDS
 from .thread_io import ThreadedSink, ThreadedSource
 
-_BATCH = 16 * 1024  # most bytes that are held back until the end of a turn
+_BATCH = 1024  # most bytes held back until the end of a turn: with more, both ends wait in turns
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future, Task
