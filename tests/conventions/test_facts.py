@@ -20,6 +20,7 @@ ROW = "MethodFacts"
 MAY_NAME_METHODS: Mapping[str, str] = {
     "client/handler_validation.py": "what handlers of a client are called with, and their checks",
     "client/server_state.py": "keeps tools, session and elicitations by the messages about them",
+    "client/command_line.py": "has a command for each of them",
     "protocol/lifecycle.py": "initialization, whose messages move the states",
     "protocol/capabilities.py": "capabilities that depend on params",
     "protocol/notifications.py": "cancellation, progress, log messages, subscriptions",
