@@ -1,23 +1,29 @@
-"""The official SDK's client, with its OAuth, at our protected server."""
+"""The official SDK's client and FastMCP's, with their OAuth, at our protected server."""
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
+import anyio
+import fastmcp
 import httpx2
 import mcp
 import pytest
-import uvicorn
+from fastmcp.client.auth import OAuth
+from fastmcp.client.transports import StreamableHttpTransport
+from mcp.client.auth import OAuthClientProvider
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
+from interop.protected import ALICE, CALLBACK, browse, nanoidp, new_place, protecting
 from interop.revisions import is_modern, offering
-from mcp_protocol import Context, JwtVerifier, Protected, Server
+from mcp_protocol import JwtVerifier, Protected
 from package.auth_server.issuer import LoopbackIssuer, serving_issuer
 
 pytestmark = [
@@ -64,28 +70,47 @@ def issuer() -> Iterator[LoopbackIssuer]:
 @contextmanager
 def protected(issuer: LoopbackIssuer) -> Iterator[str]:
     """The URL of our server, in a thread."""
-    server = Server("protected")
+    with new_place() as place:
+        auth = Protected(
+            place.url, issuers=[issuer.url], verifier=JwtVerifier(), scopes=["mcp:read"]
+        )
+        with protecting(auth, place):
+            yield place.url
 
-    @server.tool()
-    async def whoami(ctx: Context) -> str:
-        return f"{ctx.principal.subject} of {ctx.principal.client_id}"
 
-    @server.tool(scopes=["files:write"])
-    async def write(ctx: Context) -> str:
-        return " ".join(sorted(ctx.principal.scopes))
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """Our server, whose users sign in at nanoidp."""
+    with new_place() as place, nanoidp(place.url) as idp:
+        auth = Protected(place.url, issuers=[idp], verifier=JwtVerifier(), scopes=["mcp:read"])
+        with protecting(auth, place):
+            yield place.url
 
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-        auth = Protected(url, issuers=[issuer.url], verifier=JwtVerifier(), scopes=["mcp:read"])
-        config = uvicorn.Config(server.asgi(auth=auth), log_level="error", access_log=False)
-        running = uvicorn.Server(config)
-        thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
-        thread.start()
-        try:
-            yield url
-        finally:
-            running.should_exit = True
-            thread.join()
+
+async def text_of(client: Any, tool: str) -> str:
+    text: str = (await client.call_tool(tool, {})).content[0].text
+    return text
+
+
+def user_of(url: str) -> OAuthClientProvider:
+    """The official client's way to a user, who signs in by a browser."""
+    returned: list[str] = []
+
+    async def send_away(url: str) -> None:
+        returned.append(await browse(url, ALICE))
+
+    async def come_back() -> AuthorizationCodeResult:
+        values = parse_qs(urlsplit(returned.pop()).query)
+        return AuthorizationCodeResult(
+            code=values["code"][0],
+            state=values["state"][0],
+            iss=values.get("iss", [None])[0],
+        )
+
+    metadata = OAuthClientMetadata.model_validate(
+        {"client_name": "Official", "redirect_uris": [CALLBACK]}
+    )
+    return OAuthClientProvider(url, metadata, Memory(), send_away, come_back)
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -101,12 +126,53 @@ async def test_the_official_client_gets_a_token_and_steps_up(
                 await client.__aenter__()
             try:
                 assert client.protocol_version == revision
-                first = await client.call_tool("whoami", {})
-                assert first.content[0].text == "robot of agent"
-                written = await client.call_tool("write", {})
-                assert written.content[0].text == "files:write mcp:read"
+                assert await text_of(client, "whoami") == "robot"
+                assert await text_of(client, "client") == "agent"
+                assert await text_of(client, "write") == "files:write mcp:read"
             finally:
                 await client.__aexit__(None, None, None)
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_a_user_signs_in_by_the_official_client(url: str, revision: str) -> None:
+    async with httpx2.AsyncClient(auth=user_of(url), timeout=30) as http:
+        way = streamable_http_client(url, http_client=http)
+        client = mcp.Client(way, mode="auto" if is_modern(revision) else "legacy", cache=None)
+        with offering(revision):
+            await client.__aenter__()
+        try:
+            assert client.protocol_version == revision
+            assert await text_of(client, "whoami") == "alice"
+        finally:
+            await client.__aexit__(None, None, None)
+
+
+@pytest.mark.filterwarnings("ignore:Using in-memory token storage")
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_a_user_signs_in_by_the_client_of_fastmcp(
+    url: str, revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visits: list[threading.Thread] = []
+
+    def open_browser(url: str, *args: Any) -> bool:
+        nowhere = "http://nowhere.invalid"  # the client's own page is the last one
+        visits.append(threading.Thread(target=anyio.run, args=(browse, url, ALICE, nowhere)))
+        visits[-1].start()
+        return True
+
+    monkeypatch.setattr("webbrowser.open", open_browser)
+    auth = OAuth(callback_host="127.0.0.1")
+    mode: Any = "auto" if is_modern(revision) else "legacy"
+    transport = StreamableHttpTransport(url, auth=auth)
+    client = fastmcp.Client(transport, mode=mode)
+    with offering(revision):
+        await client.__aenter__()
+    try:
+        assert await text_of(client, "whoami") == "alice"
+    finally:
+        await client.__aexit__(None, None, None)
+    assert len(visits) == 1
+    visits[0].join()
 
 
 @pytest.mark.parametrize("revision", REVISIONS[-1:])

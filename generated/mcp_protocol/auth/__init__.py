@@ -3,9 +3,8 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
-"""Authorization without I/O: addresses, documents, challenges, scopes, and the flow as a generator.
+# ruff: noqa - a file that fixes change counts as edited
+"""Authorization without I/O: URLs, metadata documents, challenges, scopes, flows as generators.
 
 Source: basic/authorization.
 """

@@ -3,12 +3,11 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
-"""The authorization code flow in two halves: up to the URL for the user, and from the return on.
+# ruff: noqa - a file that fixes change counts as edited
+"""The authorization code flow with PKCE, in two halves.
 
-What lies between is a value that can be written down, so that the second half may run in another
-process.
+The first half ends with the URL to send the user to, the second half begins with the authorization
+response. The state between them is a serializable value, so that another process can continue.
 
 Source: basic/authorization (authorization flow); OAuth 2.1, section 4.1; RFC 7636; RFC 8707;
 RFC 9207.
@@ -21,29 +20,30 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from ..errors import AuthorizationError, OAuthError
+from .base64url import random_base64url
 from .client_authentication import ClientIdentity
-from .discovery import Discovered, Surroundings
-from .pkce import METHOD, challenge_of, new_state, new_verifier
+from .discovery import AuthorizationServer, FlowContext
+from .pkce import METHOD, challenge_of, new_verifier
 from .records import Grant
-from .registration import ClientProfile, identified
+from .registration import ClientProfile, identify_client
 from .scopes import OFFLINE_ACCESS
 from .steps import Flow, PrepareRedirect, Visit
-from .token_requests import granted
+from .token_requests import new_grant, request_token
 
 _ONCE = ("code", "error", "error_description", "iss", "state")
 
 
 @dataclass(frozen=True)
 class CodeRequest:
-    """An authorization request that the user was sent away with. It holds secrets.
+    """An authorization request whose response is pending. It contains secrets.
 
     Attributes:
-        url: Where the user goes.
-        grant: What is to be granted; it has no token yet.
-        redirect_uri: Where the user comes back to.
-        state: The value that the return has to repeat.
-        verifier: The code verifier.
-        iss_supported: Whether the issuer promises `iss` in the return.
+        url: The URL to send the user to.
+        grant: The requested grant, without a token.
+        redirect_uri: The redirect URI.
+        state: The expected `state` of the response.
+        verifier: The PKCE code verifier.
+        iss_supported: Whether the issuer announces `iss` in the response.
     """
 
     url: str = field(repr=False)
@@ -54,27 +54,26 @@ class CodeRequest:
     iss_supported: bool
 
 
-def code_request(
-    around: Surroundings,
+def begin_code_flow(
+    context: FlowContext,
     profile: ClientProfile,
-    server: Discovered,
+    server: AuthorizationServer,
     scopes: tuple[str, ...],
 ) -> Flow[CodeRequest]:
-    """The first half: who the client is, and the URL for the user.
+    """The first half: identify the client, and make the URL to send the user to.
 
     Raises:
         OAuthError: The registration was refused.
-        AuthorizationError: The authorization server lacks what is needed.
+        AuthorizationError: The authorization server has no PKCE or no usable endpoint.
     """
-    issuer = server.issuer
-    methods = issuer.texts("code_challenge_methods_supported")
+    methods = server.metadata.strings("code_challenge_methods_supported")
     if server.revision.facts.authorization.pkce_advertised and METHOD not in (methods or ()):
-        raise AuthorizationError(f"the authorization server does not support PKCE by {METHOD}")
-    endpoint = server.endpoint("authorization_endpoint", around)
-    token_endpoint = server.endpoint("token_endpoint", around)
+        raise AuthorizationError(f"the authorization server does not support PKCE with {METHOD}")
+    endpoint = server.endpoint("authorization_endpoint", context)
+    server.endpoint("token_endpoint", context)  # fail before the client is registered
     redirect_uri: str = yield PrepareRedirect()
-    client = yield from identified(around, profile, server, redirect_uri)
-    verifier, state = new_verifier(), new_state()
+    client = yield from identify_client(context, profile, server, redirect_uri, scopes)
+    verifier, state = new_verifier(), random_base64url()
     query = {
         "response_type": "code",
         "client_id": client.client_id,
@@ -89,44 +88,32 @@ def code_request(
         query["prompt"] = "consent"  # OpenID Connect Core, section 11
     if server.resource is not None:
         query["resource"] = server.resource
-    if around.proofs is not None:
-        query["dpop_jkt"] = around.proofs.key.thumbprint()
+    if context.proofs is not None:
+        query["dpop_jkt"] = context.proofs.key.thumbprint()
     split = urlsplit(endpoint)
-    joined = "&".join(filter(None, [split.query, urlencode(query)]))
-    grant = Grant(
-        issuer.issuer,
-        None,
-        token_endpoint,
-        issuer.texts("token_endpoint_auth_methods_supported"),
-        client.client_id,
-        client.client_secret,
-        client.method,
-        server.resource,
-        scopes,
-        None if around.proofs is None else around.proofs.key.private_jwk(),
-        "ES256" if around.proofs is None else around.proofs.key.algorithm,
-    )
-    promised = issuer.says("authorization_response_iss_parameter_supported")
-    url = urlunsplit(split._replace(query=joined, fragment=""))
-    return CodeRequest(url, grant, redirect_uri, state, verifier, promised)
+    joined_query = "&".join(filter(None, [split.query, urlencode(query)]))
+    grant = new_grant(context, server, scopes, client)
+    iss_supported = server.metadata.is_true("authorization_response_iss_parameter_supported")
+    url = urlunsplit(split._replace(query=joined_query, fragment=""))
+    return CodeRequest(url, grant, redirect_uri, state, verifier, iss_supported)
 
 
-def code_grant(
-    around: Surroundings, profile: ClientProfile, request: CodeRequest, returned: str
+def finish_code_flow(
+    context: FlowContext, profile: ClientProfile, request: CodeRequest, response_url: str
 ) -> Flow[Grant]:
-    """The second half: check the return, and change the code for a token.
+    """The second half: check the authorization response, and exchange the code for a token.
 
     Args:
-        around: The MCP server, and the rules.
-        profile: The client, for the key that it signs with.
+        context: What all flows for the MCP server share.
+        profile: The client, with the key that signs its assertions.
         request: The first half.
-        returned: The URL that the user came back by.
+        response_url: The redirect URI with the authorization response.
 
     Raises:
         OAuthError: The user or the authorization server refused.
-        AuthorizationError: The return is not one of this request.
+        AuthorizationError: The response does not belong to this request.
     """
-    code = code_in(request, returned)
+    code = _authorization_code(request, response_url)
     client = client_of(request.grant, profile)
     form = {
         "grant_type": "authorization_code",
@@ -134,42 +121,42 @@ def code_grant(
         "redirect_uri": request.redirect_uri,
         "code_verifier": request.verifier,
     }
-    return (yield from granted(around, request.grant, form, client))
+    return (yield from request_token(context, request.grant, form, client))
 
 
-def code_in(request: CodeRequest, returned: str) -> str:
-    """The code that the user came back with.
+def _authorization_code(request: CodeRequest, response_url: str) -> str:
+    """The authorization code of an authorization response.
 
-    `state` and the issuer are checked before anything else is read or shown.
+    `state` and `iss` are checked before any other parameter is used or shown.
 
     Raises:
         OAuthError: The authorization server refused.
-        AuthorizationError: The return is not one of this request.
+        AuthorizationError: The response does not belong to this request.
     """
     try:
-        pairs = parse_qsl(urlsplit(returned).query, keep_blank_values=True, max_num_fields=100)
+        pairs = parse_qsl(urlsplit(response_url).query, keep_blank_values=True, max_num_fields=100)
     except ValueError:
-        raise AuthorizationError("the return from authorization is malformed") from None
+        raise AuthorizationError("the authorization response is malformed") from None
     values = dict(pairs)
     if any(sum(name == each for each, _ in pairs) > 1 for name in _ONCE):
-        raise AuthorizationError("the return from authorization repeats a parameter")
+        raise AuthorizationError("the authorization response repeats a parameter")
     if not hmac.compare_digest(values.get("state", "").encode(), request.state.encode()):
-        raise AuthorizationError("the return from authorization has another `state`")
+        raise AuthorizationError("the authorization response has another `state`")
     issuer = values.get("iss")
     if issuer is None and request.iss_supported:
-        raise AuthorizationError("the return from authorization lacks `iss`")
+        raise AuthorizationError("the authorization response lacks `iss`")
     if issuer is not None and issuer != request.grant.issuer:
-        raise AuthorizationError("the return from authorization is from another issuer")
+        raise AuthorizationError("the authorization response names another issuer")
     if "error" in values:
         description = values.get("error_description", "")
         raise OAuthError("authorization", values["error"], description)
     if not values.get("code"):
-        raise AuthorizationError("the return from authorization has no code")
+        raise AuthorizationError("the authorization response has no code")
     return values["code"]
 
 
 def client_of(grant: Grant, profile: ClientProfile) -> ClientIdentity | None:
-    """Who a grant was made to."""
+    """The client that a grant was made to; `None` if the grant stores no client."""
     if grant.client_id is None:
         return None
     return ClientIdentity(
@@ -177,20 +164,24 @@ def client_of(grant: Grant, profile: ClientProfile) -> ClientIdentity | None:
     )
 
 
-def authorized(
-    around: Surroundings, profile: ClientProfile, server: Discovered, scopes: tuple[str, ...]
+def code_flow(
+    context: FlowContext,
+    profile: ClientProfile,
+    server: AuthorizationServer,
+    scopes: tuple[str, ...],
 ) -> Flow[Grant]:
-    """The whole flow, with the user in the middle.
+    """The whole authorization code flow.
 
     Args:
-        around: The MCP server, and the rules.
+        context: What all flows for the MCP server share.
         profile: The client.
         server: The authorization server.
-        scopes: The scopes to ask for; empty to leave them out.
+        scopes: The scopes to request; empty to omit the parameter.
 
     Raises:
-        AuthorizationError: It failed.
+        OAuthError: The user or the authorization server refused.
+        AuthorizationError: The authorization server lacks a feature, or the response is malformed.
     """
-    request = yield from code_request(around, profile, server, scopes)
-    returned: str = yield Visit(request.url)
-    return (yield from code_grant(around, profile, request, returned))
+    request = yield from begin_code_flow(context, profile, server, scopes)
+    response_url: str = yield Visit(request.url)
+    return (yield from finish_code_flow(context, profile, request, response_url))

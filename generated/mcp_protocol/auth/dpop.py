@@ -3,35 +3,33 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
-"""Proofs of possession (DPoP): a key, a proof per request, and the nonces of each server.
+# ruff: noqa - a file that fixes change counts as edited
+"""DPoP proofs of a client: the key, a proof for each request, and the nonces of servers.
 
 Source: RFC 9449; the DPoP extension of basic/authorization.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
-from .pkce import base64url, new_state
-from .well_known import origin_of
+from .base64url import base64url_sha256, random_base64url
+from .canonical_uri import origin_of
 
 if TYPE_CHECKING:  # signing is an extra
     from .jwt_keys import PrivateKey
 
 USE_NONCE = "use_dpop_nonce"
-"""The error by which a server asks for its nonce."""
+"""The error code by which a server requires a nonce."""
 
 
 class ProofKey:
-    """A key, and the last nonce that each server gave.
+    """The key that tokens are bound to, with the newest nonce of each server.
 
     Args:
-        key: The key; its algorithm is asymmetric.
+        key: The key.
         now: The time, in seconds since 1970.
     """
 
@@ -45,25 +43,25 @@ class ProofKey:
 
         Args:
             method: The method of the request.
-            url: Its address; query and fragment are left out of the proof.
-            access_token: The token that goes with it.
+            url: The URL of the request; the proof omits query and fragment.
+            access_token: The token that the request carries.
         """
         target = urlunsplit(urlsplit(url)._replace(query="", fragment=""))
         claims: dict[str, str | int] = {
-            "jti": new_state(),
+            "jti": random_base64url(),
             "htm": method,
             "htu": target,
             "iat": int(self._now()),
         }
         if access_token is not None:
-            claims["ath"] = base64url(hashlib.sha256(access_token.encode()).digest())
+            claims["ath"] = base64url_sha256(access_token)
         nonce = self._nonces.get(origin_of(url))
         if nonce is not None:
             claims["nonce"] = nonce
         return self.key.sign({"typ": "dpop+jwt", "jwk": self.key.public_jwk()}, claims)
 
     def take_nonce(self, url: str, nonce: str | None) -> bool:
-        """Keep the nonce of a server's response; whether it is another one than before."""
+        """Store the nonce of a response; returns whether the nonce is new."""
         if not nonce or len(nonce) > 4096:
             return False
         origin = origin_of(url)

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Grants without a user: client credentials, workload identity, enterprise-managed authorization.
 
 Source: ext-auth (client credentials, enterprise-managed authorization); SEP-1933 (workload identity
@@ -19,31 +18,33 @@ from typing import TypeAlias
 
 from ..errors import AuthorizationError
 from .client_authentication import ClientIdentity
-from .discovery import Discovered, Surroundings
+from .discovery import AuthorizationServer, FlowContext
 from .records import Grant
-from .steps import Flow, Obtain
-from .token_requests import granted, posted
+from .steps import Call, Flow
+from .token_requests import new_grant, post_form, request_token
 from .tokens import read_success
 
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-_RFC_8693 = "urn:ietf:params:oauth:grant-type:token-exchange"
+_RFC_8693_GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
 ID_JAG = "urn:ietf:params:oauth:token-type:id-jag"
 ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token"
 
 FetchAssertion: TypeAlias = Callable[[str, str], str | Awaitable[str]]
-"""Gives an assertion for an issuer, and for its token endpoint or the resource."""
+"""Returns an assertion. The arguments are the issuer, and its token endpoint or the resource."""
 
 
 @dataclass(frozen=True)
 class IdentityProvider:
-    """An identity provider that gives assertions for authorization servers, by RFC 8693.
+    """An identity provider that issues assertions (ID-JAG) by token exchange.
 
     Attributes:
         token_endpoint: The token endpoint of the identity provider.
-        client_id: The id of the client there.
-        id_token: The user's ID token, or a function that gives it.
-        client_secret: The secret of the client there; `None` for a public client.
-        subject_token_type: What kind of token `id_token` is.
+        client_id: The client id at the identity provider.
+        id_token: The user's ID token, or a function that returns it.
+        client_secret: The client secret at the identity provider; `None` for a public client.
+        subject_token_type: The token type of `id_token`.
+
+    Source: RFC 8693.
     """
 
     token_endpoint: str
@@ -54,73 +55,73 @@ class IdentityProvider:
 
 
 def client_credentials(
-    around: Surroundings,
+    context: FlowContext,
     client: ClientIdentity,
-    server: Discovered,
+    server: AuthorizationServer,
     scopes: tuple[str, ...],
 ) -> Flow[Grant]:
-    """A token for the client itself.
+    """Obtain a token for the client itself.
 
     Args:
-        around: The MCP server, and the rules.
-        client: The client, registered beforehand.
+        context: What all flows for the MCP server share.
+        client: The pre-registered client.
         server: The authorization server.
-        scopes: The scopes to ask for; empty to leave them out.
+        scopes: The scopes to request; empty to omit the parameter.
     """
     form = {"grant_type": "client_credentials", **_scope(scopes)}
-    return (yield from granted(around, _grant(around, server, scopes), form, client))
+    return (yield from request_token(context, new_grant(context, server, scopes), form, client))
 
 
 def workload_identity(
-    around: Surroundings,
+    context: FlowContext,
     fetch: FetchAssertion,
     client: ClientIdentity | None,
-    server: Discovered,
+    server: AuthorizationServer,
     scopes: tuple[str, ...],
 ) -> Flow[Grant]:
-    """A token for the assertion of a platform, which is presented unchanged and once.
+    """Exchange the assertion of a platform for a token. The assertion is sent once, unchanged.
 
     Args:
-        around: The MCP server, and the rules.
-        fetch: Gives the assertion for an issuer and its token endpoint.
-        client: The client; `None` where the assertion says it.
+        context: What all flows for the MCP server share.
+        fetch: Returns the assertion for an issuer and its token endpoint.
+        client: The client; `None` if the assertion identifies it.
         server: The authorization server.
-        scopes: The scopes to ask for; empty to leave them out.
+        scopes: The scopes to request; empty to omit the parameter.
     """
-    grant = _grant(around, server, scopes)
-    assertion: str = yield Obtain(fetch, (grant.issuer, grant.token_endpoint))
+    grant = new_grant(context, server, scopes)
+    assertion: str = yield Call(fetch, (grant.issuer, grant.token_endpoint))
     form = {"grant_type": JWT_BEARER, "assertion": assertion, **_scope(scopes)}
-    return (yield from granted(around, grant, form, client))
+    return (yield from request_token(context, grant, form, client))
 
 
 def enterprise_managed(
-    around: Surroundings,
+    context: FlowContext,
     source: IdentityProvider | FetchAssertion,
     client: ClientIdentity,
-    server: Discovered,
+    server: AuthorizationServer,
     scopes: tuple[str, ...],
 ) -> Flow[Grant]:
-    """A token for an assertion by which an identity provider vouches for the user.
+    """Exchange an assertion of an identity provider about the user (ID-JAG) for a token.
 
     Args:
-        around: The MCP server, and the rules.
-        source: How the assertion is had: by an exchange, or from a function of issuer and resource.
-        client: The client, at the authorization server of the MCP server.
+        context: What all flows for the MCP server share.
+        source: The identity provider, or a function that returns the assertion.
+        client: The client at the authorization server of the MCP server.
         server: The authorization server.
-        scopes: The scopes to ask for; empty to leave them out.
+        scopes: The scopes to request; empty to omit the parameter.
     """
-    grant = _grant(around, server, scopes)
-    resource = grant.resource or around.server_url
+    grant = new_grant(context, server, scopes)
+    resource = grant.resource or context.server_url
     if isinstance(source, IdentityProvider):
-        assertion = yield from _exchanged(around, source, grant.issuer, resource, scopes)
+        assertion = yield from _request_id_jag(context, source, grant.issuer, resource, scopes)
     else:
-        assertion = yield Obtain(source, (grant.issuer, resource))
+        assertion = yield Call(source, (grant.issuer, resource))
     form = {"grant_type": JWT_BEARER, "assertion": assertion, **_scope(scopes)}
-    return (yield from granted(around, grant, form, client))
+    return (yield from request_token(context, grant, form, client))
 
 
-def _exchanged(
-    around: Surroundings,
+def _request_id_jag(
+    context: FlowContext,
     source: IdentityProvider,
     issuer: str,
     resource: str,
@@ -129,9 +130,9 @@ def _exchanged(
     if isinstance(source.id_token, str):
         subject = source.id_token
     else:
-        subject = yield Obtain(source.id_token)
+        subject = yield Call(source.id_token)
     form = {
-        "grant_type": _RFC_8693,
+        "grant_type": _RFC_8693_GRANT,
         "requested_token_type": ID_JAG,
         "audience": issuer,
         "resource": resource,
@@ -141,23 +142,12 @@ def _exchanged(
     }
     client = ClientIdentity(source.client_id, source.client_secret)
     url = source.token_endpoint
-    response = yield from posted(around, url, form, client, "", None)
+    response = yield from post_form(context, url, form, client, "", None)
     members = read_success(response, "the identity provider")
     assertion = members.get("access_token")
     if members.get("issued_token_type") != ID_JAG or not isinstance(assertion, str):
         raise AuthorizationError("the identity provider: expected an ID-JAG")
     return assertion
-
-
-def _grant(around: Surroundings, server: Discovered, scopes: tuple[str, ...]) -> Grant:
-    return Grant(
-        server.issuer.issuer,
-        None,
-        server.endpoint("token_endpoint", around),
-        server.issuer.texts("token_endpoint_auth_methods_supported"),
-        resource=server.resource,
-        requested=scopes,
-    )
 
 
 def _scope(scopes: tuple[str, ...]) -> dict[str, str]:

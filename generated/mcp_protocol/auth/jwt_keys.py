@@ -3,9 +3,8 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
-"""Private keys, and the JSON Web Tokens that are signed with them. Needs joserfc.
+# ruff: noqa - a file that fixes change counts as edited
+"""Private keys, and signing of JSON Web Tokens. Needs joserfc.
 
 Source: RFC 7515, RFC 7517, RFC 7519, RFC 7638.
 """
@@ -36,30 +35,30 @@ _KEY_TYPES = {
     "RS384": ("RSA", None),
     "RS512": ("RSA", None),
 }
-"""The type and the curve of the key by algorithm. Symmetric algorithms and `none` are not used."""
+"""Key type and curve by algorithm. Symmetric algorithms and `none` are not supported."""
 
 
 class PrivateKey:
-    """A private key with the algorithm it signs by.
+    """A private key, with the algorithm to sign with.
 
     Args:
         pem: The key in PEM, or a JSON Web Key as JSON.
         algorithm: An asymmetric algorithm of JSON Web Signature, such as `ES256`.
-        key_id: What the header of a signature gives as `kid`; `None` for none.
+        key_id: The `kid` in the header of signatures; `None` for none.
 
     Attributes:
-        algorithm: The same.
+        algorithm: The algorithm.
 
     Raises:
         MissingExtraError: joserfc is not installed.
-        ValueError: The algorithm is symmetric or unknown, or the key does not fit it. The text
-            holds nothing of the key.
+        ValueError: The algorithm is symmetric or unknown, or the key is of another type. The text
+            contains nothing of the key.
     """
 
     def __init__(self, pem: str | bytes, algorithm: str, key_id: str | None = None) -> None:
         self.algorithm = algorithm
         self._key_id = key_id
-        self._key = _imported(pem, algorithm)
+        self._key = _import_key(pem, algorithm)
 
     def __repr__(self) -> str:
         return f"<PrivateKey {self.algorithm}>"
@@ -69,8 +68,8 @@ class PrivateKey:
         """A key from a file in PEM or as a JSON Web Key.
 
         Raises:
-            OSError: The file can't be read.
-            ValueError: As for the class.
+            OSError: The file cannot be read.
+            ValueError: See `PrivateKey`.
         """
         return cls(Path(path).read_bytes(), algorithm, key_id)
 
@@ -86,11 +85,11 @@ class PrivateKey:
         return cls(json.dumps(key.as_dict(private=True)), algorithm)
 
     def private_jwk(self) -> str:
-        """The key as JSON, for a store. It is a secret."""
+        """The private key as a JSON Web Key, for a store. It is a secret."""
         return json.dumps(self._key.as_dict(private=True))
 
     def public_jwk(self) -> dict[str, Any]:
-        """The public key as a JSON Web Key, with the members that the thumbprint is made of."""
+        """The public key as a JSON Web Key, with the members that its thumbprint covers."""
         members: dict[str, Any] = dict(self._key.as_dict(private=False))
         return {
             name: members[name] for name in ("kty", "crv", "x", "y", "e", "n") if name in members
@@ -104,8 +103,8 @@ class PrivateKey:
         """A signed JSON Web Token.
 
         Args:
-            header: Members beside `alg` and `kid`.
-            claims: The claims, as they are.
+            header: Header members in addition to `alg` and `kid`.
+            claims: The claims.
         """
         from joserfc import jws
 
@@ -123,22 +122,22 @@ def _key_type(algorithm: str) -> tuple[str, str | None]:
     return _KEY_TYPES[algorithm]
 
 
-def _imported(pem: str | bytes, algorithm: str) -> _Key:
+def _import_key(pem: str | bytes, algorithm: str) -> _Key:
     kind, curve = _key_type(algorithm)
     try:
         from joserfc.jwk import ECKey, OKPKey, RSAKey
     except ImportError:
         raise MissingExtraError("signing", "joserfc") from None
     kinds: dict[str, Any] = {"EC": ECKey, "OKP": OKPKey, "RSA": RSAKey}
-    text = pem if isinstance(pem, bytes) else pem.encode()
+    data = pem if isinstance(pem, bytes) else pem.encode()
     try:
-        value: Any = json.loads(text) if text.lstrip().startswith(b"{") else text
+        value: Any = json.loads(data) if data.lstrip().startswith(b"{") else data
         key: _Key | None = kinds[kind].import_key(value)
         assert key is not None
-        fits = key.is_private and (curve is None or getattr(key, "curve_name", None) == curve)
+        is_valid = key.is_private and (curve is None or getattr(key, "curve_name", None) == curve)
     except Exception:
-        fits = False  # the text of the library may show the key
+        is_valid = False  # the error text of the library may contain the key
         key = None
-    if key is None or not fits:
+    if key is None or not is_valid:
         raise ValueError(f"expected a private key for {algorithm}, in PEM or as JSON Web Key")
     return key

@@ -3,12 +3,11 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
-"""What a client keeps between runs: registrations by issuer, and grants by server.
+# ruff: noqa - a file that fixes change counts as edited
+"""Records that a client stores: registrations by issuer, and grants by MCP server.
 
-Records are JSON and hold secrets. A grant names the issuer that gave it, so nothing of one
-authorization server is ever sent to another.
+Records are JSON and contain secrets. A record names its issuer, so that credentials of one
+authorization server are never sent to another.
 """
 
 from __future__ import annotations
@@ -26,15 +25,16 @@ _Record = TypeVar("_Record")
 
 @dataclass(frozen=True)
 class Registration:
-    """A client as an authorization server registered it.
+    """A client registration at an authorization server.
 
     Attributes:
         issuer: The authorization server.
-        client_id: The id that it gave.
-        client_secret: The secret that it gave.
-        method: The authentication at the token endpoint that it gave.
-        redirect_uris: The redirect URIs that are registered.
-        expires_at: When the secret ends, in seconds since 1970; 0 for never.
+        client_id: The issued client id.
+        client_secret: The issued client secret; `None` for a public client.
+        method: The registered authentication method of the token endpoint.
+        redirect_uris: The registered redirect URIs.
+        expires_at: When the secret expires, in seconds since 1970; 0 for never.
+        scopes: The scopes that the client may request; `None` if neither side named any.
     """
 
     issuer: str
@@ -43,22 +43,23 @@ class Registration:
     method: AuthMethod | None = None
     redirect_uris: tuple[str, ...] = ()
     expires_at: float = 0
+    scopes: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Grant:
-    """What was granted for one server.
+    """The authorization of a client for one MCP server.
 
     Attributes:
         issuer: The authorization server that granted it.
-        token: The access token, and the refresh token; `None` if neither is left.
-        token_endpoint: Where it can be renewed.
-        methods: How clients may authenticate there; `None` if the metadata does not say.
-        client_id: The client that it was granted to.
-        client_secret: Its secret.
-        method: How it authenticates; `None` to choose.
-        resource: The `resource` of the requests; `None` for none.
-        requested: The scopes that were asked for.
+        token: The access token and the refresh token; `None` without a usable token.
+        token_endpoint: The token endpoint of the issuer.
+        methods: The authentication methods of the token endpoint; `None` if unknown.
+        client_id: The client that the authorization was granted to; `None` for a configured one.
+        client_secret: The client secret.
+        method: The authentication method of the client; `None` to choose one.
+        resource: The `resource` parameter of requests; `None` to omit it.
+        requested: The requested scopes.
         proof_key: The private key that the token is bound to, as JSON Web Key; `None` for none.
         algorithm: The algorithm of that key.
     """
@@ -77,12 +78,12 @@ class Grant:
 
 
 def registration_key(issuer: str) -> str:
-    """The key of the record of a registration."""
+    """The store key of a registration."""
     return f"registration {issuer}"
 
 
 def grant_key(server: str) -> str:
-    """The key of the record of a grant."""
+    """The store key of a grant."""
     return f"grant {server}"
 
 
@@ -92,7 +93,7 @@ def encoded_record(record: object) -> bytes:
 
 
 def decoded_record(data: bytes | None, kind: type[_Record]) -> _Record | None:
-    """A record from JSON; `None` if there is none, or none that can be read."""
+    """A record from JSON; `None` if there is no record, or it is malformed."""
     if data is None:
         return None
     try:

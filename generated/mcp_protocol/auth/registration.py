@@ -3,9 +3,8 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
-"""How a client comes to an id: given, the address of its metadata, or by registration.
+# ruff: noqa - a file that fixes change counts as edited
+"""Client ids: pre-registered, a client id metadata document, or dynamic registration.
 
 Source: basic/authorization (client registration); RFC 7591; the draft
 draft-ietf-oauth-client-id-metadata-document-00.
@@ -20,12 +19,13 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ..errors import AuthorizationError
+from ..errors import AuthorizationError, OAuthError
 from ..foreign_text import safe_text
-from .addresses import is_loopback
+from .address_rules import is_loopback
 from .client_authentication import AuthMethod, ClientIdentity
-from .discovery import Discovered, Surroundings
+from .discovery import AuthorizationServer, FlowContext
 from .records import Registration, decoded_record, encoded_record, registration_key
+from .scopes import parse_scopes, union
 from .steps import Fetch, Fetched, Flow, Load, Save
 from .tokens import read_success
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # signing is an extra
     from .jwt_keys import PrivateKey
 
 ApplicationType: TypeAlias = Literal["native", "web"]
-"""What a client is, by OpenID Connect: an application on the user's machine, or on a host."""
+"""Whether a client runs on the user's machine or on a web server (OpenID Connect)."""
 
 GRANT_TYPES = ("authorization_code", "refresh_token")
 
@@ -43,24 +43,23 @@ DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
 @dataclass(frozen=True)
 class ClientProfile:
-    """What a user says of a client.
+    """The configuration of a client.
 
     Attributes:
-        client_name: Its name, which the user is shown.
-        client_id: An id that was registered beforehand.
-        client_secret: The secret of that.
-        issuer: The authorization server that these belong to.
-        metadata_url: The address of its metadata, as an id for servers that support it.
-        key: What it signs assertions with.
-        method: How it authenticates; `None` to choose.
+        client_name: The name that the user is shown.
+        client_id: A pre-registered client id; `None` to obtain one.
+        client_secret: The secret of the pre-registered client id.
+        metadata_url: The URL of the client id metadata document, which is the client id at servers
+            that support such documents.
+        key: The key that signs assertions.
+        method: The authentication method; `None` to choose one.
         audience: The audience of assertions; `None` for the issuer.
-        application_type: What it is; `None` to tell from the redirect URI.
+        application_type: `native` or `web`; `None` to derive it from the redirect URI.
     """
 
     client_name: str = "MCP client"
     client_id: str | None = None
     client_secret: str | None = field(default=None, repr=False)
-    issuer: str | None = None
     metadata_url: str | None = None
     key: PrivateKey | None = None
     method: AuthMethod | None = None
@@ -69,10 +68,11 @@ class ClientProfile:
 
 
 def check_metadata_url(url: str) -> None:
-    """Refuse what can't be the address of a client's metadata.
+    """Check the URL of a client id metadata document.
 
     Raises:
-        ValueError: It is not https, has no path, or has credentials, a fragment or dot segments.
+        ValueError: The URL is not https, has no path, or has credentials, a fragment or dot
+            segments.
     """
     split = urlsplit(url)
     if split.scheme != "https" or not split.hostname or split.path in ("", "/"):
@@ -82,10 +82,10 @@ def check_metadata_url(url: str) -> None:
 
 
 def check_redirect_uri(uri: str) -> None:
-    """Refuse a redirect URI that codes could be read at.
+    """Check that authorization codes cannot be intercepted on the way to a redirect URI.
 
     Raises:
-        ValueError: It is neither https nor loopback.
+        ValueError: The URI is neither https nor http to loopback, or has a fragment.
     """
     split = urlsplit(uri)
     local = split.scheme == "http" and is_loopback(split.hostname or "")
@@ -99,14 +99,14 @@ def client_metadata_document(
     """The document to publish at `metadata_url`.
 
     Args:
-        url: The address that it is published at, to the letter.
+        url: The exact URL that the document is published at.
         client_name: The name of the client.
-        redirect_uris: Its redirect URIs, at least one.
+        redirect_uris: The redirect URIs, at least one.
         members: Further members, such as `jwks` with `token_endpoint_auth_method`.
 
     Raises:
-        ValueError: A required member is missing, a URL is not allowed, or the document would need
-            a shared secret.
+        ValueError: A required member is missing, a URL is not allowed, or the authentication
+            method requires a shared secret.
     """
     check_metadata_url(url)
     if not client_name or not redirect_uris:
@@ -127,59 +127,77 @@ def client_metadata_document(
     }
 
 
-def identified(
-    around: Surroundings,
+def identify_client(
+    context: FlowContext,
     profile: ClientProfile,
-    server: Discovered,
+    server: AuthorizationServer,
     redirect_uri: str | None,
+    scopes: tuple[str, ...],
 ) -> Flow[ClientIdentity]:
-    """Who the client is at an authorization server; registers it if need be.
+    """Identify the client at an authorization server. Registers the client if necessary.
 
     Args:
-        around: The MCP server, and the rules.
+        context: What all flows for the MCP server share.
         profile: The client.
         server: The authorization server.
-        redirect_uri: Where the user comes back to; `None` for the device flow.
+        redirect_uri: The redirect URI; `None` for the device flow.
+        scopes: The scopes to request. Some servers limit a client to the scopes of its
+            registration, so a client that needs further scopes registers again.
 
     Raises:
         OAuthError: The registration was refused.
-        AuthorizationError: There is no way to an id.
+        AuthorizationError: The client has no id, and the server offers no registration.
     """
     if profile.client_id is not None:
         return ClientIdentity(
             profile.client_id, profile.client_secret, profile.method, profile.key, profile.audience
         )
-    issuer = server.issuer
-    if profile.metadata_url and issuer.says("client_id_metadata_document_supported"):
+    metadata = server.metadata
+    if profile.metadata_url and metadata.is_true("client_id_metadata_document_supported"):
         method: AuthMethod = "none" if profile.key is None else "private_key_jwt"
         return ClientIdentity(profile.metadata_url, None, method, profile.key, profile.audience)
-    key = registration_key(issuer.issuer)
-    known = decoded_record((yield Load(key)), Registration)
-    usable = known is not None and known.issuer == issuer.issuer
-    if known is None or not usable or not _is_valid(known, redirect_uri, around.now()):
-        if issuer.members.get("registration_endpoint") is None:
+    key = registration_key(metadata.issuer)
+    stored = decoded_record((yield Load(key)), Registration)
+    if (
+        stored is not None
+        and stored.issuer == metadata.issuer
+        and _is_valid(stored, redirect_uri, scopes, context.now())
+    ):
+        registration = stored
+    else:
+        if metadata.members.get("registration_endpoint") is None:
             raise AuthorizationError(
-                f"{safe_text(issuer.issuer)} registers no clients: give the `client_id` that it"
-                " knows the client by"
+                f"{safe_text(metadata.issuer)} does not register clients: give the `client_id`"
+                " of a pre-registered client"
             )
-        request = _request(profile, server, redirect_uri)
-        known = yield from _registered(around, server, request)
-        yield Save(key, encoded_record(known))
+        request = _registration_request(profile, server, redirect_uri, scopes)
+        registration = yield from _register(context, server, request)
+        yield Save(key, encoded_record(registration))
     return ClientIdentity(
-        known.client_id, known.client_secret, known.method, profile.key, profile.audience
+        registration.client_id,
+        registration.client_secret,
+        registration.method,
+        profile.key,
+        profile.audience,
     )
 
 
-def _is_valid(known: Registration, redirect_uri: str | None, now: float) -> bool:
-    uris = known.redirect_uris
-    fits = not uris if redirect_uri is None else redirect_uri in uris
-    return fits and not 0 < known.expires_at <= now
+def _is_valid(
+    stored: Registration, redirect_uri: str | None, scopes: tuple[str, ...], now: float
+) -> bool:
+    uris = stored.redirect_uris
+    is_for_uri = not uris if redirect_uri is None else redirect_uri in uris
+    is_for_scopes = stored.scopes is None or set(scopes) <= set(stored.scopes)
+    return is_for_uri and is_for_scopes and not 0 < stored.expires_at <= now
 
 
-def _request(
-    profile: ClientProfile, server: Discovered, redirect_uri: str | None
+def _registration_request(
+    profile: ClientProfile,
+    server: AuthorizationServer,
+    redirect_uri: str | None,
+    scopes: tuple[str, ...],
 ) -> dict[str, Any]:
-    """The metadata, without `scope`: a server that registers scopes refuses further ones later."""
+    """The client metadata, with the scopes to request and those that the MCP server lists."""
     for_code = redirect_uri is not None
     request: dict[str, Any] = {
         "client_name": profile.client_name,
@@ -188,17 +206,19 @@ def _request(
         "response_types": ["code"] if for_code else [],
         "token_endpoint_auth_method": _registered_method(profile, server),
     }
+    if registered := union(scopes, server.scopes_supported or ()):
+        request["scope"] = " ".join(registered)
     if server.revision.facts.authorization.application_type:
         local = redirect_uri is None or is_loopback(urlsplit(redirect_uri).hostname or "")
         request["application_type"] = profile.application_type or ("native" if local else "web")
     return request
 
 
-def _registered_method(profile: ClientProfile, server: Discovered) -> AuthMethod:
-    """The authentication to ask for: the least that the server supports."""
+def _registered_method(profile: ClientProfile, server: AuthorizationServer) -> AuthMethod:
+    """The authentication method to register: the simplest that the server supports."""
     if profile.method is not None and profile.method != "private_key_jwt":
         return profile.method
-    supported = server.issuer.texts("token_endpoint_auth_methods_supported")
+    supported = server.metadata.strings("token_endpoint_auth_methods_supported")
     methods: tuple[AuthMethod, ...] = ("none", "client_secret_basic", "client_secret_post")
     for method in methods:
         if supported is None or method in supported:
@@ -206,23 +226,37 @@ def _registered_method(profile: ClientProfile, server: Discovered) -> AuthMethod
     raise AuthorizationError("the token endpoint supports no method for a registered client")
 
 
-def _registered(
-    around: Surroundings, server: Discovered, request: Mapping[str, Any]
+def _register(
+    context: FlowContext, server: AuthorizationServer, request: Mapping[str, Any]
 ) -> Flow[Registration]:
-    url = server.endpoint("registration_endpoint", around)
+    url = server.endpoint("registration_endpoint", context)
     fields = {"Accept": "application/json", "Content-Type": "application/json"}
     response: Fetched = yield Fetch("POST", url, fields, msgspec.json.encode(request))
-    members = read_success(response, "registration of the client")
+    try:
+        members = read_success(response, "registration of the client")
+    except OAuthError as error:
+        if error.code != "invalid_client_metadata" or "scope" not in request:
+            raise
+        # Some servers do not know the scopes of the resources that they protect.
+        without_scope = {name: value for name, value in request.items() if name != "scope"}
+        return (yield from _register(context, server, without_scope))
     identifier, secret = members.get("client_id"), members.get("client_secret")
     method = members.get("token_endpoint_auth_method", request["token_endpoint_auth_method"])
     expires = members.get("client_secret_expires_at")
     if not isinstance(identifier, str) or not identifier:
         raise AuthorizationError("registration of the client: expected a `client_id`")
     return Registration(
-        server.issuer.issuer,
+        server.metadata.issuer,
         identifier,
         secret if isinstance(secret, str) and secret else None,
         method if method in get_args(AuthMethod) else None,
         tuple(request["redirect_uris"]),
         float(expires) if isinstance(expires, int | float) else 0,
+        _registered_scopes(request.get("scope"), members.get("scope")),
     )
+
+
+def _registered_scopes(requested: object, registered: object) -> tuple[str, ...] | None:
+    """The scopes that a client may request; `None` if neither side named any."""
+    named = [parse_scopes(each) for each in (requested, registered) if isinstance(each, str)]
+    return union(*named) if named else None

@@ -3,9 +3,8 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
-"""Access tokens as a client keeps them, and the responses of token endpoints.
+# ruff: noqa - a file that fixes change counts as edited
+"""Access tokens of a client, and the responses of token endpoints.
 
 Source: RFC 6749, sections 5.1 and 5.2.
 """
@@ -18,23 +17,24 @@ from typing import Any
 
 from ..errors import AuthorizationError, OAuthError
 from .documents import read_object
-from .scopes import scopes_in
+from .scopes import parse_scopes
 from .steps import Fetched
 
 RENEWAL_SECONDS = 30.0
-"""How long before its end a token is renewed; a token that lives for less, at half of its life."""
+"""Seconds before its expiry at which a token is refreshed. A token that lives for less than twice
+as long is refreshed after half of its lifetime."""
 
 
 @dataclass(frozen=True)
 class AccessToken:
-    """An access token, and what came with it.
+    """An access token, with the other members of the token response.
 
     Attributes:
         value: The token.
-        scheme: How it is sent: `Bearer` or `DPoP`.
-        renew_at: When to get another, in seconds since 1970; `None` if it has no known end.
-        refresh_token: What to get another with.
-        scopes: What it was granted for; `None` if the response does not say.
+        scheme: The authentication scheme: `Bearer` or `DPoP`.
+        renew_at: When to refresh the token, in seconds since 1970; `None` if its expiry is unknown.
+        refresh_token: The refresh token, if there is one.
+        scopes: The granted scopes; `None` if the response names none.
     """
 
     value: str = field(repr=False)
@@ -45,14 +45,20 @@ class AccessToken:
 
 
 def read_token(response: Fetched, where: str, now: float) -> AccessToken:
-    """The token of a response of success, which `read_success` gave.
+    """The token of a token response.
+
+    Args:
+        response: The response.
+        where: The endpoint, for errors.
+        now: The time, in seconds since 1970.
 
     Raises:
-        AuthorizationError: The response has no token that can be used.
+        OAuthError: The endpoint refused with an error code.
+        AuthorizationError: The response is malformed, or has no usable token.
     """
     members = read_success(response, where)
     value, scheme = members.get("access_token"), members.get("token_type")
-    if not isinstance(value, str) or not _is_header_safe(value):
+    if not isinstance(value, str) or not is_header_safe(value):
         raise AuthorizationError(f"{where}: expected an access token")
     schemes = {"bearer": "Bearer", "dpop": "DPoP"}
     if not isinstance(scheme, str) or scheme.lower() not in schemes:
@@ -63,16 +69,17 @@ def read_token(response: Fetched, where: str, now: float) -> AccessToken:
         schemes[scheme.lower()],
         _renew_at(members.get("expires_in"), now),
         refresh if isinstance(refresh, str) and refresh else None,
-        scopes_in(scope) if isinstance(scope, str) else None,
+        parse_scopes(scope) if isinstance(scope, str) else None,
     )
 
 
 def read_success(response: Fetched, where: str) -> Mapping[str, Any]:
-    """The members of a response of success.
+    """The members of a successful response.
 
     Raises:
-        OAuthError: The endpoint refused with a code.
-        AuthorizationError: It refused otherwise, or the response is malformed.
+        OAuthError: The endpoint refused with an error code.
+        AuthorizationError: The endpoint refused without an error code, or the response is
+            malformed.
     """
     if response.status in (200, 201):
         return read_object(response.body, where)
@@ -80,7 +87,7 @@ def read_success(response: Fetched, where: str) -> Mapping[str, Any]:
 
 
 def refusal(response: Fetched, where: str) -> AuthorizationError:
-    """The error for a response that is no success. Only the members of OAuth are shown of it."""
+    """The error for an unsuccessful response. It contains only `error` and `error_description`."""
     if response.status >= 500:
         return AuthorizationError(f"{where}: HTTP {response.status}")
     try:
@@ -102,5 +109,6 @@ def _renew_at(expires_in: object, now: float) -> float | None:
     return now + seconds - min(RENEWAL_SECONDS, seconds / 2)
 
 
-def _is_header_safe(token: str) -> bool:
+def is_header_safe(token: str) -> bool:
+    """Whether a token can be sent in an `Authorization` header."""
     return bool(token) and token.isascii() and token.isprintable() and " " not in token

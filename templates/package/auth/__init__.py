@@ -1,4 +1,4 @@
-"""Authorization without I/O: addresses, documents, challenges, scopes, and the flow as a generator.
+"""Authorization without I/O: URLs, metadata documents, challenges, scopes, flows as generators.
 
 Source: basic/authorization.
 """

@@ -1,7 +1,7 @@
-"""Challenges of `WWW-Authenticate`: read as leniently as servers write them, written strictly.
+"""Challenges of `WWW-Authenticate`: lenient parsing and strict formatting.
 
-A header holds several challenges, and each several parameters, all with commas between them: a word
-without an equals sign begins the next challenge.
+A header contains several challenges, and a challenge several parameters. Both are separated by
+commas, so a word without an equals sign begins the next challenge.
 
 Source: RFC 9110, section 11.6.1; RFC 6750, section 3; RFC 9449, section 7.1; RFC 9728, section 5.1.
 """
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 CHALLENGES_LIMIT = 64 * 1024
-"""Characters of a header that are read."""
+"""Characters of a header that are parsed; further ones are ignored."""
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _SEPARATORS = re.compile(r"[ \t\r\n,]*")
@@ -29,12 +29,12 @@ _QUOTABLE = re.compile(r"[\t\x20-\x7e]*\Z")
 
 @dataclass(frozen=True)
 class Challenge:
-    """One way to authenticate that a server offers.
+    """One authentication scheme that a server offers.
 
     Attributes:
-        scheme: The scheme as it was written; compared without regard to case.
-        parameters: Values by name in lower case; of a name that comes twice, the first value.
-        token68: What stands in place of parameters, in schemes such as Negotiate.
+        scheme: The scheme as written; compared case-insensitively.
+        parameters: Values by name in lower case. The first value of a repeated name is used.
+        token68: The value that replaces the parameters in schemes such as Negotiate.
     """
 
     scheme: str
@@ -49,11 +49,11 @@ class Challenge:
 def parse_challenges(header: str) -> tuple[Challenge, ...]:
     """The challenges of a `WWW-Authenticate` header.
 
-    Unquoted values may hold any characters but spaces, commas and quotes, as those of several
-    servers do. What can't be read is skipped up to the next comma.
+    Unquoted values may contain any characters except spaces, commas and quotes, because several
+    servers send such values. Malformed text is skipped up to the next comma.
 
     Args:
-        header: The value of the field; the values of several fields with commas between them.
+        header: The value of the field, or the values of several fields joined by commas.
     """
     text = header[:CHALLENGES_LIMIT]
     challenges: list[Challenge] = []
@@ -67,7 +67,7 @@ def parse_challenges(header: str) -> tuple[Challenge, ...]:
             value, position = _value(text, equals.end())
             parameters.setdefault(word[0].lower(), value)
         elif _EQUALS.match(text, word.end()):
-            position = _after(_TO_COMMA, text, position)  # a parameter of no challenge
+            position = _after(_TO_COMMA, text, position)  # a parameter before the first challenge
         elif token68 := _TOKEN68.match(text, word.end()):
             parameters = {}
             challenges.append(Challenge(word[0], parameters, token68[1]))
@@ -84,7 +84,7 @@ def format_challenge(challenge: Challenge) -> str:
     """A challenge as the value of a `WWW-Authenticate` field; every parameter is quoted.
 
     Raises:
-        ValueError: A name or a value can't stand in a header. The text does not repeat it.
+        ValueError: A name or a value is not allowed in a header. The text does not repeat it.
     """
     if _TOKEN.fullmatch(challenge.scheme) is None:
         raise ValueError("expected a token as the scheme of a challenge")
@@ -98,7 +98,7 @@ def format_challenges(challenges: Iterable[Challenge]) -> str:
     """Several challenges as the value of one field.
 
     Raises:
-        ValueError: As `format_challenge` does.
+        ValueError: See `format_challenge`.
     """
     return ", ".join(format_challenge(each) for each in challenges)
 
@@ -113,7 +113,7 @@ def _parameter(name: str, value: str) -> str:
 
 
 def _value(text: str, position: int) -> tuple[str, int]:
-    """A value and the position behind it. A quote that is not closed ends with the text."""
+    """A value and the position after it. An unclosed quote extends to the end of the text."""
     if quoted := _QUOTED.match(text, position):
         return _ESCAPE.sub(r"\1", quoted[1]), quoted.end()
     if text.startswith('"', position):
@@ -123,6 +123,6 @@ def _value(text: str, position: int) -> tuple[str, int]:
 
 
 def _after(pattern: re.Pattern[str], text: str, position: int) -> int:
-    """The position behind what a pattern, which may be empty, matches."""
+    """The position after the match of a pattern."""
     match = pattern.match(text, position)
     return position if match is None else match.end()

@@ -1,4 +1,4 @@
-"""How a client authenticates at a token endpoint.
+"""Client authentication at token endpoints.
 
 Source: RFC 6749, section 2.3; RFC 7523, section 2.2; OpenID Connect Core, section 9.
 """
@@ -9,10 +9,10 @@ import base64
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
-from urllib.parse import quote_plus
+from urllib.parse import quote
 
 from ..errors import AuthorizationError
-from .pkce import new_state
+from .base64url import random_base64url
 
 if TYPE_CHECKING:  # signing is an extra
     from .jwt_keys import PrivateKey
@@ -23,18 +23,18 @@ AuthMethod: TypeAlias = Literal[
 
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 ASSERTION_SECONDS = 60
-"""How long an assertion is valid."""
+"""Lifetime of an assertion."""
 
 
 @dataclass(frozen=True)
 class ClientIdentity:
-    """Who a client is at one authorization server.
+    """The credentials of a client at one authorization server.
 
     Attributes:
-        client_id: Its id.
-        client_secret: Its secret; `None` for a public client.
-        method: How it authenticates; `None` to choose one that the server supports.
-        key: What it signs assertions with.
+        client_id: The client id.
+        client_secret: The client secret; `None` for a public client.
+        method: The authentication method; `None` to choose one that the server supports.
+        key: The key that signs assertions.
         audience: The audience of assertions; `None` for the issuer.
     """
 
@@ -45,8 +45,8 @@ class ClientIdentity:
     audience: str | None = None
 
 
-def chosen_method(client: ClientIdentity, supported: Sequence[str] | None) -> AuthMethod:
-    """The method to authenticate by.
+def choose_method(client: ClientIdentity, supported: Sequence[str] | None) -> AuthMethod:
+    """The authentication method to use.
 
     Args:
         client: The client.
@@ -54,7 +54,7 @@ def chosen_method(client: ClientIdentity, supported: Sequence[str] | None) -> Au
             RFC 8414, which is `client_secret_basic`.
 
     Raises:
-        AuthorizationError: The server supports none that the client can use.
+        AuthorizationError: The server supports no method that the client can use.
     """
     if client.method is not None:
         return client.method
@@ -75,40 +75,43 @@ def chosen_method(client: ClientIdentity, supported: Sequence[str] | None) -> Au
     raise AuthorizationError(f"the token endpoint supports none of the methods {', '.join(usable)}")
 
 
-def authenticated(
+def authentication_fields(
     client: ClientIdentity, method: AuthMethod, issuer: str, now: Callable[[], float]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """What a request to a token endpoint gets: header fields, and fields of the form.
+    """The header fields and the form fields that authenticate a request to a token endpoint.
 
     Args:
         client: The client.
-        method: How it authenticates.
-        issuer: The issuer, as the audience of an assertion.
+        method: The authentication method.
+        issuer: The issuer, which is the default audience of an assertion.
         now: The time, in seconds since 1970.
 
     Raises:
-        AuthorizationError: The client lacks what the method needs.
+        AuthorizationError: The client has no secret or no key, and the method requires one.
     """
     if method == "none":
         return {}, {"client_id": client.client_id}
     if method == "private_key_jwt":
         return {}, _assertion(client, issuer, now())
     if client.client_secret is None:
-        raise AuthorizationError(f"{method} needs a client secret, and there is none")
+        raise AuthorizationError(f"{method}: expected a client secret, got none")
     if method == "client_secret_post":
         return {}, {"client_id": client.client_id, "client_secret": client.client_secret}
-    pair = f"{quote_plus(client.client_id)}:{quote_plus(client.client_secret)}"
-    return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}, {}
+    # A space is %20: some servers decode `+` as form fields do (RFC 6749, appendix B), some do not.
+    pair = f"{quote(client.client_id, safe='')}:{quote(client.client_secret, safe='')}"
+    header = f"Basic {base64.b64encode(pair.encode()).decode()}"
+    # The official Python SDK's token endpoint finds the client by the form (RFC 6749, 3.2.1).
+    return {"Authorization": header}, {"client_id": client.client_id}
 
 
 def _assertion(client: ClientIdentity, issuer: str, now: float) -> dict[str, str]:
     if client.key is None:
-        raise AuthorizationError("private_key_jwt needs a private key, and there is none")
+        raise AuthorizationError("private_key_jwt: expected a private key, got none")
     claims = {
         "iss": client.client_id,
         "sub": client.client_id,
         "aud": client.audience or issuer,
-        "jti": new_state(),
+        "jti": random_base64url(),
         "iat": int(now),
         "exp": int(now) + ASSERTION_SECONDS,
     }

@@ -1,4 +1,4 @@
-"""From a server to its authorization server: the metadata of both, as flows.
+"""Discovery of the authorization server of an MCP server, by the metadata of both.
 
 Source: basic/authorization (authorization server discovery); RFC 9728, section 5; RFC 8414,
 section 3.
@@ -12,25 +12,23 @@ from dataclasses import dataclass
 from ..errors import AuthorizationError
 from ..facts import Revision
 from ..foreign_text import safe_text
-from .addresses import AddressCheck
+from .address_rules import AddressCheck
+from .canonical_uri import canonical_resource, canonical_uri, origin_of
 from .challenges import Challenge
 from .documents import (
-    IssuerMetadata,
+    AuthorizationServerMetadata,
     ResourceMetadata,
-    canonical_resource,
-    read_issuer_metadata,
     read_object,
     read_resource_metadata,
-    same_resource,
+    read_server_metadata,
 )
 from .dpop import ProofKey
-from .scopes import OFFLINE_ACCESS, selected, united
+from .scopes import OFFLINE_ACCESS, parse_scopes, union
 from .steps import Fetch, Fetched, Flow
 from .well_known import (
     AUTHORIZATION_SERVER,
     ProtectedResourceUrl,
     authorization_server_urls,
-    origin_of,
     protected_resource_urls,
 )
 
@@ -42,19 +40,19 @@ _DEFAULT_ENDPOINTS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Surroundings:
-    """What all flows for one server have in common.
+class FlowContext:
+    """What all flows for one MCP server share.
 
     Attributes:
-        server_url: The URL of the server.
+        server_url: The URL of the MCP server.
         revision: The newest revision that the client offers.
-        older: A revision whose authorization server is found at the origin of the MCP server, if
-            the client offers one.
-        addresses: What may be fetched.
-        now: The time, in seconds since 1970.
-        proofs: The key that tokens are bound to; `None` for none.
-        send_resource: Whether requests have `resource`.
-        accept_issuer_slash: Whether an issuer may differ by a slash in the end.
+        older: Returns the revision to fall back to, whose authorization server is at the origin of
+            the MCP server; `None` if the client offers no such revision.
+        addresses: Checks URLs before requests.
+        now: Returns the time, in seconds since 1970.
+        proofs: The key that tokens are bound to; `None` for bearer tokens.
+        send_resource: Whether requests have the `resource` parameter.
+        accept_issuer_slash: Whether the issuer in metadata may differ by a trailing slash.
     """
 
     server_url: str
@@ -68,149 +66,170 @@ class Surroundings:
 
 
 @dataclass(frozen=True)
-class Discovered:
-    """An authorization server, and what the MCP server says of itself.
+class AuthorizationServer:
+    """The authorization server of an MCP server, with what discovery found about both.
 
     Attributes:
-        issuer: The authorization server.
-        resource: The identifier for `resource`; `None` to leave it out.
-        scopes_supported: The scopes of the MCP server; `None` if it lists none.
-        revision: The revision whose rules hold.
+        metadata: The metadata of the authorization server.
+        resource: The `resource` parameter of requests; `None` to omit it.
+        scopes_supported: The scopes that the MCP server lists; `None` if it lists none.
+        revision: The revision whose rules apply.
     """
 
-    issuer: IssuerMetadata
+    metadata: AuthorizationServerMetadata
     resource: str | None
     scopes_supported: tuple[str, ...] | None
     revision: Revision
 
-    def endpoint(self, name: str, around: Surroundings) -> str:
-        """The address of an endpoint.
+    def endpoint(self, name: str, context: FlowContext) -> str:
+        """The URL of an endpoint, by its member of the metadata.
 
         Raises:
-            AuthorizationError: The metadata has none, or one that may not be used.
+            AuthorizationError: The metadata has no such endpoint, or its URL is not allowed.
         """
-        value = self.issuer.members.get(name)
+        value = self.metadata.members.get(name)
         if value is None:
-            raise AuthorizationError(f"{safe_text(self.issuer.issuer)} has no `{name}`")
-        return around.addresses.check(value, f"`{name}`")
+            raise AuthorizationError(f"{safe_text(self.metadata.issuer)} has no `{name}`")
+        return context.addresses.check(value, f"`{name}`")
 
 
-def discovered(
-    around: Surroundings, challenges: Sequence[Challenge], wanted: str | None
-) -> Flow[Discovered]:
+def discover(
+    context: FlowContext, challenges: Sequence[Challenge], required_issuer: str | None
+) -> Flow[AuthorizationServer]:
     """Find the authorization server of an MCP server.
 
     Args:
-        around: The MCP server, and the rules.
-        challenges: Those of its refusal; none if there was no refusal.
-        wanted: The issuer that the client's credentials belong to; `None` for any.
+        context: What all flows for the MCP server share.
+        challenges: The challenges of the MCP server's refusal; empty without a refusal.
+        required_issuer: The issuer that the client's credentials belong to; `None` for any issuer.
 
     Raises:
-        AuthorizationError: There is none, or not the wanted one.
+        AuthorizationError: The MCP server names no authorization server or another one, or the
+            metadata is malformed.
     """
-    around.addresses.check_server(around.server_url)
-    if around.revision.facts.authorization.discovery == "origin":
-        return (yield from _at_origin(around, around.revision))
-    metadata = yield from _resource_metadata(around, challenges)
-    if metadata is None and wanted is None:
-        older = around.older()
+    context.addresses.check_server(context.server_url)
+    if context.revision.facts.authorization.discovery == "origin":
+        return (yield from _discover_at_origin(context, context.revision))
+    metadata = yield from _find_resource_metadata(context, challenges)
+    if metadata is not None:
+        issuer = _selected_issuer(context, metadata.authorization_servers, required_issuer)
+        resource, scopes = metadata.resource, metadata.scopes_supported
+    elif required_issuer is not None:
+        issuer, resource, scopes = required_issuer, canonical_resource(context.server_url), None
+    else:
+        older = context.older()
         if older is None:
-            raise AuthorizationError("the server has no metadata that names who authorizes")
-        return (yield from _at_origin(around, older))
-    resource = canonical_resource(around.server_url) if metadata is None else metadata.resource
-    servers = (wanted or "",) if metadata is None else metadata.authorization_servers
-    issuer = servers[0] if wanted is None else _wanted(wanted, servers)
-    return Discovered(
-        (yield from _issuer_metadata(around, issuer)),
-        resource if around.send_resource else None,
-        None if metadata is None else metadata.scopes_supported,
-        around.revision,
+            raise AuthorizationError("the server has no metadata with an authorization server")
+        return (yield from _discover_at_origin(context, older))
+    server_metadata = yield from _fetch_metadata(context, issuer)
+    return AuthorizationServer(
+        server_metadata, resource if context.send_resource else None, scopes, context.revision
     )
 
 
-def _wanted(wanted: str, servers: Sequence[str]) -> str:
-    if wanted not in servers:
-        raise AuthorizationError(
-            f"the credentials are those of {safe_text(wanted)}; the server is authorized by"
-            f" {safe_text(servers[0])}"
-        )
-    return wanted
+def _selected_issuer(
+    context: FlowContext, listed: Sequence[str], required_issuer: str | None
+) -> str:
+    """The authorization server to use: the required one, or the first that the metadata lists.
+
+    Raises:
+        AuthorizationError: The metadata does not list the required one.
+    """
+    if required_issuer is None:
+        return listed[0]
+    for issuer in listed:
+        if _is_same_issuer(context, issuer, required_issuer):
+            return required_issuer
+    raise AuthorizationError(
+        f"expected the authorization server {safe_text(required_issuer)}, which the"
+        f" credentials belong to; the server names {safe_text(listed[0])}"
+    )
 
 
-def _resource_metadata(
-    around: Surroundings, challenges: Sequence[Challenge]
+def _is_same_issuer(context: FlowContext, issuer: str, other: str) -> bool:
+    if context.accept_issuer_slash:
+        return issuer.removesuffix("/") == other.removesuffix("/")
+    return issuer == other
+
+
+def _find_resource_metadata(
+    context: FlowContext, challenges: Sequence[Challenge]
 ) -> Flow[ResourceMetadata | None]:
-    """The metadata of the MCP server; `None` if there is none and its challenge names none."""
-    server = around.server_url
+    """The metadata of the MCP server, at the URL of a challenge or at a well-known URL."""
+    server = context.server_url
     for challenge in challenges:
         if url := challenge.parameters.get("resource_metadata"):
-            around.addresses.check(url, "`resource_metadata` of the challenge")
-            response: Fetched = yield Fetch("GET", url, _accepting(around.revision))
+            context.addresses.check(url, "`resource_metadata` of the challenge")
+            response: Fetched = yield Fetch("GET", url, _request_fields(context.revision))
             if response.status != 200:
                 raise AuthorizationError(
                     f"the metadata that the challenge names: HTTP {response.status}"
                 )
             metadata = read_resource_metadata(response.body, "the metadata of the server")
             expected = (server.partition("#")[0], server.partition("?")[0])
-            if not any(same_resource(metadata.resource, each) for each in expected):
+            if not any(
+                canonical_uri(metadata.resource) == canonical_uri(each) for each in expected
+            ):
                 raise AuthorizationError("the metadata of the server is that of another resource")
             return metadata
-    for place in protected_resource_urls(server):
-        metadata_there = yield from _probed(around, place)
-        if metadata_there is not None:
-            return metadata_there
+    for candidate in protected_resource_urls(server):
+        probed = yield from _probe_resource_metadata(context, candidate)
+        if probed is not None:
+            return probed
     return None
 
 
-def _probed(around: Surroundings, place: ProtectedResourceUrl) -> Flow[ResourceMetadata | None]:
-    around.addresses.check(place.url, "the server's URL")
-    response: Fetched = yield Fetch("GET", place.url, _accepting(around.revision))
+def _probe_resource_metadata(
+    context: FlowContext, candidate: ProtectedResourceUrl
+) -> Flow[ResourceMetadata | None]:
+    context.addresses.check(candidate.url, "the server's URL")
+    response: Fetched = yield Fetch("GET", candidate.url, _request_fields(context.revision))
     if response.status != 200 or not _is_object(response.body):
         return None
     metadata = read_resource_metadata(response.body, "the metadata of the server")
-    if not same_resource(metadata.resource, place.resource):
+    if canonical_uri(metadata.resource) != canonical_uri(candidate.resource):
         raise AuthorizationError("the metadata of the server is that of another resource")
     return metadata
 
 
-def _issuer_metadata(around: Surroundings, issuer: str) -> Flow[IssuerMetadata]:
-    around.addresses.check(issuer, "the issuer")
+def _fetch_metadata(context: FlowContext, issuer: str) -> Flow[AuthorizationServerMetadata]:
+    context.addresses.check(issuer, "the issuer")
     for url in authorization_server_urls(issuer):
-        response: Fetched = yield Fetch("GET", url, _accepting(around.revision))
+        response: Fetched = yield Fetch("GET", url, _request_fields(context.revision))
         if response.status == 200 and _is_object(response.body):
             expected = issuer
-            if around.accept_issuer_slash:
-                given = read_object(response.body, "the issuer").get("issuer")
-                if isinstance(given, str) and given.rstrip("/") == issuer.rstrip("/"):
-                    expected = given
-            return read_issuer_metadata(response.body, "the metadata of the issuer", expected)
+            if context.accept_issuer_slash:
+                named = read_object(response.body, "the issuer").get("issuer")
+                if isinstance(named, str) and _is_same_issuer(context, named, issuer):
+                    expected = named
+            return read_server_metadata(response.body, "the metadata of the issuer", expected)
     raise AuthorizationError(f"{safe_text(issuer)} has no metadata at its well-known URLs")
 
 
-def _at_origin(around: Surroundings, revision: Revision) -> Flow[Discovered]:
-    """The authorization server at the origin of the MCP server, by its metadata or by default."""
-    origin = origin_of(around.server_url)
-    url = around.addresses.check(origin + AUTHORIZATION_SERVER, "the server's URL")
-    response: Fetched = yield Fetch("GET", url, _accepting(revision))
+def _discover_at_origin(context: FlowContext, revision: Revision) -> Flow[AuthorizationServer]:
+    """The authorization server at the origin of the MCP server, by metadata or by default."""
+    origin = origin_of(context.server_url)
+    url = context.addresses.check(origin + AUTHORIZATION_SERVER, "the server's URL")
+    response: Fetched = yield Fetch("GET", url, _request_fields(revision))
     if response.status == 200 and _is_object(response.body):
         members = read_object(response.body, "the metadata of the issuer")
-        # The identifier may have a slash: this revision builds it from the URL of the server.
+        # A trailing slash is allowed: this revision derives the issuer from the URL of the server.
         issuer = f"{origin}/" if members.get("issuer") == f"{origin}/" else origin
-        metadata = read_issuer_metadata(response.body, "the metadata of the issuer", issuer)
+        metadata = read_server_metadata(response.body, "the metadata of the issuer", issuer)
     else:
         endpoints = {name: origin + path for name, path in _DEFAULT_ENDPOINTS.items()}
-        metadata = IssuerMetadata(origin, {"issuer": origin, **endpoints})
-    return Discovered(metadata, None, None, revision)
+        metadata = AuthorizationServerMetadata(origin, {"issuer": origin, **endpoints})
+    return AuthorizationServer(metadata, None, None, revision)
 
 
-def _accepting(revision: Revision) -> dict[str, str]:
+def _request_fields(revision: Revision) -> dict[str, str]:
     header = revision.facts.authorization.version_header
     named = {} if header is None else {header: revision.name}
     return {"Accept": "application/json", **named}
 
 
 def _is_object(body: bytes) -> bool:
-    """Whether a body is a JSON object; some servers answer any address with a page."""
+    """Whether a body is a JSON object. Some servers respond to all URLs with a web page."""
     try:
         read_object(body, "")
     except AuthorizationError:
@@ -219,31 +238,41 @@ def _is_object(body: bytes) -> bool:
 
 
 def initial_scopes(
-    challenges: Sequence[Challenge], server: Discovered, configured: Sequence[str]
+    challenges: Sequence[Challenge], server: AuthorizationServer, configured: Sequence[str]
 ) -> tuple[str, ...]:
-    """The scopes of a first request: those of the challenge, else those that the server lists."""
+    """The scopes to request first; empty to omit the `scope` parameter.
+
+    They are the scopes of the challenge, or those that the MCP server lists if the challenge names
+    none, together with the configured scopes.
+
+    Source: basic/authorization (scope selection strategy).
+    """
     challenged = next((c.parameters["scope"] for c in challenges if "scope" in c.parameters), None)
-    return selected(challenged, server.scopes_supported, configured)
+    listed = server.scopes_supported or ()
+    return union(listed if challenged is None else parse_scopes(challenged), configured)
 
 
 def step_up_scopes(
     challenges: Sequence[Challenge],
-    server: Discovered,
+    server: AuthorizationServer,
     configured: Sequence[str],
     requested: Sequence[str],
 ) -> tuple[str, ...]:
-    """The scopes of a request after one whose token lacked some."""
+    """The scopes to request after a token lacked scopes.
+
+    Source: basic/authorization (step-up authorization flow).
+    """
     scopes = initial_scopes(challenges, server, configured)
     return (
-        united(requested, scopes)
+        union(requested, scopes)
         if server.revision.facts.authorization.step_up == "union"
         else scopes
     )
 
 
-def with_offline_access(scopes: tuple[str, ...], server: Discovered) -> tuple[str, ...]:
-    """Scopes with the one for refresh tokens, where the authorization server lists it."""
-    listed = server.issuer.texts("scopes_supported") or ()
+def with_offline_access(scopes: tuple[str, ...], server: AuthorizationServer) -> tuple[str, ...]:
+    """Scopes, with `offline_access` if the authorization server supports that scope."""
+    listed = server.metadata.strings("scopes_supported") or ()
     if server.revision.facts.authorization.offline_access and OFFLINE_ACCESS in listed:
-        return united(scopes, [OFFLINE_ACCESS])
+        return union(scopes, [OFFLINE_ACCESS])
     return scopes

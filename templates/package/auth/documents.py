@@ -1,6 +1,6 @@
-"""Metadata documents of a protected resource and of an authorization server, read and checked.
+"""Metadata documents of protected resources and authorization servers.
 
-Errors name the address and the member, and repeat nothing of a document.
+Errors name the document and the member, and contain no text of the document.
 
 Source: RFC 9728, sections 2 and 3.3; RFC 8414, sections 2 and 3.3; OpenID Connect Discovery 1.0.
 """
@@ -16,17 +16,17 @@ import msgspec
 from ..errors import AuthorizationError
 
 DOCUMENT_LIMIT = 512 * 1024
-"""Bytes of a document or of another response of an authorization server."""
+"""Longest document, or other response of an authorization server, in bytes."""
 
 
 @dataclass(frozen=True)
 class ResourceMetadata:
-    """What a protected resource says of itself.
+    """The metadata of a protected resource.
 
     Attributes:
-        resource: Its identifier, as it was written.
-        authorization_servers: Issuers, as they were written.
-        scopes_supported: Its scopes; `None` if it lists none.
+        resource: The resource identifier, as written.
+        authorization_servers: The issuers, as written; at least one.
+        scopes_supported: The supported scopes; `None` if absent.
     """
 
     resource: str
@@ -35,27 +35,22 @@ class ResourceMetadata:
 
 
 @dataclass(frozen=True)
-class IssuerMetadata:
-    """What an authorization server says of itself. Absent members are `None` or empty.
+class AuthorizationServerMetadata:
+    """The metadata of an authorization server.
 
     Attributes:
-        issuer: Its identifier, as it was written.
+        issuer: The issuer identifier, as written.
         members: The whole document.
     """
 
     issuer: str
     members: Mapping[str, Any]
 
-    def text(self, name: str) -> str | None:
-        """A member that is a string."""
-        value = self.members.get(name)
-        return value if isinstance(value, str) else None
+    def strings(self, name: str) -> tuple[str, ...] | None:
+        """A member that is an array of strings, without items of other types; `None` if absent."""
+        return _strings(self.members.get(name))
 
-    def texts(self, name: str) -> tuple[str, ...] | None:
-        """A member that is an array of strings; others in it are left out."""
-        return _texts(self.members.get(name))
-
-    def says(self, name: str) -> bool:
+    def is_true(self, name: str) -> bool:
         """Whether a member is `true`."""
         return self.members.get(name) is True
 
@@ -64,7 +59,7 @@ def read_object(body: bytes, where: str) -> dict[str, Any]:
     """A JSON object.
 
     Raises:
-        AuthorizationError: The body is none.
+        AuthorizationError: The body is not a JSON object.
     """
     try:
         value: Any = msgspec.json.decode(body)
@@ -79,63 +74,36 @@ def read_resource_metadata(body: bytes, where: str) -> ResourceMetadata:
     """The metadata of a protected resource.
 
     Raises:
-        AuthorizationError: It is malformed, or names no authorization server.
+        AuthorizationError: The document is malformed, or names no authorization server.
     """
     members = read_object(body, where)
     resource = members.get("resource")
     if not isinstance(resource, str):
         raise AuthorizationError(f"{where}: expected the string `resource`")
-    servers = _texts(members.get("authorization_servers"))
+    servers = _strings(members.get("authorization_servers"))
     if not servers:
         raise AuthorizationError(f"{where}: expected an authorization server")
-    return ResourceMetadata(resource, servers, _texts(members.get("scopes_supported")))
+    return ResourceMetadata(resource, servers, _strings(members.get("scopes_supported")))
 
 
-def read_issuer_metadata(body: bytes, where: str, issuer: str) -> IssuerMetadata:
+def read_server_metadata(body: bytes, where: str, issuer: str) -> AuthorizationServerMetadata:
     """The metadata of an authorization server.
 
     Args:
         body: The document.
-        where: Its address, for errors.
-        issuer: The identifier that it has to give, to the letter.
+        where: The document, for errors.
+        issuer: The issuer that the document must name, character by character.
 
     Raises:
-        AuthorizationError: It is malformed, or is one of another issuer.
+        AuthorizationError: The document is malformed, or names another issuer.
     """
     members = read_object(body, where)
     if members.get("issuer") != issuer:
-        raise AuthorizationError(f"{where}: `issuer` is not the issuer that was asked for")
-    return IssuerMetadata(issuer, members)
+        raise AuthorizationError(f"{where}: `issuer` is not the expected issuer")
+    return AuthorizationServerMetadata(issuer, members)
 
 
-def same_resource(given: str, expected: str) -> bool:
-    """Whether an identifier of a resource is the expected one.
-
-    Scheme and host are compared without case, and a host without path equals one with a slash;
-    nothing else is normalized.
-    """
-    return _canonical(given) == _canonical(expected)
-
-
-def canonical_resource(url: str) -> str:
-    """The identifier of a server by its URL: no fragment, scheme and host in lower case, and no
-    slash where there is no path.
-
-    Source: basic/authorization (canonical server URI).
-    """
-    return _canonical(url.partition("#")[0])
-
-
-def _canonical(url: str) -> str:
-    scheme, separator, rest = url.partition("://")
-    if not separator:
-        return url
-    end = min((at for at in map(rest.find, "/?#") if at >= 0), default=len(rest))
-    path = "" if rest[end:] == "/" else rest[end:]
-    return f"{scheme.lower()}://{rest[:end].lower()}{path}"
-
-
-def _texts(value: object) -> tuple[str, ...] | None:
+def _strings(value: object) -> tuple[str, ...] | None:
     if not _is_array(value):
         return None
     return tuple(each for each in value if isinstance(each, str))

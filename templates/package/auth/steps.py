@@ -1,7 +1,7 @@
-"""What a flow of authorization asks its driver to do.
+"""The steps of authorization flows: requests of a flow to its driver.
 
-A flow is a generator: it yields one of these steps, and is sent the answer. It does no I/O, so the
-same flow serves asyncio, trio, and tests that answer from a table.
+A flow is a generator that yields steps and receives the result of each. It does no I/O, so the same
+flow runs on asyncio, on trio, and in tests that look results up in a table.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any, TypeAlias, TypeVar
 
 @dataclass(frozen=True)
 class Fetch:
-    """Make an HTTP request; answered with `Fetched`.
+    """Make an HTTP request. The result is a `Fetched`.
 
     Attributes:
         fields: Header fields.
-        body: The body; secrets may be in it.
+        body: The body; it may contain secrets.
     """
 
     method: str
@@ -33,7 +33,7 @@ class Fetched:
     Attributes:
         status: The status; redirects are not followed.
         fields: Header fields, by name in lower case.
-        body: The body, whole.
+        body: The whole body.
     """
 
     status: int
@@ -43,26 +43,26 @@ class Fetched:
 
 @dataclass(frozen=True)
 class PrepareRedirect:
-    """Be ready to receive the user's return; answered with the redirect URI."""
+    """Prepare to receive the authorization response. The result is the redirect URI."""
 
 
 @dataclass(frozen=True)
 class Visit:
-    """Send the user to a URL; answered with the URL that the user comes back by."""
+    """Send the user to a URL. The result is the redirect URI with the authorization response."""
 
     url: str = field(repr=False)
 
 
 @dataclass(frozen=True)
 class DeviceCode:
-    """The code by which a user authorizes on another device.
+    """A code that the user enters on another device to authorize this one.
 
     Attributes:
-        user_code: The code to type.
-        verification_uri: The URL to open there.
-        verification_uri_complete: A URL that contains the code, such as for a QR code; `None` if
-            the server has none.
-        expires_in: Seconds for which the code is valid.
+        user_code: The code to enter.
+        verification_uri: The URL to open on the other device.
+        verification_uri_complete: A URL that contains the code, for example for a QR code; `None`
+            if the server offers none.
+        expires_in: Lifetime of the code, in seconds.
     """
 
     user_code: str = field(repr=False)
@@ -73,21 +73,21 @@ class DeviceCode:
 
 @dataclass(frozen=True)
 class ShowCode:
-    """Show the user a code; answered with `None`, at once."""
+    """Show the user a code. The result is `None`, without waiting for the user."""
 
     code: DeviceCode
 
 
 @dataclass(frozen=True)
 class Pause:
-    """Wait; answered with `None`."""
+    """Wait. The result is `None`."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
-class Obtain:
-    """Call a function of the user's code and await its result; answered with that, a string."""
+class Call:
+    """Call a function or a coroutine function of the application. The result is a string."""
 
     function: Callable[..., str | Awaitable[str]]
     arguments: tuple[Any, ...] = field(default=(), repr=False)
@@ -95,22 +95,22 @@ class Obtain:
 
 @dataclass(frozen=True)
 class Load:
-    """Read a record from the store; answered with its bytes, or `None`."""
+    """Read a record from the store. The result is its bytes, or `None`."""
 
     key: str
 
 
 @dataclass(frozen=True)
 class Save:
-    """Write a record to the store, or remove it; answered with `None`."""
+    """Write a record to the store; `None` removes it. The result is `None`."""
 
     key: str
     record: bytes | None = field(repr=False)
 
 
-Step: TypeAlias = Fetch | PrepareRedirect | Visit | ShowCode | Pause | Obtain | Load | Save
+Step: TypeAlias = Fetch | PrepareRedirect | Visit | ShowCode | Pause | Call | Load | Save
 
 Result = TypeVar("Result")
 
 Flow: TypeAlias = Generator[Step, Any, Result]
-"""A flow that ends with a result. The answer to each step has the type that the step names."""
+"""A flow with a result. The value sent for each step has the type that the step documents."""

@@ -1,4 +1,4 @@
-"""Requests to token endpoints, as flows: authenticated, bound to a key, repeated for a nonce.
+"""Requests to token endpoints, as flows: client authentication, DPoP proofs, nonces, refresh.
 
 Source: RFC 6749, sections 4.1.3, 4.4.2 and 6; RFC 9449, section 5; RFC 8707, section 2.2.
 """
@@ -10,19 +10,19 @@ from dataclasses import replace
 from urllib.parse import urlencode
 
 from ..errors import AuthorizationError, OAuthError
-from .client_authentication import ClientIdentity, authenticated, chosen_method
-from .discovery import Surroundings
+from .client_authentication import ClientIdentity, authentication_fields, choose_method
+from .discovery import AuthorizationServer, FlowContext
 from .dpop import USE_NONCE
 from .records import Grant
 from .steps import Fetch, Fetched, Flow
 from .tokens import AccessToken, read_token, refusal
 
-FORGETTING = frozenset({"invalid_client", "invalid_grant", "unauthorized_client"})
-"""Codes after which a refresh token is of no use."""
+UNUSABLE_REFRESH_TOKEN = frozenset({"invalid_client", "invalid_grant", "unauthorized_client"})
+"""Error codes after which a refresh token cannot be used again."""
 
 
-def posted(
-    around: Surroundings,
+def post_form(
+    context: FlowContext,
     url: str,
     form: Mapping[str, str],
     client: ClientIdentity | None,
@@ -32,15 +32,18 @@ def posted(
     """Post a form to a token endpoint.
 
     Args:
-        around: Address rules, time, and the key to bind a token to.
+        context: What all flows for the MCP server share.
         url: The endpoint.
-        form: The fields of the form, without those of authentication.
-        client: Who asks; `None` for nobody, where the grant says it.
-        issuer: The issuer of the endpoint.
-        methods: How clients may authenticate there.
+        form: The form fields, without client authentication.
+        client: The client; `None` to send no client authentication.
+        issuer: The issuer that the endpoint belongs to.
+        methods: The supported methods of client authentication; `None` if unknown.
+
+    Raises:
+        AuthorizationError: The URL is not allowed, or the client cannot authenticate.
     """
-    around.addresses.check(url, "`token_endpoint`")
-    proofs = around.proofs
+    context.addresses.check(url, "`token_endpoint`")
+    proofs = context.proofs
     for last in (False, True):
         fields = {
             "Accept": "application/json",
@@ -48,8 +51,8 @@ def posted(
         }
         whole = dict(form)
         if client is not None:
-            method = chosen_method(client, methods)
-            header, extra = authenticated(client, method, issuer, around.now)
+            method = choose_method(client, methods)
+            header, extra = authentication_fields(client, method, issuer, context.now)
             fields.update(header)
             whole.update(extra)
         if proofs is not None:
@@ -63,56 +66,99 @@ def posted(
         error = refusal(response, "the token endpoint")
         if not isinstance(error, OAuthError) or error.code != USE_NONCE:
             return response
-    raise AssertionError("the loop returns")
+    raise AssertionError("unreachable: the last attempt returns")
 
 
-def granted(
-    around: Surroundings, grant: Grant, form: Mapping[str, str], client: ClientIdentity | None
+def new_grant(
+    context: FlowContext,
+    server: AuthorizationServer,
+    scopes: tuple[str, ...],
+    client: ClientIdentity | None = None,
+) -> Grant:
+    """A grant to request, which has no token yet.
+
+    Args:
+        context: What all flows for the MCP server share.
+        server: The authorization server.
+        scopes: The scopes to request; empty to omit the parameter.
+        client: The client to store in the grant; `None` for a client that is configured, and so
+            not stored.
+
+    Raises:
+        AuthorizationError: The authorization server has no usable token endpoint.
+    """
+    key = None if context.proofs is None else context.proofs.key
+    grant = Grant(
+        issuer=server.metadata.issuer,
+        token=None,
+        token_endpoint=server.endpoint("token_endpoint", context),
+        methods=server.metadata.strings("token_endpoint_auth_methods_supported"),
+        resource=server.resource,
+        requested=scopes,
+    )
+    if key is not None:
+        grant = replace(grant, proof_key=key.private_jwk(), algorithm=key.algorithm)
+    if client is not None:
+        grant = replace(
+            grant,
+            client_id=client.client_id,
+            client_secret=client.client_secret,
+            method=client.method,
+        )
+    return grant
+
+
+def request_token(
+    context: FlowContext, grant: Grant, form: Mapping[str, str], client: ClientIdentity | None
 ) -> Flow[Grant]:
-    """Ask for a token; gives the grant with it.
+    """Request a token.
+
+    Returns:
+        The grant with the token.
 
     Raises:
         OAuthError: The authorization server refused.
-        AuthorizationError: It answered otherwise, or gave a token that is not bound to the key.
+        AuthorizationError: The response is malformed, or the token is not bound to the key.
     """
     whole = dict(form)
     if grant.resource is not None:
         whole["resource"] = grant.resource
-    response = yield from posted(
-        around, grant.token_endpoint, whole, client, grant.issuer, grant.methods
+    response = yield from post_form(
+        context, grant.token_endpoint, whole, client, grant.issuer, grant.methods
     )
-    token = read_token(response, "the token endpoint", around.now())
-    if (around.proofs is not None) != (token.scheme == "DPoP"):
-        expected = "Bearer" if around.proofs is None else "DPoP"
+    token = read_token(response, "the token endpoint", context.now())
+    if (context.proofs is not None) != (token.scheme == "DPoP"):
+        expected = "Bearer" if context.proofs is None else "DPoP"
         raise AuthorizationError(f"the token endpoint: expected a token of type {expected}")
-    if around.proofs is None:
+    if context.proofs is None:
         return replace(grant, token=token, proof_key=None)
-    key = around.proofs.key
+    key = context.proofs.key
     return replace(grant, token=token, proof_key=key.private_jwk(), algorithm=key.algorithm)
 
 
-def refreshed(
-    around: Surroundings, grant: Grant, client: ClientIdentity | None
+def refresh_grant(
+    context: FlowContext, grant: Grant, client: ClientIdentity | None
 ) -> Flow[Grant | None]:
-    """Renew the token of a grant by its refresh token, which a new one replaces.
+    """Refresh the token of a grant.
 
     Returns:
-        The grant with the new token; `None` if the refresh token is of no use any more.
+        The grant with the new token; `None` if there is no refresh token, or the authorization
+        server rejected it for good.
 
     Raises:
-        AuthorizationError: The endpoint failed for now; the refresh token may still be used.
+        AuthorizationError: The request failed; the refresh token may still be valid.
     """
     old: AccessToken | None = grant.token
     if old is None or old.refresh_token is None:
         return None
     form = {"grant_type": "refresh_token", "refresh_token": old.refresh_token}
     try:
-        new = yield from granted(around, grant, form, client)
+        new = yield from request_token(context, grant, form, client)
     except OAuthError as error:
-        if error.code in FORGETTING:
+        if error.code in UNUSABLE_REFRESH_TOKEN:
             return None
         raise
     assert new.token is not None
-    kept = new.token.refresh_token or old.refresh_token
+    refresh_token = new.token.refresh_token or old.refresh_token
     scopes = old.scopes if new.token.scopes is None else new.token.scopes
-    return replace(new, token=replace(new.token, refresh_token=kept, scopes=scopes))
+    return replace(new, token=replace(new.token, refresh_token=refresh_token, scopes=scopes))

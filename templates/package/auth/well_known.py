@@ -1,6 +1,6 @@
-"""Well-known URLs: where metadata of a protected resource and of an authorization server lies.
+"""Well-known URLs of the metadata of protected resources and authorization servers.
 
-Nothing is normalized: an identifier is compared as it was written, so its text is kept.
+Identifiers are not normalized, because they are compared as written.
 
 Source: RFC 9728, section 3.1; RFC 8414, section 3.1; OpenID Connect Discovery 1.0, section 4;
 basic/authorization (protected resource metadata discovery, authorization server metadata
@@ -12,39 +12,31 @@ from __future__ import annotations
 from typing import NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
+from .canonical_uri import origin_of
+
 PROTECTED_RESOURCE = "/.well-known/oauth-protected-resource"
 AUTHORIZATION_SERVER = "/.well-known/oauth-authorization-server"
 OPENID = "/.well-known/openid-configuration"
 
 
 class ProtectedResourceUrl(NamedTuple):
-    """Where a document about a protected resource may lie.
+    """A possible URL of the metadata of a protected resource.
 
     Attributes:
-        url: The address of the document.
-        resource: The identifier that the document has to give as `resource`.
+        url: The URL of the document.
+        resource: The `resource` that the document must name.
     """
 
     url: str
     resource: str
 
 
-def origin_of(url: str) -> str:
-    """Scheme, host and port of an address, in lower case, without credentials and without a slash.
-
-    Raises:
-        ValueError: The address is malformed.
-    """
-    split = urlsplit(url)
-    return urlunsplit((split.scheme, split.netloc.rpartition("@")[2].lower(), "", "", ""))
-
-
 def protected_resource_url(resource: str) -> str:
-    """The address of the metadata of a protected resource: the suffix before path and query.
+    """The URL of the metadata of a protected resource: the well-known suffix before path and query.
 
     Args:
-        resource: The identifier of the resource, an absolute URL. A slash right after the host that
-            ends the identifier is dropped; a fragment is, too.
+        resource: The resource identifier, an absolute URL. A path that is a single slash is
+            omitted, and so is a fragment.
 
     Raises:
         ValueError: The identifier is malformed.
@@ -56,14 +48,14 @@ def protected_resource_url(resource: str) -> str:
 
 
 def protected_resource_urls(endpoint: str) -> tuple[ProtectedResourceUrl, ...]:
-    """Where a client looks for the metadata of a server that named no address.
+    """The URLs at which a client looks for the metadata of an MCP server that named no URL.
 
     Args:
         endpoint: The URL of the server.
 
     Returns:
-        The form with the path of the endpoint, then the one of the whole host. An endpoint without
-        a path has the second only.
+        The URL with the path of the endpoint, then the URL of the whole host. An endpoint without a
+        path has only the latter.
 
     Raises:
         ValueError: The endpoint is malformed.
@@ -80,14 +72,14 @@ def protected_resource_urls(endpoint: str) -> tuple[ProtectedResourceUrl, ...]:
 
 
 def authorization_server_urls(issuer: str) -> tuple[str, ...]:
-    """Where the metadata of an authorization server may lie, in the order of trying.
+    """The possible URLs of the metadata of an authorization server, in the order of trying.
 
     Args:
-        issuer: The issuer identifier, an absolute URL. A slash that ends it is dropped.
+        issuer: The issuer identifier, an absolute URL. A trailing slash is omitted.
 
     Returns:
         RFC 8414 before OpenID Connect Discovery. For an issuer with a path, both insert the suffix
-        before the path, and OpenID also appends it; the root of the host is not tried.
+        before the path, and OpenID Connect also appends it. The root of the host is not tried.
 
     Raises:
         ValueError: The identifier is malformed.

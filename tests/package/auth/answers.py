@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
-from mcp_protocol.auth.addresses import AddressCheck, AddressRules
-from mcp_protocol.auth.discovery import Discovered, Surroundings, discovered
+from mcp_protocol.auth.address_rules import AddressCheck, AddressRules
+from mcp_protocol.auth.discovery import AuthorizationServer, FlowContext, discover
 from mcp_protocol.auth.dpop import ProofKey
 from mcp_protocol.auth.steps import (
+    Call,
     DeviceCode,
     Fetch,
     Fetched,
     Flow,
     Load,
-    Obtain,
     Pause,
     PrepareRedirect,
     Save,
@@ -35,14 +35,22 @@ REDIRECT_URI = "http://127.0.0.1:3118/callback"
 NOW = 1_800_000_000.0
 
 RESOURCE: Mapping[str, Any] = {"resource": SERVER, "authorization_servers": [ISSUER]}
-METADATA: Mapping[str, Any] = {
-    "issuer": ISSUER,
-    "authorization_endpoint": f"{ISSUER}/authorize",
-    "token_endpoint": f"{ISSUER}/token",
-    "registration_endpoint": f"{ISSUER}/register",
-    "code_challenge_methods_supported": ["S256"],
-    "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
-}
+
+
+def metadata_of(issuer: str, **members: Any) -> dict[str, Any]:
+    """The metadata of an authorization server, with further or other members."""
+    return {
+        "issuer": issuer,
+        "authorization_endpoint": f"{issuer}/authorize",
+        "token_endpoint": f"{issuer}/token",
+        "registration_endpoint": f"{issuer}/register",
+        "code_challenge_methods_supported": ["S256"],
+        "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
+        **members,
+    }
+
+
+METADATA: Mapping[str, Any] = metadata_of(ISSUER)
 TOKEN: Mapping[str, Any] = {
     "access_token": "access-1",
     "token_type": "Bearer",
@@ -115,7 +123,7 @@ class World:
                 case Pause(seconds):
                     self.paused.append(seconds)
                     answer = None
-                case Obtain(function, arguments):
+                case Call(function, arguments):
                     answer = function(*arguments)
                 case Load(key):
                     answer = self.records.get(key)
@@ -133,6 +141,35 @@ class World:
         body = self.asked[at].body
         assert body is not None
         return dict(parse_qsl(body.decode(), strict_parsing=True))
+
+
+def issuer_of(revision: str) -> str:
+    """The authorization server of `SERVER`: in some revisions, the origin of the server itself."""
+    rules = REVISIONS[revision].facts.authorization
+    return SERVER.removesuffix("/mcp") if rules.discovery == "origin" else ISSUER
+
+
+def serve_issuer(world: World, issuer: str, **metadata: Any) -> None:
+    """Answer what a flow asks an authorization server, with more in its metadata.
+
+    Registrations and tokens are answered as before, if they were.
+    """
+    document = said(metadata_of(issuer, **metadata))
+    world.answers[f"GET {issuer}/.well-known/oauth-authorization-server"] = document
+    world.answers.setdefault(f"POST {issuer}/register", said({"client_id": "registered"}, 201))
+    world.answers.setdefault(f"POST {issuer}/token", said(TOKEN))
+
+
+def world_of(revision: str, **metadata: Any) -> World:
+    """Where the authorization server of `SERVER` is where the revision looks for it.
+
+    Args:
+        revision: The revision.
+        metadata: More in the metadata of the authorization server.
+    """
+    world = World()
+    serve_issuer(world, issuer_of(revision), **metadata)
+    return world
 
 
 def query_of(url: str) -> dict[str, str]:
@@ -154,9 +191,9 @@ def around(
     rules: AddressRules = AddressRules(),  # noqa: B008 - a frozen value
     older: str | None = None,
     **more: Any,
-) -> Surroundings:
-    """The surroundings of a flow."""
-    return Surroundings(
+) -> FlowContext:
+    """The context of a flow."""
+    return FlowContext(
         server,
         REVISIONS[revision],
         lambda: None if older is None else REVISIONS[older],
@@ -167,8 +204,8 @@ def around(
     )
 
 
-def found(world: World, revision: str = NEWEST, **more: Any) -> Discovered:
+def found(world: World, revision: str = NEWEST, **more: Any) -> AuthorizationServer:
     """What discovery finds; its requests are forgotten."""
-    server = world.run(discovered(around(revision, **more), [], None))
+    server = world.run(discover(around(revision, **more), [], None))
     world.asked.clear()
     return server

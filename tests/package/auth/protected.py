@@ -10,8 +10,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 import anyio
 
-from mcp_protocol import OAuth, Redirect, connect
+from mcp_protocol import FileStore, MemoryStore, OAuth, Redirect, connect
+from mcp_protocol.auth.canonical_uri import canonical_resource
 from mcp_protocol.auth.pkce import challenge_of
+from mcp_protocol.auth.records import Grant, encoded_record, grant_key
+from mcp_protocol.auth.tokens import AccessToken
 from mcp_protocol.revisions import REVISIONS
 from package.auth.answers import REDIRECT_URI, query_of
 from package.http_script import Script
@@ -35,9 +38,13 @@ class Issuer:
         gate: Is waited for before a token is given.
         token_type: The type of the tokens that it gives.
         machine: Whether it gives tokens to clients themselves, which authenticate by a secret.
+        renewable: Whether it gives refresh tokens.
+        name: Begins its client ids, codes and tokens, to tell them from those of others.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self.renewable = True
         self.asked: list[str] = []
         self.forms: list[dict[str, str]] = []
         self.registered: dict[str, dict[str, Any]] = {}
@@ -74,7 +81,7 @@ class Issuer:
         if path == "/.well-known/oauth-authorization-server":
             await reply.json(self.metadata())
         elif path == "/register":
-            identifier = f"client-{len(self.registered)}"
+            identifier = f"{self.name}client-{len(self.registered)}"
             self.registered[identifier] = json.loads(asked.body)
             await reply.json({"client_id": identifier}, 201)
         elif path == "/token":
@@ -94,12 +101,15 @@ class Issuer:
             await reply.json({"error": "invalid_grant"}, 400)
             return
         self._count += 1
-        access, refresh = f"access-{self._count}", f"refresh-{self._count}"
+        access, refresh = (f"{self.name}{kind}-{self._count}" for kind in ("access", "refresh"))
         self.valid[access] = scopes
-        self.refresh_tokens[refresh] = scopes
-        answer = {"access_token": access, "token_type": self.token_type, "refresh_token": refresh}
-        lifetime = {} if self.expires_in is None else {"expires_in": self.expires_in}
-        await reply.json({**answer, **lifetime})
+        answer: dict[str, Any] = {"access_token": access, "token_type": self.token_type}
+        if self.renewable:
+            self.refresh_tokens[refresh] = scopes
+            answer["refresh_token"] = refresh
+        if self.expires_in is not None:
+            answer["expires_in"] = self.expires_in
+        await reply.json(answer)
 
     def _scopes(self, form: dict[str, str]) -> frozenset[str] | None:
         if form["grant_type"] == "refresh_token":
@@ -119,7 +129,7 @@ class Issuer:
         assert url.startswith(f"{self.url}/authorize?")
         assert request["redirect_uri"] in self.registered[request["client_id"]]["redirect_uris"]
         self.visits.append(request)
-        code = f"code-{len(self.visits)}"
+        code = f"{self.name}code-{len(self.visits)}"
         self.codes[code] = request
         return f"{request['redirect_uri']}?code={code}&state={request['state']}&iss={self.url}"
 
@@ -131,6 +141,7 @@ class Protected(Script):
         issuer: Its authorization server.
         needed: Scopes by the method of a request.
         authorizations: The header of each request, in order.
+        own_issuer: Whether its authorization server is at its own origin.
     """
 
     def __init__(self, issuer: Issuer, revision: str = NEWEST, session: str | None = None) -> None:
@@ -140,9 +151,14 @@ class Protected(Script):
         self.authorizations: list[str | None] = []
         self.url = ""
         self.open: Callable[[Asked], bool] = lambda asked: False
+        self.own_issuer = is_own_issuer(revision)
 
     async def __call__(self, asked: Asked, reply: Reply) -> None:
-        if urlsplit(asked.target).path == PRM:
+        path = urlsplit(asked.target).path
+        if self.own_issuer and path != "/mcp":
+            await self.issuer(asked, reply)
+            return
+        if path == PRM:
             servers = [self.issuer.url]
             await reply.json({"resource": self.url, "authorization_servers": servers})
             return
@@ -162,6 +178,11 @@ class Protected(Script):
             await reply.whole(403, WWW_Authenticate=header)
 
 
+def is_own_issuer(revision: str) -> bool:
+    """Whether clients of a revision look for the authorization server at the server's origin."""
+    return REVISIONS[revision].facts.authorization.discovery == "origin"
+
+
 @asynccontextmanager
 async def issuing(issuer: Issuer | None = None) -> AsyncIterator[Issuer]:
     """An authorization server that runs."""
@@ -178,10 +199,19 @@ async def protected(
     """A protected server that runs, and its authorization server (`Protected.issuer`)."""
     async with issuing(issuer) as running:
         script = Protected(running, revision, session)
-        async with HttpServer(script) as server:
-            script.url = server.url
-            with anyio.fail_after(30):
-                yield script, server
+        async with serving(script) as server:
+            yield script, server
+
+
+@asynccontextmanager
+async def serving(script: Protected) -> AsyncIterator[HttpServer]:
+    """Run a protected server whose authorization server runs."""
+    async with HttpServer(script) as server:
+        script.url = server.url
+        if script.own_issuer:
+            script.issuer.url = server.url.removesuffix("/mcp")
+        with anyio.fail_after(30):
+            yield server
 
 
 def agreeing(issuer: Issuer, **more: Any) -> OAuth:
@@ -194,3 +224,18 @@ async def client_of(script: Protected, auth: Any, **more: Any) -> AsyncIterator[
     """An open client of a protected server."""
     async with connect(script.url, revision=script.revision, auth=auth, **more) as client:
         yield client
+
+
+async def stored(script: Protected, store: MemoryStore | FileStore, **token: Any) -> None:
+    """Put a grant of an earlier run into a store."""
+    issuer = script.issuer
+    issuer.registered["client-x"] = {"redirect_uris": [REDIRECT_URI]}
+    grant = Grant(
+        issuer.url,
+        AccessToken(**{"value": "old", "refresh_token": "refresh-x", **token}),
+        f"{issuer.url}/token",
+        ("none",),
+        "client-x",
+        resource=script.url,
+    )
+    await store.save(grant_key(canonical_resource(script.url)), encoded_record(grant))

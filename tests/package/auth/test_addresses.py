@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_protocol.auth.addresses import AddressCheck, AddressRules, is_loopback
+from mcp_protocol.auth.address_rules import AddressCheck, AddressRules, is_loopback
 from mcp_protocol.errors import AuthorizationError
-from requirements import requirement
+from requirements import EVERY_REVISION, requirement
 
 REMOTE = AddressCheck("https://mcp.example/mcp", AddressRules())
 LOCAL = AddressCheck("http://localhost:8000/mcp", AddressRules())
@@ -52,6 +52,7 @@ INTERNAL = (
     "auth-security.ssrf-considered",
     "auth-security.ssrf-private-ranges",
     "auth-security.ssrf-no-own-ip-parser",
+    revisions=EVERY_REVISION,
 )
 @pytest.mark.parametrize("url", [*NEVER, *LOOPBACK, *INTERNAL])
 def test_a_remote_server_can_name_no_address_of_a_private_network(url: str) -> None:
@@ -85,6 +86,7 @@ def test_private_networks_can_be_allowed_but_not_link_local_ones() -> None:
     "auth-security.url-allowlist-not-blocklist",
     "auth-security.url-sanitize",
     "auth-security.ssrf-https",
+    revisions=EVERY_REVISION,
 )
 @pytest.mark.parametrize(
     "url",
@@ -134,7 +136,7 @@ def test_public_addresses_are_used_as_they_are(url: str) -> None:
     assert REMOTE.check(url, "the member") == url
 
 
-@requirement("auth-security.ssrf-dns-rebinding")
+@requirement("auth-security.ssrf-dns-rebinding", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(
     ("address", "permitted"),
     [
@@ -152,7 +154,7 @@ def test_what_a_name_resolves_to_is_checked_too(address: str, permitted: bool) -
     assert REMOTE.permits(address) is permitted
 
 
-@requirement("auth-security.https-in-production")
+@requirement("auth-security.https-in-production", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(
     ("url", "text"),
     [

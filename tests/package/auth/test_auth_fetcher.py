@@ -20,7 +20,7 @@ from mcp_protocol.auth.documents import DOCUMENT_LIMIT
 from mcp_protocol.auth.steps import Fetch
 from mcp_protocol.client.auth.auth_fetcher import AuthFetcher
 from package.http_server import Asked, HttpServer, Reply
-from requirements import requirement
+from requirements import EVERY_REVISION, requirement
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +29,11 @@ async def nothing(asked: Asked, reply: Reply) -> None:
     await reply.whole(200, b"{}")
 
 
-@requirement("auth-security.ssrf-private-ranges", "auth-security.ssrf-dns-rebinding")
+@requirement(
+    "auth-security.ssrf-private-ranges",
+    "auth-security.ssrf-dns-rebinding",
+    revisions=EVERY_REVISION,
+)
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 async def test_a_name_that_leads_to_a_refused_address_is_not_connected_to(host: str) -> None:
     checked: list[str] = []
@@ -132,7 +136,7 @@ def untrusted(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
     return context
 
 
-@requirement("auth-flow.communication-security")
+@requirement("auth-flow.communication-security", revisions=EVERY_REVISION)
 async def test_an_untrusted_certificate_ends_the_request(untrusted: ssl.SSLContext) -> None:
     def serve() -> None:
         with suppress(OSError):

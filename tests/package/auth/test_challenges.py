@@ -12,12 +12,12 @@ from mcp_protocol.auth.challenges import (
     format_challenges,
     parse_challenges,
 )
-from requirements import requirement
+from requirements import EVERY_REVISION, requirement
 
 URL = "https://h/.well-known/oauth-protected-resource/mcp"
 
 
-@requirement("auth-server-metadata.www-authenticate-parsed")
+@requirement("auth-server-metadata.www-authenticate-parsed", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(
     ("header", "challenges"),
     [
@@ -62,6 +62,7 @@ def test_a_challenge_may_have_a_token_in_place_of_parameters() -> None:
     assert (second.token68, second.parameters) == (None, {"realm": "x"})
 
 
+@requirement("auth-server-metadata.www-authenticate-parsed", revisions=EVERY_REVISION)
 def test_schemes_are_compared_without_case() -> None:
     assert Challenge("dpop").is_scheme("Bearer", "DPoP")
     assert not Challenge("Basic").is_scheme("Bearer", "DPoP")
@@ -76,18 +77,21 @@ def test_any_header_can_be_read(header: str) -> None:
 _VALUES = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=30)
 
 
+@requirement("auth-resource-server.challenge-quoting", revisions=EVERY_REVISION)
 @given(st.lists(st.dictionaries(st.sampled_from(["realm", "scope", "error"]), _VALUES), max_size=3))
 def test_what_is_written_is_read_again(rows: list[dict[str, str]]) -> None:
     challenges = tuple(Challenge("Bearer", row) for row in rows)
     assert parse_challenges(format_challenges(challenges)) == challenges
 
 
+@requirement("auth-resource-server.challenge-quoting", revisions=EVERY_REVISION)
 def test_a_challenge_is_written_with_quotes() -> None:
     challenge = Challenge("Bearer", {"error": "insufficient_scope", "scope": 'a"b\\c'})
     assert format_challenge(challenge) == ('Bearer error="insufficient_scope", scope="a\\"b\\\\c"')
     assert format_challenge(Challenge("Negotiate", token68="YWJj")) == "Negotiate YWJj"
 
 
+@requirement("auth-resource-server.challenge-quoting", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(
     "challenge",
     [

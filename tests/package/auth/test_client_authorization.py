@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import logging
 from pathlib import Path
 from typing import Any
@@ -25,44 +23,42 @@ from mcp_protocol import (
     connect,
     connect_sync,
 )
-from mcp_protocol.auth.documents import canonical_resource
-from mcp_protocol.auth.records import Grant, encoded_record, grant_key
-from mcp_protocol.auth.tokens import AccessToken
 from mcp_protocol.runtime.pausable_limits import pausable, paused
 from package.auth.answers import REDIRECT_URI
-from package.auth.protected import Issuer, Protected, agreeing, client_of, issuing, protected
+from package.auth.protected import (
+    Issuer,
+    Protected,
+    agreeing,
+    client_of,
+    issuing,
+    protected,
+    serving,
+    stored,
+)
 from package.http_script import Script
 from package.http_server import Asked, HttpServer, Reply
 from package.rules import holding
+from package.wire import SESSIONS
 from requirements import requirement
 
 pytestmark = pytest.mark.anyio
 
-OVER_HTTP = holding("auth-server-metadata.prm-used-by-client")
-
-
-async def stored(script: Protected, store: MemoryStore | FileStore, **token: Any) -> None:
-    """Put a grant of an earlier run into a store."""
-    issuer = script.issuer
-    issuer.registered["client-x"] = {"redirect_uris": [REDIRECT_URI]}
-    grant = Grant(
-        issuer.url,
-        AccessToken(**{"value": "old", "refresh_token": "refresh-x", **token}),
-        f"{issuer.url}/token",
-        ("none",),
-        "client-x",
-        resource=script.url,
-    )
-    await store.save(grant_key(canonical_resource(script.url)), encoded_record(grant))
+OVER_HTTP = holding("auth-flow.401-at-any-request")
+"""The revisions with authorization."""
+every_revision = pytest.mark.parametrize("revision", OVER_HTTP)
+with_metadata = pytest.mark.parametrize("revision", holding("auth-flow.resource-implemented"))
+with_step_up = pytest.mark.parametrize("revision", holding("auth-scope.step-up-parse"))
+with_iss = pytest.mark.parametrize("revision", holding("auth-flow.iss-failure-aborts"))
 
 
 @requirement(
     "auth-flow.start-on-401",
     "auth-flow.bearer-header",
     "auth-flow.bearer-every-request",
+    "auth-flow.bearer-not-in-query",
     "auth-server-metadata.prm-used-by-client",
 )
-@pytest.mark.parametrize("revision", OVER_HTTP)
+@every_revision
 async def test_a_client_comes_to_a_token_and_sends_it_with_every_request(revision: str) -> None:
     async with protected(revision, session="s") as (script, server):
         async with client_of(script, agreeing(script.issuer)) as client:
@@ -70,24 +66,19 @@ async def test_a_client_comes_to_a_token_and_sends_it_with_every_request(revisio
         first, *rest = script.authorizations
     assert first is None
     assert set(rest) == {"Bearer access-1"}
-    assert {"POST", "GET", "DELETE"} <= {asked.verb for asked in server.asked} or session_free(
-        revision
-    )
+    to_server = [asked for asked in server.asked if asked.target.startswith("/mcp")]
+    expected = {"POST", "GET", "DELETE"} if revision in SESSIONS else {"POST"}
+    assert {asked.verb for asked in to_server} == expected
+    assert all("access" not in asked.target for asked in server.asked)
     assert len(script.issuer.visits) == 1
-    assert script.issuer.forms[0]["resource"] == script.url
-
-
-def session_free(revision: str) -> bool:
-    """Whether a revision has no sessions."""
-    from mcp_protocol.facts import Lifecycle
-    from mcp_protocol.revisions import REVISIONS
-
-    return REVISIONS[revision].lifecycle is Lifecycle.PER_REQUEST
+    named = None if script.own_issuer else script.url
+    assert script.issuer.forms[0].get("resource") == named
 
 
 @requirement("auth-flow.optional", "auth-ext.off-by-default")
-async def test_without_auth_no_token_is_sent_and_a_refusal_is_an_error() -> None:
-    async with protected() as (script, _):
+@every_revision
+async def test_without_auth_no_token_is_sent_and_a_refusal_is_an_error(revision: str) -> None:
+    async with protected(revision) as (script, _):
         with pytest.raises(HttpStatusError, match="401"):
             async with client_of(script, None):
                 pass
@@ -96,8 +87,9 @@ async def test_without_auth_no_token_is_sent_and_a_refusal_is_an_error() -> None
 
 
 @requirement("auth-flow.401-at-any-request")
-async def test_a_refusal_may_come_at_any_request() -> None:
-    async with protected() as (script, _):
+@every_revision
+async def test_a_refusal_may_come_at_any_request(revision: str) -> None:
+    async with protected(revision) as (script, _):
         script.open = lambda asked: asked.what != "tools/call"
         async with client_of(script, agreeing(script.issuer)) as client:
             await client.list_tools()
@@ -134,9 +126,12 @@ async def test_a_time_limit_goes_on_after_a_pause_where_it_was() -> None:
 
 
 @requirement("auth-flow.local-public-client")
-async def test_a_token_of_an_earlier_run_is_used_and_renewed_before_a_browser_opens() -> None:
+@every_revision
+async def test_a_token_of_an_earlier_run_is_used_and_renewed_before_a_browser_opens(
+    revision: str,
+) -> None:
     store = MemoryStore()
-    async with protected() as (script, _):
+    async with protected(revision) as (script, _):
         await stored(script, store)
         script.issuer.refresh_tokens["refresh-x"] = frozenset()
         async with client_of(script, agreeing(script.issuer, store=store)) as client:
@@ -147,9 +142,10 @@ async def test_a_token_of_an_earlier_run_is_used_and_renewed_before_a_browser_op
         assert script.issuer.forms[0]["client_id"] == "client-x"
 
 
-async def test_a_token_that_has_ended_is_renewed_before_it_is_sent() -> None:
+@every_revision
+async def test_a_token_that_has_ended_is_renewed_before_it_is_sent(revision: str) -> None:
     store = MemoryStore()
-    async with protected() as (script, _):
+    async with protected(revision) as (script, _):
         await stored(script, store, renew_at=1.0)
         script.issuer.refresh_tokens["refresh-x"] = frozenset()
         async with client_of(script, agreeing(script.issuer, store=store)) as client:
@@ -157,9 +153,12 @@ async def test_a_token_that_has_ended_is_renewed_before_it_is_sent() -> None:
         assert set(script.authorizations) == {"Bearer access-1"}
 
 
-async def test_a_refresh_token_that_is_refused_is_forgotten_and_the_user_asked() -> None:
+@every_revision
+async def test_a_refresh_token_that_is_refused_is_forgotten_and_the_user_asked(
+    revision: str,
+) -> None:
     store = MemoryStore()
-    async with protected() as (script, _):
+    async with protected(revision) as (script, _):
         await stored(script, store)
         async with client_of(script, agreeing(script.issuer, store=store)) as client:
             await client.list_tools()
@@ -167,9 +166,12 @@ async def test_a_refresh_token_that_is_refused_is_forgotten_and_the_user_asked()
         assert kinds == ["refresh_token", "authorization_code"]
 
 
-async def test_a_token_endpoint_that_fails_leaves_the_refresh_token_for_later() -> None:
+@every_revision
+async def test_a_token_endpoint_that_fails_leaves_the_refresh_token_for_later(
+    revision: str,
+) -> None:
     store = MemoryStore()
-    async with protected() as (script, _):
+    async with protected(revision) as (script, _):
         await stored(script, store)
         script.issuer.refresh_tokens["refresh-x"] = frozenset()
         script.issuer.refused = (503, {"error": "invalid_grant"})
@@ -238,13 +240,22 @@ async def test_a_task_that_is_cancelled_while_it_renews_blocks_no_other(tmp_path
     "auth-scope.step-up-reauthorize",
     "auth-scope.step-up-parse",
 )
-async def test_a_call_that_needs_more_scopes_asks_the_user_for_them() -> None:
-    async with protected() as (script, _):
-        script.needed["tools/call"] = frozenset({"write"})
-        async with client_of(script, agreeing(script.issuer, scopes=["read"])) as client:
+@with_step_up
+async def test_a_call_that_needs_more_scopes_asks_the_user_for_them(revision: str) -> None:
+    async with protected(revision) as (script, server):
+        script.needed = {
+            "tools/call": frozenset({"write"}),
+            "resources/read": frozenset({"audit"}),
+        }
+        async with client_of(script, agreeing(script.issuer)) as client:
             await client.list_tools()
             await client.call_tool("echo")
-        assert [visit.get("scope") for visit in script.issuer.visits] == ["read", "read write"]
+            await client.read_resource("x://y")
+        third = "write audit" if revision in holding("auth-scope.step-up-union") else "audit"
+        assert [visit.get("scope") for visit in script.issuer.visits] == [None, "write", third]
+        kinds = [form["grant_type"] for form in script.issuer.forms]
+        assert kinds == ["authorization_code"] * 3
+        assert [asked.what for asked in server.asked].count("tools/call") == 2
 
 
 @requirement(
@@ -253,8 +264,11 @@ async def test_a_call_that_needs_more_scopes_asks_the_user_for_them() -> None:
     "auth-scope.step-up-track-attempts",
     "auth-scope.min-client-cache-failures",
 )
-async def test_endless_refusals_end_after_three_authorizations_and_are_remembered() -> None:
-    async with protected() as (script, _):
+@with_step_up
+async def test_endless_refusals_end_after_three_authorizations_and_are_remembered(
+    revision: str,
+) -> None:
+    async with protected(revision) as (script, _):
 
         async def refuse(asked: Asked, reply: Reply) -> None:
             header = 'Bearer error="insufficient_scope", scope="more"'
@@ -271,8 +285,9 @@ async def test_endless_refusals_end_after_three_authorizations_and_are_remembere
             assert len(script.issuer.visits) == 5
 
 
-async def test_a_user_who_denies_a_step_up_is_not_asked_again() -> None:
-    async with protected() as (script, _):
+@with_step_up
+async def test_a_user_who_denies_a_step_up_is_not_asked_again(revision: str) -> None:
+    async with protected(revision) as (script, _):
         script.needed["tools/call"] = frozenset({"write"})
 
         async def visit(url: str) -> str:
@@ -290,8 +305,10 @@ async def test_a_user_who_denies_a_step_up_is_not_asked_again() -> None:
         assert len(script.issuer.visits) == 2
 
 
-async def test_a_403_without_insufficient_scope_starts_no_flow() -> None:
-    async with protected() as (script, _):
+@requirement("auth-scope.step-up-parse")
+@with_step_up
+async def test_a_403_without_insufficient_scope_starts_no_flow(revision: str) -> None:
+    async with protected(revision) as (script, _):
 
         async def refuse(asked: Asked, reply: Reply) -> None:
             await reply.whole(403, WWW_Authenticate='Bearer error="other"')
@@ -303,13 +320,17 @@ async def test_a_403_without_insufficient_scope_starts_no_flow() -> None:
         assert len(script.issuer.visits) == 1
 
 
-async def test_a_token_that_is_refused_as_soon_as_it_is_given_ends_the_attempt() -> None:
-    async with protected() as (script, _):
+@requirement("auth-flow.401-at-any-request")
+@every_revision
+async def test_a_token_that_is_refused_as_soon_as_it_is_given_ends_the_attempt(
+    revision: str,
+) -> None:
+    async with protected(revision) as (script, _):
         script.issuer.valid = Refusing()
         with pytest.raises(HttpStatusError, match="401"):
             async with client_of(script, agreeing(script.issuer)):
                 pass
-        assert len(script.issuer.visits) == 1
+        assert len(script.issuer.visits) == len(script.issuer.forms) == 1
 
 
 class Refusing(dict[str, frozenset[str]]):
@@ -322,43 +343,75 @@ class Refusing(dict[str, frozenset[str]]):
 @requirement(
     "auth-server-metadata.prm-reread-on-new-challenge",
     "auth-registration.reregister-after-as-change",
+    "auth-registration.no-reuse-after-as-change",
+    "auth-registration.state-per-as",
     "auth-flow.only-own-as-tokens",
 )
-async def test_another_authorization_server_gets_nothing_of_the_first_one() -> None:
-    async with protected() as (script, _), protected() as (other, _):
+@with_metadata
+async def test_another_authorization_server_gets_nothing_of_the_first_one(revision: str) -> None:
+    async with protected(revision) as (script, server), issuing(Issuer("b-")) as second:
         first = script.issuer
 
         async def visit(url: str) -> str:
-            return await (first if url.startswith(first.url) else other.issuer).visit(url)
+            return await (first if url.startswith(first.url) else second).visit(url)
 
         auth = OAuth("Agent", redirect=Redirect(REDIRECT_URI, visit))
         async with client_of(script, auth) as client:
-            script.issuer = other.issuer
+            script.issuer = second
             await client.list_tools()
-        assert len(first.visits) == len(other.issuer.visits) == 1
-        assert len(other.issuer.registered) == 1
-        assert [form["grant_type"] for form in other.issuer.forms] == ["authorization_code"]
-        assert "refresh-1" not in {form.get("refresh_token") for form in other.issuer.forms}
+        assert len(first.visits) == len(second.visits) == 1
+        assert list(second.registered) == ["b-client-0"]
+        (form,) = second.forms
+        assert (form["grant_type"], form["client_id"]) == ("authorization_code", "b-client-0")
+        assert "access-1" not in form.values()
+        assert "refresh-1" not in form.values()
+        listing = [asked for asked in server.asked if asked.what == "tools/list"]
+        tokens = [asked.fields["authorization"] for asked in listing]
+        assert tokens == ["Bearer access-1", "Bearer b-access-1"]
+
+
+@requirement("auth-flow.only-own-as-tokens")
+@with_metadata
+async def test_servers_of_different_issuers_get_tokens_of_their_own(revision: str) -> None:
+    issuers = issuing(Issuer("b-"))
+    async with protected(revision) as (script, _), issuers as second:
+        other = Protected(second, revision)
+
+        async def visit(url: str) -> str:
+            of_second = url.startswith(f"{second.url}/")
+            return await (second if of_second else script.issuer).visit(url)
+
+        auth = OAuth("Agent", redirect=Redirect(REDIRECT_URI, visit))
+        async with serving(other):
+            for each in (script, other, script, other):
+                async with client_of(each, auth) as client:
+                    await client.list_tools()
+        assert set(script.authorizations) == {None, "Bearer access-1"}
+        assert set(other.authorizations) == {None, "Bearer b-access-1"}
+        assert len(second.visits) == len(script.issuer.visits) == 1
 
 
 @requirement("auth-registration.preregistered-mismatch-error")
-async def test_registered_credentials_stay_at_the_issuer_they_were_used_at() -> None:
+@with_metadata
+async def test_registered_credentials_stay_at_the_issuer_they_were_used_at(revision: str) -> None:
     store = MemoryStore()
-    async with protected() as (script, _), protected() as (other, _):
+    async with protected(revision) as (script, _), protected(revision) as (other, _):
         script.issuer.registered["me"] = {"redirect_uris": [REDIRECT_URI]}
         redirect = Redirect(REDIRECT_URI, script.issuer.visit)
         async with client_of(script, OAuth(client_id="me", redirect=redirect, store=store)):
             pass
         script.issuer = other.issuer
-        with pytest.raises(AuthorizationError, match="the credentials are those of"):
+        with pytest.raises(AuthorizationError, match="expected the authorization server"):
             async with client_of(script, OAuth(client_id="me", redirect=redirect, store=store)):
                 pass
         assert other.issuer.visits == []
         assert other.issuer.forms == []
 
 
-async def test_a_redirect_to_another_origin_gets_no_token() -> None:
-    async with protected() as (script, _):
+@requirement("auth-flow.only-own-as-tokens")
+@every_revision
+async def test_a_redirect_to_another_origin_gets_no_token(revision: str) -> None:
+    async with protected(revision) as (script, _):
         seen: list[Asked] = []
 
         async def elsewhere(asked: Asked, reply: Reply) -> None:
@@ -378,10 +431,13 @@ async def test_a_redirect_to_another_origin_gets_no_token() -> None:
 
 
 @requirement("auth-security.no-credential-logging")
-async def test_logs_and_texts_hold_no_secret(caplog: pytest.LogCaptureFixture) -> None:
+@every_revision
+async def test_logs_and_texts_hold_no_secret(
+    caplog: pytest.LogCaptureFixture, revision: str
+) -> None:
     caplog.set_level(logging.DEBUG)
     store = MemoryStore()
-    async with protected() as (script, _):
+    async with protected(revision) as (script, _):
         auth = agreeing(script.issuer, store=store)
         async with client_of(script, auth) as client:
             script.issuer.valid.clear()
@@ -394,10 +450,11 @@ async def test_logs_and_texts_hold_no_secret(caplog: pytest.LogCaptureFixture) -
 
 
 @requirement("auth-security.https-in-production")
-async def test_no_token_is_sent_without_tls() -> None:
+@every_revision
+async def test_no_token_is_sent_without_tls(revision: str) -> None:
     for auth in (OAuth("Agent"), Bearer("hidden")):
         with pytest.raises(AuthorizationError, match="https") as caught:
-            async with connect("http://mcp.example/mcp", auth=auth):
+            async with connect("http://mcp.example/mcp", auth=auth, revision=revision):
                 pass
         assert "hidden" not in str(caught.value)
 
@@ -417,7 +474,7 @@ async def test_a_token_from_elsewhere_is_sent_and_asked_for_again_when_refused()
 @pytest.mark.parametrize("token", ["", "a b", "a\r\nX: y", "\xe9"])
 async def test_a_token_that_no_header_can_hold_is_not_sent(token: str) -> None:
     async with HttpServer(Script("2025-11-25")) as server:
-        with pytest.raises(AuthorizationError, match="can't be sent") as caught:
+        with pytest.raises(AuthorizationError, match="visible ASCII") as caught:
             async with connect(server.url, auth=Bearer(token)):
                 pass
         assert token not in str(caught.value) or not token
@@ -444,8 +501,9 @@ async def test_an_authorization_is_begun_and_finished_in_two_places() -> None:
 
 
 @requirement("auth-flow.iss-failure-aborts")
-async def test_a_return_that_was_wrong_ends_a_pending_authorization() -> None:
-    async with protected() as (script, _):
+@with_iss
+async def test_a_return_that_was_wrong_ends_a_pending_authorization(revision: str) -> None:
+    async with protected(revision) as (script, _):
         pending = await agreeing(script.issuer).begin(script.url)
         returned = await script.issuer.visit(pending.url)
         with pytest.raises(AuthorizationError, match="another issuer"):
@@ -458,8 +516,9 @@ async def test_a_return_that_was_wrong_ends_a_pending_authorization() -> None:
 
 
 @requirement("auth-security.ssrf-redirects", "auth-security.ssrf-no-reflection")
-async def test_metadata_behind_a_redirect_is_not_followed() -> None:
-    async with protected() as (script, _):
+@with_metadata
+async def test_metadata_behind_a_redirect_is_not_followed(revision: str) -> None:
+    async with protected(revision) as (script, _):
         seen: list[Asked] = []
 
         async def inside(asked: Asked, reply: Reply) -> None:
@@ -484,145 +543,40 @@ async def test_metadata_behind_a_redirect_is_not_followed() -> None:
         assert "inside" not in str(caught.value)
 
 
-class BoundServer(Protected):
-    """Takes tokens with a proof only, and gives its nonce by a challenge."""
-
-    def __init__(self, issuer: Issuer) -> None:
-        super().__init__(issuer)
-        self.proofs: list[dict[str, Any]] = []
-        self.nonce: Any = "rs-1"
-
-    async def __call__(self, asked: Asked, reply: Reply) -> None:
-        proof = asked.fields.get("dpop")
-        if proof is None:
-            await super().__call__(asked, reply)
-            return
-        scheme, _, token = asked.fields["authorization"].partition(" ")
-        assert (scheme, token in self.issuer.valid) == ("DPoP", True)
-        self.proofs.append(claims_of(proof))
-        if self.proofs[-1].get("nonce") != self.nonce:
-            header = 'DPoP error="use_dpop_nonce"'
-            await reply.whole(401, WWW_Authenticate=header, DPoP_Nonce=self.nonce)
-            return
-        self.open = lambda asked: True
-        await super().__call__(asked, reply)
-
-
-def claims_of(token: str) -> dict[str, Any]:
-    part = token.split(".")[1]
-    claims: dict[str, Any] = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
-    return claims
-
-
-@requirement("auth-ext.dpop-scheme", "auth-ext.dpop-rs-nonce", "auth-ext.dpop-fresh-proof")
-async def test_a_bound_token_is_sent_with_a_new_proof_and_the_nonce_of_the_server() -> None:
+@requirement("auth-flow.resource-identifies-server")
+@with_metadata
+async def test_two_servers_of_one_issuer_have_tokens_of_their_own(revision: str) -> None:
     store = MemoryStore()
-    async with issuing() as issuer:
-        issuer.token_type = "DPoP"
-        script = BoundServer(issuer)
-        async with HttpServer(script) as server:
-            script.url = server.url
-            with anyio.fail_after(30):
-                async with client_of(script, agreeing(issuer, dpop=True, store=store)) as client:
-                    await client.list_tools()
-                    script.nonce = "rs-2"
-                    await client.call_tool("echo")
-                async with client_of(script, agreeing(issuer, dpop=True, store=store)) as client:
-                    await client.list_tools()
-        assert len(issuer.visits) == 1
-    assert {claims["htu"] for claims in script.proofs} == {script.url}
-    assert len({claims["jti"] for claims in script.proofs}) == len(script.proofs)
-    nonces = [claims.get("nonce") for claims in script.proofs]
-    assert nonces[:2] == [None, "rs-1"]
-    assert "rs-2" in nonces
-
-
-async def test_a_stored_token_that_is_not_bound_is_not_sent_where_it_has_to_be() -> None:
-    store = MemoryStore()
-    async with protected() as (script, _):
-        await stored(script, store)
-        script.issuer.refused = (400, {"error": "invalid_request"})
-        with pytest.raises(OAuthError):
-            async with client_of(script, agreeing(script.issuer, dpop=True, store=store)):
-                pass
-        assert set(script.authorizations) == {None}
-
-
-@requirement("auth-ext.client-declares", "auth-ext.off-by-default")
-@pytest.mark.parametrize("revision", holding("auth-ext.client-declares"))
-async def test_an_extension_is_declared_in_each_request_of_a_client_that_uses_it(
-    revision: str,
-) -> None:
-    name = "io.modelcontextprotocol/oauth-client-credentials"
-    async with protected(revision) as (script, server):
-        script.issuer.machine = True
-        settings = {"extensions": {"com.example/own": {"a": 1}}}
-        auth = ClientCredentials("me", "s")
-        async with client_of(script, auth, capabilities=settings) as client:
-            await client.list_tools()
-        for asked in server.asked:
-            if asked.verb == "POST":
-                meta = asked.message["params"]["_meta"]
-                declared = meta["io.modelcontextprotocol/clientCapabilities"]["extensions"]
-                assert declared == {name: {}, "com.example/own": {"a": 1}}
-        assert script.issuer.visits == []
-        assert [form["grant_type"] for form in script.issuer.forms] == ["client_credentials"]
-
-
-async def test_two_servers_of_one_issuer_have_tokens_of_their_own() -> None:
-    store = MemoryStore()
-    async with protected() as (script, _):
-        other = Protected(script.issuer)
-        async with HttpServer(other) as second:
-            other.url = second.url
+    async with protected(revision) as (script, _):
+        other = Protected(script.issuer, revision)
+        async with serving(other):
             for each in (script, other):
                 async with client_of(each, agreeing(script.issuer, store=store)) as client:
                     await client.list_tools()
-        resources = [form["resource"] for form in script.issuer.forms]
-        assert resources == [script.url, other.url]
+        for sent in (script.issuer.visits, script.issuer.forms):
+            assert [each["resource"] for each in sent] == [script.url, other.url]
         assert len(script.issuer.registered) == 1
         assert "Bearer access-1" not in other.authorizations
 
 
-async def test_a_server_that_always_wants_another_nonce_is_left() -> None:
-    async with issuing() as issuer:
-        issuer.token_type = "DPoP"
-        script = BoundServer(issuer)
+class Lasting(Issuer):
+    """Lists the scope for refresh tokens."""
 
-        class Count:
-            """Differs from each nonce."""
-
-            def __eq__(self, other: object) -> bool:
-                return False
-
-            def __hash__(self) -> int:
-                return 0
-
-            def __str__(self) -> str:
-                return f"n-{len(script.proofs)}"
-
-        script.nonce = Count()
-        async with HttpServer(script) as server:
-            script.url = server.url
-            with anyio.fail_after(30), pytest.raises(HttpStatusError, match="401"):
-                async with client_of(script, agreeing(issuer, dpop=True)):
-                    pass
-        assert len(script.proofs) == 5
+    def metadata(self) -> dict[str, Any]:
+        return {**super().metadata(), "scopes_supported": ["offline_access"]}
 
 
-async def test_a_client_without_a_user_can_have_bound_tokens_too() -> None:
-    store = MemoryStore()
-    async with issuing() as issuer:
-        issuer.token_type, issuer.machine = "DPoP", True
-        script = BoundServer(issuer)
-        async with HttpServer(script) as server:
-            script.url = server.url
-            with anyio.fail_after(30):
-                for _ in range(2):
-                    auth = ClientCredentials("me", "s", dpop=True, store=store)
-                    async with client_of(script, auth) as client:
-                        await client.list_tools()
-        assert len(issuer.forms) == 1
+@requirement("auth-flow.offline-access-only-if-listed")
+async def test_refresh_tokens_are_asked_for_where_there_is_a_user_only() -> None:
+    async with protected(issuer=Lasting()) as (script, _):
+        async with client_of(script, agreeing(script.issuer, scopes=["read"])) as client:
+            await client.list_tools()
+        assert script.issuer.visits[0]["scope"] == "read offline_access"
+        script.issuer.machine = True
+        auth = ClientCredentials("me", "s", scopes=["read"])
+        async with client_of(script, auth) as client:
+            await client.list_tools()
+        assert script.issuer.forms[-1]["scope"] == "read"
 
 
 async def test_clients_in_threads_share_a_way_to_a_token() -> None:
@@ -638,16 +592,14 @@ async def test_clients_in_threads_share_a_way_to_a_token() -> None:
         assert len(script.issuer.visits) == 1
 
 
-@requirement("auth-ext.cc-renewal")
-async def test_a_token_without_refresh_token_is_had_again_after_its_end() -> None:
-    async with protected() as (script, _):
-        script.issuer.machine = True
-        script.issuer.expires_in = 0
-        async with client_of(script, ClientCredentials("me", "s")) as client:
+@requirement("auth-flow.refresh-not-assumed")
+@every_revision
+async def test_without_refresh_tokens_the_user_is_asked_again_after_the_end(revision: str) -> None:
+    async with protected(revision) as (script, _):
+        script.issuer.renewable = False
+        async with client_of(script, agreeing(script.issuer)) as client:
             await client.list_tools()
+            script.issuer.valid.clear()
             await client.call_tool("echo")
-        assert {form["grant_type"] for form in script.issuer.forms} <= {
-            "client_credentials",
-            "refresh_token",
-        }
-        assert script.issuer.visits == []
+        kinds = [form["grant_type"] for form in script.issuer.forms]
+        assert kinds == ["authorization_code"] * 2

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
-from mcp_protocol.auth.code_flow import CodeRequest, authorized, code_grant, code_request
+from mcp_protocol.auth.base64url import base64url
+from mcp_protocol.auth.code_flow import CodeRequest, begin_code_flow, code_flow, finish_code_flow
 from mcp_protocol.auth.discovery import with_offline_access
-from mcp_protocol.auth.pkce import base64url, challenge_of, new_verifier
+from mcp_protocol.auth.pkce import challenge_of, new_verifier
 from mcp_protocol.auth.records import Grant
 from mcp_protocol.auth.registration import ClientProfile
 from mcp_protocol.auth.scopes import OFFLINE_ACCESS
@@ -20,35 +23,41 @@ from package.auth.answers import (
     ISSUER,
     METADATA,
     NEWEST,
+    PRM_URL,
     REDIRECT_URI,
+    RESOURCE,
     SERVER,
     TOKEN,
     World,
     around,
     comes_back,
     found,
+    issuer_of,
     query_of,
     said,
+    serve_issuer,
+    world_of,
 )
 from package.rules import holding
-from requirements import requirement
+from requirements import EVERY_REVISION, requirement
 
 PROFILE = ClientProfile("Agent")
 WITH_RESOURCE = holding("auth-flow.resource-implemented")
+with_iss = pytest.mark.parametrize("revision", holding("auth-flow.iss-recorded"))
 
 
 def request_in(world: World, revision: str = NEWEST, /, **metadata: Any) -> CodeRequest:
     """The first half, with more in the metadata of the authorization server."""
-    world.answers[f"GET {AS_URL}"] = said({**METADATA, **metadata})
+    serve_issuer(world, issuer_of(revision), **metadata)
     server = found(world, revision)
-    return world.run(code_request(around(revision), PROFILE, server, ("a", "b")))
+    return world.run(begin_code_flow(around(revision), PROFILE, server, ("a", "b")))
 
 
 def finished(world: World, request: CodeRequest, returned: str) -> Grant:
-    return world.run(code_grant(around(), PROFILE, request, returned))
+    return world.run(finish_code_flow(around(), PROFILE, request, returned))
 
 
-@requirement("auth-flow.pkce", "auth-flow.pkce-verifier-format", "auth-flow.pkce-s256")
+@requirement("auth-flow.pkce-verifier-format", "auth-flow.pkce-s256", revisions=EVERY_REVISION)
 def test_a_verifier_is_new_each_time_and_its_challenge_is_its_hash() -> None:
     first, second = new_verifier(), new_verifier()
     assert first != second
@@ -58,6 +67,31 @@ def test_a_verifier_is_new_each_time_and_its_challenge_is_its_hash() -> None:
 
 
 @requirement(
+    "auth-flow.pkce",
+    "auth-flow.pkce-s256",
+    "auth-flow.token-request-form",
+    "auth-flow.bearer-not-in-query",
+)
+@pytest.mark.parametrize("secret", [None, "hidden"])
+@pytest.mark.parametrize("revision", holding("auth-flow.pkce"))
+def test_every_client_proves_that_the_code_is_for_itself(revision: str, secret: str | None) -> None:
+    world = world_of(revision)
+    server = found(world, revision)
+    profile = ClientProfile("Agent", "me", secret)
+    world.run(code_flow(around(revision), profile, server, ()))
+    sent, form = query_of(world.visited[0]), world.form()
+    assert sent["code_challenge_method"] == "S256"
+    assert sent["code_challenge"] == challenge_of(form["code_verifier"])
+    assert (form["grant_type"], form["code"]) == ("authorization_code", "the-code")
+    assert form["redirect_uri"] == sent["redirect_uri"] == REDIRECT_URI
+    assert form["client_id"] == "me"
+    assert ("Authorization" in world.asked[-1].fields) == (secret is not None)
+    assert world.asked[-1].fields["Content-Type"] == "application/x-www-form-urlencoded"
+    assert world.urls() == [f"POST {issuer_of(revision)}/token"]
+
+
+@requirement(
+    "auth-flow.resource-implemented",
     "auth-flow.resource-in-authorization-request",
     "auth-flow.resource-in-token-request",
     "auth-flow.resource-same-in-both",
@@ -70,7 +104,7 @@ def test_a_verifier_is_new_each_time_and_its_challenge_is_its_hash() -> None:
 def test_both_requests_name_the_resource_and_fit_each_other(revision: str) -> None:
     world = World()
     server = found(world, revision)
-    grant = world.run(authorized(around(revision), PROFILE, server, ("a", "b")))
+    grant = world.run(code_flow(around(revision), PROFILE, server, ("a", "b")))
     sent, form = query_of(world.visited[0]), world.form()
     assert sent.pop("state")
     assert sent.pop("code_challenge") == challenge_of(form.pop("code_verifier"))
@@ -101,7 +135,7 @@ def test_default_endpoints_are_used_with_pkce_and_without_resource(revision: str
     world = World({f"POST {base}/register": said({"client_id": "x"}, 201)})
     world.answers[f"POST {base}/token"] = said(TOKEN)
     server = found(world, revision)
-    world.run(authorized(around(revision), PROFILE, server, ()))
+    world.run(code_flow(around(revision), PROFILE, server, ()))
     assert world.visited[0].startswith(f"{base}/authorize?")
     assert "resource" not in query_of(world.visited[0])
     assert "resource" not in world.form()
@@ -124,12 +158,13 @@ def test_a_server_without_pkce_is_refused_before_registration(
     url = f"{ISSUER}/.well-known/openid-configuration" if openid else AS_URL
     world = World({f"GET {AS_URL}": said({}, 404), f"GET {url}": said(document)})
     server = found(world, revision)
-    with pytest.raises(AuthorizationError, match="PKCE by S256"):
-        world.run(authorized(around(revision), PROFILE, server, ()))
+    with pytest.raises(AuthorizationError, match="PKCE with S256"):
+        world.run(code_flow(around(revision), PROFILE, server, ()))
     assert (world.asked, world.visited) == ([], [])
 
 
-@requirement("auth-flow.state-mismatch-discarded", "auth-flow.iss-failure-aborts")
+@requirement("auth-flow.state-mismatch-discarded")
+@pytest.mark.parametrize("revision", holding("auth-flow.state-mismatch-discarded"))
 @pytest.mark.parametrize(
     "returned",
     [
@@ -141,9 +176,9 @@ def test_a_server_without_pkce_is_refused_before_registration(
         "",
     ],
 )
-def test_a_return_with_another_state_is_discarded(returned: str) -> None:
+def test_a_return_with_another_state_is_discarded(returned: str, revision: str) -> None:
     world = World()
-    request = request_in(world)
+    request = request_in(world, revision)
     world.asked.clear()
     with pytest.raises(AuthorizationError, match="another `state`") as caught:
         finished(world, request, returned)
@@ -176,10 +211,14 @@ SAME = "https%3A%2F%2Fas.example"
     "auth-flow.iss-unadvertised-absent",
     "auth-flow.iss-decode-first",
 )
+@with_iss
 @pytest.mark.parametrize(("advertised", "iss"), [(True, SAME), (False, SAME), (False, None)])
-def test_a_return_of_the_recorded_issuer_is_accepted(advertised: bool, iss: str | None) -> None:
+def test_a_return_of_the_recorded_issuer_is_accepted(
+    revision: str, advertised: bool, iss: str | None
+) -> None:
     world = World()
-    request = request_in(world, authorization_response_iss_parameter_supported=advertised)
+    request = request_in(world, revision, authorization_response_iss_parameter_supported=advertised)
+    assert request.grant.issuer == ISSUER
     more = {} if iss is None else {"iss": iss}
     assert finished(world, request, comes_back(request.url, **more)).token is not None
 
@@ -191,6 +230,7 @@ def test_a_return_of_the_recorded_issuer_is_accepted(advertised: bool, iss: str 
     "auth-flow.iss-error-responses",
     "auth-security.mix-up",
 )
+@with_iss
 @pytest.mark.parametrize("what", ["code=the-code", "error=access_denied&error_description=evil"])
 @pytest.mark.parametrize(
     ("advertised", "iss"),
@@ -210,10 +250,10 @@ def test_a_return_of_the_recorded_issuer_is_accepted(advertised: bool, iss: str 
     ],
 )
 def test_a_return_of_another_issuer_sends_no_code_and_shows_nothing(
-    what: str, advertised: bool, iss: str | None
+    revision: str, what: str, advertised: bool, iss: str | None
 ) -> None:
     world = World()
-    request = request_in(world, authorization_response_iss_parameter_supported=advertised)
+    request = request_in(world, revision, authorization_response_iss_parameter_supported=advertised)
     world.asked.clear()
     suffix = "" if iss is None else f"&iss={iss}"
     with pytest.raises(AuthorizationError, match=r"issuer|lacks `iss`") as caught:
@@ -223,18 +263,47 @@ def test_a_return_of_another_issuer_sends_no_code_and_shows_nothing(
     assert world.asked == []
 
 
-@requirement("auth-flow.iss-record-per-request")
-def test_two_authorizations_at_once_are_compared_each_with_its_issuer() -> None:
-    world, other = World(), World()
-    first = request_in(world)
-    second = request_in(other)
-    renamed = Grant("https://b.example", None, f"{ISSUER}/token", client_id="x")
-    second = CodeRequest(
-        second.url, renamed, second.redirect_uri, second.state, second.verifier, True
-    )
-    assert finished(world, first, comes_back(first.url, iss=SAME)).token is not None
+@requirement("auth-flow.iss-no-normalization")
+@with_iss
+@pytest.mark.parametrize(
+    ("issuer", "accepted"),
+    [(f"{ISSUER}/~a", True), (f"{ISSUER}/%7Ea", False), (f"{ISSUER}/~A", False)],
+)
+def test_an_issuer_with_a_path_is_compared_as_text(
+    revision: str, issuer: str, accepted: bool
+) -> None:
+    world = World()
+    request = request_in(world, revision)
+    request = replace(request, grant=replace(request.grant, issuer=f"{ISSUER}/~a"))
+    back = comes_back(request.url, iss=quote(issuer, safe=""))
+    if accepted:
+        assert finished(world, request, back).token is not None
+        return
     with pytest.raises(AuthorizationError, match="another issuer"):
-        finished(other, second, comes_back(second.url, iss=SAME))
+        finished(world, request, back)
+
+
+@requirement("auth-flow.iss-record-per-request")
+@with_iss
+def test_two_authorizations_at_once_are_compared_each_with_its_issuer(revision: str) -> None:
+    world, requests = World(), {}
+    for issuer in (ISSUER, "https://b.example"):
+        serve_issuer(world, issuer)
+        world.answers[f"GET {PRM_URL}"] = said({**RESOURCE, "authorization_servers": [issuer]})
+        server = found(world, revision)
+        flow = begin_code_flow(around(revision), PROFILE, server, ())
+        requests[issuer] = world.run(flow)
+    world.asked.clear()
+    one, two = requests
+    for issuer, other in ((two, one), (one, two)):  # the callbacks come in reverse order
+        request = requests[issuer]
+        with pytest.raises(AuthorizationError, match="another issuer"):
+            finished(world, request, comes_back(request.url, iss=quote(other, safe="")))
+        assert world.asked == []
+        back = comes_back(request.url, iss=quote(issuer, safe=""))
+        assert finished(world, request, back).issuer == issuer
+        assert world.urls() == [f"POST {issuer}/token"]
+        world.asked.clear()
 
 
 def test_a_user_who_says_no_is_an_error_with_its_code() -> None:
@@ -268,20 +337,47 @@ def test_an_endpoint_keeps_its_own_query() -> None:
     assert query_of(request.url)["response_type"] == "code"
 
 
-@pytest.mark.parametrize("member", ["authorization_endpoint", "token_endpoint"])
-@pytest.mark.parametrize(
-    "url", ["javascript:alert(1)", "http://as.example/x", "https://10.0.0.1/", None, 7]
+@requirement(
+    "auth-flow.as-endpoints-https",
+    "auth-security.ssrf-considered",
+    "auth-security.url-scheme-allowlist",
+    "auth-security.url-dangerous-rejected",
+    "auth-security.url-sanitize",
 )
-def test_an_endpoint_that_may_not_be_used_ends_the_flow_before_registration(
-    member: str, url: Any
+@pytest.mark.parametrize(
+    "member", ["authorization_endpoint", "token_endpoint", "registration_endpoint"]
+)
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:alert(1)",
+        "java\nscript:alert(1)",
+        "http://as.example/x",
+        "https://10.0.0.1/",
+        "https://as.example/`id`",
+        7,
+    ],
+)
+@pytest.mark.parametrize("revision", holding("auth-flow.as-endpoints-https"))
+def test_an_endpoint_that_may_not_be_used_ends_the_flow(
+    revision: str, member: str, url: Any
 ) -> None:
-    world = World()
+    world = world_of(revision, **{member: url})
+    server = found(world, revision)
     with pytest.raises(AuthorizationError, match=f"`{member}`"):
-        request_in(world, **{member: url})
+        world.run(code_flow(around(revision), PROFILE, server, ()))
     assert (world.asked, world.visited) == ([], [])
 
 
-@requirement("auth-security.no-credential-logging", "auth-flow.bearer-not-in-query")
+@pytest.mark.parametrize("member", ["authorization_endpoint", "token_endpoint"])
+def test_a_missing_endpoint_ends_the_flow_before_registration(member: str) -> None:
+    world = World()
+    with pytest.raises(AuthorizationError, match=f"`{member}`"):
+        request_in(world, **{member: None})
+    assert (world.asked, world.visited) == ([], [])
+
+
+@requirement("auth-security.no-credential-logging", revisions=EVERY_REVISION)
 def test_no_secret_is_in_the_text_of_a_value() -> None:
     world = World(
         {f"POST {ISSUER}/register": said({"client_id": "i", "client_secret": "hide"}, 201)}
@@ -297,6 +393,6 @@ def test_no_secret_is_in_the_text_of_a_value() -> None:
 def test_resource_can_be_left_out() -> None:
     world = World()
     server = found(world, send_resource=False)
-    world.run(authorized(around(send_resource=False), PROFILE, server, ()))
+    world.run(code_flow(around(send_resource=False), PROFILE, server, ()))
     assert "resource" not in query_of(world.visited[0])
     assert "resource" not in world.form()

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from mcp_protocol import AuthorizationError, Device, DeviceCode, OAuth, OAuthError, connect
-from mcp_protocol.auth.device_flow import device_authorized
+from mcp_protocol.auth.device_flow import device_flow
 from mcp_protocol.auth.records import Grant
 from mcp_protocol.auth.registration import DEVICE_GRANT, ClientProfile
 from mcp_protocol.auth.steps import Fetch, Fetched
@@ -69,7 +69,7 @@ def authorized(
     """The grant at the end of the flow."""
     rules = around() if now is None else replace(around(), now=now)
     server = found(world)
-    return world.run(device_authorized(rules, profile or ClientProfile("Agent"), server, ("a",)))
+    return world.run(device_flow(rules, profile or ClientProfile("Agent"), server, ("a",)))
 
 
 def test_a_user_who_agrees_at_last_gives_a_token() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from mcp_protocol.auth.canonical_uri import canonical_resource
 from mcp_protocol.auth.challenges import parse_challenges
-from mcp_protocol.auth.discovery import discovered, initial_scopes, step_up_scopes
-from mcp_protocol.auth.documents import canonical_resource
+from mcp_protocol.auth.discovery import discover, initial_scopes, step_up_scopes
 from mcp_protocol.auth.steps import Fetched
 from mcp_protocol.errors import AuthorizationError
 from package.auth.answers import (
@@ -21,10 +21,11 @@ from package.auth.answers import (
     World,
     around,
     found,
+    metadata_of,
     said,
 )
 from package.rules import holding
-from requirements import requirement
+from requirements import EVERY_REVISION, requirement
 
 ROOT_PRM = "https://mcp.example/.well-known/oauth-protected-resource"
 CUSTOM = "https://mcp.example/custom/metadata.json"
@@ -39,13 +40,17 @@ def challenge(**parameters: str) -> Any:
 
 
 @requirement(
-    "auth-server-metadata.prm-used-by-client", "auth-server-metadata.as-metadata-both-client"
+    "auth-server-metadata.prm-used-by-client",
+    "auth-server-metadata.as-metadata-both-client",
+    "auth-server-metadata.as-metadata-rfc8414-client",
 )
 @pytest.mark.parametrize("revision", WITH_PRM)
 def test_the_authorization_server_is_the_one_that_the_server_names(revision: str) -> None:
-    world = World()
-    server = world.run(discovered(around(revision), [], None))
-    assert (server.issuer.issuer, server.resource) == (ISSUER, SERVER)
+    endpoint = f"{ISSUER}/oauth/token"
+    world = World({f"GET {AS_URL}": said({**METADATA, "token_endpoint": endpoint})})
+    server = world.run(discover(around(revision), [], None))
+    assert (server.metadata.issuer, server.resource) == (ISSUER, SERVER)
+    assert server.endpoint("token_endpoint", around(revision)) == endpoint
     assert world.urls() == [f"GET {PRM_URL}", f"GET {AS_URL}"]
 
 
@@ -54,29 +59,55 @@ def test_the_authorization_server_is_the_one_that_the_server_names(revision: str
     "auth-server-metadata.prm-url-from-header-2025-06-18",
     "auth-server-metadata.prm-both-mechanisms",
     "auth-ext.dpop-challenge-recognized",
+    "auth-server-metadata.prm-resource-equals-request-url",
+    "auth-server-metadata.www-authenticate-parsed",
 )
 @pytest.mark.parametrize("revision", WITH_PRM)
-def test_the_address_of_the_challenge_is_used_and_no_other(revision: str) -> None:
+@pytest.mark.parametrize(
+    "header",
+    [
+        f'Bearer resource_metadata="{CUSTOM}", scope="a b"',
+        f'Bearer scope="a b" ,  resource_metadata = {CUSTOM}',
+        f'bearer error_description="no, not", RESOURCE_METADATA="{CUSTOM}",\r\n\tscope="a b"',
+        f'Basic realm="r, s", BEARER realm=x, resource_metadata="{CUSTOM}", scope="a b"',
+        f'Negotiate, DPoP algs="ES256", resource_metadata="{CUSTOM}", scope="a b"',
+    ],
+)
+def test_the_address_of_the_challenge_is_used_and_no_other(revision: str, header: str) -> None:
     world = World({f"GET {CUSTOM}": said(RESOURCE)})
-    challenges = challenge(resource_metadata=CUSTOM)
-    world.run(discovered(around(revision), challenges, None))
+    challenges = parse_challenges(header)
+    server = world.run(discover(around(revision), challenges, None))
     assert world.urls() == [f"GET {CUSTOM}", f"GET {AS_URL}"]
+    assert initial_scopes(challenges, server, ()) == ("a", "b")
 
 
 def test_a_challenge_whose_metadata_is_missing_ends_discovery() -> None:
     world = World()
     with pytest.raises(AuthorizationError, match="HTTP 404"):
-        world.run(discovered(around(), challenge(resource_metadata=CUSTOM), None))
+        world.run(discover(around(), challenge(resource_metadata=CUSTOM), None))
     assert world.urls() == [f"GET {CUSTOM}"]
 
 
-@requirement("auth-server-metadata.prm-probe-order")
-def test_the_root_is_asked_after_the_path() -> None:
+@requirement(
+    "auth-server-metadata.prm-probe-order",
+    "auth-server-metadata.prm-resource-equals-probed-identifier",
+)
+@pytest.mark.parametrize("revision", WITH_PRM)
+def test_the_root_is_asked_after_the_path(revision: str) -> None:
     world = World({f"GET {PRM_URL}": Fetched(404)})
     world.answers[f"GET {ROOT_PRM}"] = said({**RESOURCE, "resource": "https://mcp.example"})
-    server = world.run(discovered(around(), [], None))
+    server = world.run(discover(around(revision), [], None))
     assert server.resource == "https://mcp.example"
     assert world.urls()[:2] == [f"GET {PRM_URL}", f"GET {ROOT_PRM}"]
+
+
+@requirement("auth-server-metadata.prm-probe-root-endpoint")
+@pytest.mark.parametrize("revision", holding("auth-server-metadata.prm-probe-root-endpoint"))
+def test_at_the_root_of_a_host_there_is_one_place_to_ask(revision: str) -> None:
+    world = World()
+    with pytest.raises(AuthorizationError, match="no metadata"):
+        world.run(discover(around(revision, "https://mcp.example/"), [], None))
+    assert world.urls() == [f"GET {ROOT_PRM}"]
 
 
 @requirement(
@@ -89,62 +120,86 @@ def test_the_root_is_asked_after_the_path() -> None:
     ["https://evil.example/mcp", "https://mcp.example/other", f"{SERVER}/", "http://mcp.example"],
 )
 @pytest.mark.parametrize("place", [PRM_URL, CUSTOM])
-def test_metadata_of_another_resource_is_not_used(resource: str, place: str) -> None:
+@pytest.mark.parametrize("revision", WITH_PRM)
+def test_metadata_of_another_resource_is_not_used(resource: str, place: str, revision: str) -> None:
     world = World({f"GET {place}": said({**RESOURCE, "resource": resource})})
     challenges = challenge(resource_metadata=CUSTOM) if place == CUSTOM else []
     with pytest.raises(AuthorizationError, match="another resource") as caught:
-        world.run(discovered(around(), challenges, None))
+        world.run(discover(around(revision), challenges, None))
     assert world.urls() == [f"GET {place}"]
     assert "evil" not in str(caught.value)
 
 
 @requirement("auth-server-metadata.prm-none-found")
-def test_a_server_without_metadata_and_without_settings_is_given_up() -> None:
+@pytest.mark.parametrize("revision", WITH_PRM)
+def test_a_server_without_metadata_and_without_settings_is_given_up(revision: str) -> None:
     world = World({f"GET {PRM_URL}": Fetched(404)})
     with pytest.raises(AuthorizationError, match="no metadata"):
-        world.run(discovered(around(), [], None))
-    assert world.visited == []
+        world.run(discover(around(revision), [], None))
+    assert world.urls() == [f"GET {PRM_URL}", f"GET {ROOT_PRM}"]
 
 
-def test_a_configured_issuer_takes_the_place_of_missing_metadata() -> None:
+@requirement("auth-server-metadata.prm-none-found", "auth-flow.resource-canonical-uri")
+@pytest.mark.parametrize("revision", WITH_PRM)
+def test_a_configured_issuer_takes_the_place_of_missing_metadata(revision: str) -> None:
     world = World({f"GET {PRM_URL}": Fetched(404)})
-    server = world.run(discovered(around(server="https://MCP.example/mcp#x"), [], ISSUER))
-    assert (server.issuer.issuer, server.resource) == (ISSUER, "https://mcp.example/mcp")
+    where = around(revision, "https://MCP.example/mcp#x")
+    server = world.run(discover(where, [], ISSUER))
+    assert (server.metadata.issuer, server.resource) == (ISSUER, "https://mcp.example/mcp")
 
 
 @requirement("auth-registration.preregistered-mismatch-error")
-def test_credentials_of_another_issuer_are_an_error_that_names_both() -> None:
+@pytest.mark.parametrize("revision", WITH_PRM)
+def test_credentials_of_another_issuer_are_an_error_that_names_both(revision: str) -> None:
     world = World()
-    with pytest.raises(AuthorizationError, match=rf"of https://other\.example; .* {ISSUER}"):
-        world.run(discovered(around(), [], "https://other.example"))
+    with pytest.raises(AuthorizationError, match=rf"server https://other\.example, .* {ISSUER}"):
+        world.run(discover(around(revision), [], "https://other.example"))
     assert world.urls() == [f"GET {PRM_URL}"]
+
+
+PLACES = {
+    ISSUER: [AS_URL, f"{ISSUER}/.well-known/openid-configuration"],
+    TENANT: [
+        f"{ISSUER}/.well-known/oauth-authorization-server/tenant1",
+        f"{ISSUER}/.well-known/openid-configuration/tenant1",
+        f"{TENANT}/.well-known/openid-configuration",
+    ],
+}
 
 
 @requirement(
     "auth-server-metadata.as-metadata-several-urls",
     "auth-server-metadata.as-metadata-order-with-path",
+    "auth-server-metadata.as-metadata-order-without-path",
+    "auth-server-metadata.as-metadata-no-root-for-path-issuer",
+    "auth-server-metadata.as-metadata-path-insertion-2025-06-18",
+    "auth-server-metadata.as-metadata-trailing-slash",
 )
-@pytest.mark.parametrize("last", [0, 1, 2])
-def test_the_places_of_metadata_are_tried_in_order(last: int) -> None:
-    places = [
-        f"GET {ISSUER}/.well-known/oauth-authorization-server/tenant1",
-        f"GET {ISSUER}/.well-known/openid-configuration/tenant1",
-        f"GET {TENANT}/.well-known/openid-configuration",
-    ]
-    world = World({f"GET {PRM_URL}": said({**RESOURCE, "authorization_servers": [TENANT]})})
-    world.answers[places[last]] = said({**METADATA, "issuer": TENANT})
-    assert world.run(discovered(around(), [], None)).issuer.issuer == TENANT
-    assert world.urls()[1:] == places[: last + 1]
+@pytest.mark.parametrize(
+    ("host", "last"),
+    [(host, last) for host, places in PLACES.items() for last in range(len(places))],
+)
+@pytest.mark.parametrize("slash", ["", "/"])
+@pytest.mark.parametrize("revision", WITH_PRM)
+def test_the_places_of_metadata_are_tried_in_order(
+    host: str, last: int, slash: str, revision: str
+) -> None:
+    issuer, places = host + slash, PLACES[host]
+    world = World({f"GET {PRM_URL}": said({**RESOURCE, "authorization_servers": [issuer]})})
+    world.answers[f"GET {AS_URL}"] = Fetched(404)
+    world.answers[f"GET {places[last]}"] = said(metadata_of(issuer))
+    assert world.run(discover(around(revision), [], None)).metadata.issuer == issuer
+    assert world.urls()[1:] == [f"GET {place}" for place in places[: last + 1]]
 
 
 def test_a_page_in_place_of_metadata_counts_as_none() -> None:
     world = World({f"GET {AS_URL}": Fetched(200, {}, b"<html>")})
     openid = f"GET {ISSUER}/.well-known/openid-configuration"
     world.answers[openid] = said(METADATA)
-    assert world.run(discovered(around(), [], None)).issuer.issuer == ISSUER
+    assert world.run(discover(around(), [], None)).metadata.issuer == ISSUER
     world.answers[openid] = Fetched(404)
     with pytest.raises(AuthorizationError, match="no metadata at its well-known URLs"):
-        world.run(discovered(around(), [], None))
+        world.run(discover(around(), [], None))
 
 
 @requirement(
@@ -157,15 +212,28 @@ def test_a_page_in_place_of_metadata_counts_as_none() -> None:
 @pytest.mark.parametrize("revision", WITH_PRM)
 def test_metadata_of_another_issuer_is_not_used(issuer: str, revision: str) -> None:
     world = World({f"GET {AS_URL}": said({**METADATA, "issuer": issuer})})
-    with pytest.raises(AuthorizationError, match="not the issuer that was asked for") as caught:
-        world.run(discovered(around(revision), [], None))
+    with pytest.raises(AuthorizationError, match="not the expected issuer") as caught:
+        world.run(discover(around(revision), [], None))
     assert "honest" not in str(caught.value)
 
 
 def test_a_slash_of_an_issuer_can_be_forgiven() -> None:
     world = World({f"GET {AS_URL}": said({**METADATA, "issuer": f"{ISSUER}/"})})
-    server = world.run(discovered(around(accept_issuer_slash=True), [], None))
-    assert server.issuer.issuer == f"{ISSUER}/"
+    server = world.run(discover(around(accept_issuer_slash=True), [], None))
+    assert server.metadata.issuer == f"{ISSUER}/"
+
+
+@pytest.mark.parametrize("named", [ISSUER, f"{ISSUER}/"])
+@pytest.mark.parametrize("wanted", [ISSUER, f"{ISSUER}/"])
+def test_credentials_of_an_issuer_with_a_slash_more_or_less_can_be_used(
+    wanted: str, named: str
+) -> None:
+    world = World({f"GET {PRM_URL}": said({**RESOURCE, "authorization_servers": [named]})})
+    server = world.run(discover(around(accept_issuer_slash=True), [], wanted))
+    assert server.metadata.issuer == ISSUER
+    if wanted != named:
+        with pytest.raises(AuthorizationError, match="expected the authorization server"):
+            world.run(discover(around(), [], wanted))
 
 
 @requirement("auth-security.ssrf-considered")
@@ -173,11 +241,14 @@ def test_a_slash_of_an_issuer_can_be_forgiven() -> None:
 @pytest.mark.parametrize(
     "url", ["http://169.254.169.254/x", "https://2130706433/x", "file:///etc/passwd"]
 )
-def test_a_server_can_make_the_client_fetch_nothing_private(member: str, url: str) -> None:
+@pytest.mark.parametrize("revision", WITH_PRM)
+def test_a_server_can_make_the_client_fetch_nothing_private(
+    member: str, url: str, revision: str
+) -> None:
     world = World({f"GET {PRM_URL}": said({**RESOURCE, "authorization_servers": [url]})})
     challenges = challenge(resource_metadata=url) if member == "challenge" else []
     with pytest.raises(AuthorizationError):
-        world.run(discovered(around(), challenges, None))
+        world.run(discover(around(revision), challenges, None))
     assert world.urls() == ([] if member == "challenge" else [f"GET {PRM_URL}"])
 
 
@@ -188,15 +259,30 @@ LEGACY = "https://mcp.example/.well-known/oauth-authorization-server"
 @requirement(
     "auth-server-metadata.legacy-metadata-at-root",
     "auth-server-metadata.legacy-version-header",
+    "auth-server-metadata.legacy-base-url",
     "auth-server-metadata.as-metadata-rfc8414-client",
 )
 @pytest.mark.parametrize("revision", ORIGIN)
-def test_an_older_server_is_its_own_authorization_server(revision: str) -> None:
-    world = World({f"GET {LEGACY}": said({**METADATA, "issuer": "https://mcp.example"})})
-    server = world.run(discovered(around(revision), [], None))
-    assert (server.issuer.issuer, server.resource) == ("https://mcp.example", None)
+@pytest.mark.parametrize("path", ["", "/mcp", "/v1/mcp"])
+def test_an_older_server_is_its_own_authorization_server(revision: str, path: str) -> None:
+    origin, endpoint = "https://mcp.example", "https://mcp.example/oauth/token"
+    where = around(revision, origin + path)
+    world = World({f"GET {LEGACY}": said(metadata_of(origin, token_endpoint=endpoint))})
+    server = world.run(discover(where, [], None))
+    assert (server.metadata.issuer, server.resource) == (origin, None)
+    assert server.endpoint("token_endpoint", where) == endpoint
     assert world.urls() == [f"GET {LEGACY}"]
     assert world.asked[0].fields["MCP-Protocol-Version"] == revision
+
+
+@requirement("auth-server-metadata.as-metadata-issuer-by-reference")
+@pytest.mark.parametrize("revision", ORIGIN)
+@pytest.mark.parametrize("issuer", ["https://honest.example", "https://mcp.example/mcp", ISSUER])
+def test_an_older_server_does_not_speak_for_another_issuer(revision: str, issuer: str) -> None:
+    world = World({f"GET {LEGACY}": said(metadata_of(issuer))})
+    with pytest.raises(AuthorizationError, match="not the expected issuer"):
+        world.run(discover(around(revision), [], None))
+    assert world.urls() == [f"GET {LEGACY}"]
 
 
 @requirement(
@@ -209,7 +295,7 @@ def test_an_older_server_without_metadata_has_default_endpoints(
 ) -> None:
     world = World({f"GET {PRM_URL}": Fetched(404)})
     where = around(revision) if pinned else around(older=revision)
-    server = world.run(discovered(where, [], None))
+    server = world.run(discover(where, [], None))
     endpoints = [
         server.endpoint(name, where)
         for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint")
@@ -236,7 +322,7 @@ def test_an_older_server_without_metadata_has_default_endpoints(
 def test_malformed_metadata_is_an_error_without_its_text(document: bytes) -> None:
     world = World({f"GET {CUSTOM}": Fetched(200, {}, document)})
     with pytest.raises(AuthorizationError, match="expected"):
-        world.run(discovered(around(), challenge(resource_metadata=CUSTOM), None))
+        world.run(discover(around(), challenge(resource_metadata=CUSTOM), None))
 
 
 @requirement("auth-scope.select-from-challenge", "auth-scope.challenge-authoritative")
@@ -250,11 +336,12 @@ def test_malformed_metadata_is_an_error_without_its_text(document: bytes) -> Non
         ("", ["c"], ()),
     ],
 )
+@pytest.mark.parametrize("revision", WITH_PRM)
 def test_scopes_come_from_the_challenge_or_the_metadata(
-    challenged: str | None, supported: list[str] | None, scopes: tuple[str, ...]
+    challenged: str | None, supported: list[str] | None, scopes: tuple[str, ...], revision: str
 ) -> None:
     document = dict(RESOURCE) if supported is None else {**RESOURCE, "scopes_supported": supported}
-    server = found(World({f"GET {PRM_URL}": said(document)}))
+    server = found(World({f"GET {PRM_URL}": said(document)}), revision)
     challenges = [] if challenged is None else challenge(scope=challenged)
     assert initial_scopes(challenges, server, ()) == scopes
 
@@ -286,8 +373,8 @@ def test_a_step_up_asks_for_the_scopes_that_the_revision_says(
     "auth-flow.resource-canonical-lowercase",
     "auth-flow.resource-no-trailing-slash",
     "auth-flow.resource-most-specific",
-    "auth-flow.resource-identifies-server",
     "auth-flow.resource-no-query",
+    revisions=EVERY_REVISION,
 )
 @pytest.mark.parametrize(
     ("url", "resource"),
@@ -303,11 +390,22 @@ def test_a_server_is_identified_by_its_canonical_url(url: str, resource: str) ->
     assert canonical_resource(url) == resource
 
 
-@requirement("auth-server-metadata.as-metadata-default-suffix")
-def test_no_other_well_known_names_are_asked_for() -> None:
-    world = World({f"GET {PRM_URL}": said({**RESOURCE, "authorization_servers": [TENANT]})})
-    with pytest.raises(AuthorizationError):
-        world.run(discovered(around(), [], None))
+@requirement(
+    "auth-server-metadata.as-metadata-default-suffix",
+    "auth-server-metadata.as-metadata-several-urls",
+    "auth-server-metadata.as-metadata-no-root-for-path-issuer",
+)
+@pytest.mark.parametrize("host", PLACES)
+@pytest.mark.parametrize("revision", WITH_PRM)
+def test_no_other_well_known_names_are_asked_for(host: str, revision: str) -> None:
+    world = World({f"GET {PRM_URL}": said({**RESOURCE, "authorization_servers": [host]})})
+    if host != ISSUER:
+        world.answers[f"GET {AS_URL}"] = said(metadata_of(host))  # of no concern
+    else:
+        world.answers[f"GET {AS_URL}"] = Fetched(404)
+    with pytest.raises(AuthorizationError, match="no metadata at its well-known URLs"):
+        world.run(discover(around(revision), [], None))
+    assert world.urls() == [f"GET {PRM_URL}", *(f"GET {place}" for place in PLACES[host])]
     names = {url.split("/.well-known/")[1].split("/")[0] for url in world.urls()}
     assert names == {
         "oauth-protected-resource",

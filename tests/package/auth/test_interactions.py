@@ -13,7 +13,7 @@ import pytest
 from anyio import from_thread, to_thread
 
 from mcp_protocol import AuthorizationError, Loopback, Paste, Redirect
-from requirements import requirement
+from requirements import EVERY_REVISION, requirement
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +49,9 @@ class Browser:
         self.answers = [get(self.uri, target) for target in self.targets]
 
 
-@requirement("auth-security.url-no-shell", "auth-security.url-platform-opener")
+@requirement(
+    "auth-security.url-no-shell", "auth-security.url-platform-opener", revisions=EVERY_REVISION
+)
 async def test_the_browser_gets_the_url_as_it_is_and_its_return_is_the_result() -> None:
     browser = Browser("/callback?code=c&state=s")
     async with Loopback(open_url=browser).open() as agent:
@@ -66,6 +68,7 @@ async def test_the_browser_gets_the_url_as_it_is_and_its_return_is_the_result() 
         get(agent.redirect_uri, "/callback?code=again")
 
 
+@requirement("auth-security.url-no-shell", revisions=EVERY_REVISION)
 def test_a_browser_is_opened_by_the_standard_library() -> None:
     assert Loopback()._open_url is webbrowser.open
 
@@ -92,7 +95,7 @@ async def test_a_port_can_be_fixed_and_may_be_taken() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(AuthorizationError, match=f"port {port} of 127.0.0.1 is taken"):
+        with pytest.raises(AuthorizationError, match=f"port {port} of 127.0.0.1 is in use"):
             async with Loopback(port).open():
                 pass
     async with Loopback(port, path="/back").open() as agent:

@@ -8,29 +8,35 @@ from typing import Any
 import msgspec
 import pytest
 
-from mcp_protocol import client_metadata_document
+from mcp_protocol import OAuth, client_metadata_document
 from mcp_protocol.auth.client_authentication import ClientIdentity
+from mcp_protocol.auth.code_flow import code_flow
 from mcp_protocol.auth.records import Registration, encoded_record, registration_key
 from mcp_protocol.auth.registration import (
     ClientProfile,
     check_metadata_url,
     check_redirect_uri,
-    identified,
+    identify_client,
 )
+from mcp_protocol.auth.steps import Fetch, Fetched
 from mcp_protocol.errors import AuthorizationError, OAuthError
 from package.auth.answers import (
-    AS_URL,
     ISSUER,
-    METADATA,
     NEWEST,
+    PRM_URL,
     REDIRECT_URI,
+    RESOURCE,
     World,
     around,
     found,
+    issuer_of,
+    query_of,
     said,
+    serve_issuer,
+    world_of,
 )
 from package.rules import holding
-from requirements import requirement
+from requirements import EVERY_REVISION, requirement
 
 CLIENT = "https://me.example/client.json"
 
@@ -40,11 +46,18 @@ def identity(
     profile: ClientProfile,
     revision: str = NEWEST,
     redirect: str = REDIRECT_URI,
+    scopes: tuple[str, ...] = (),
     **metadata: Any,
 ) -> ClientIdentity:
-    world.answers[f"GET {AS_URL}"] = said({**METADATA, **metadata})
+    serve_issuer(world, issuer_of(revision), **metadata)
     server = found(world, revision)
-    return world.run(identified(around(revision), profile, server, redirect))
+    return world.run(identify_client(around(revision), profile, server, redirect, scopes))
+
+
+def run_whole(world: World, profile: ClientProfile, revision: str) -> None:
+    """Run a whole flow with the user, from a server that was found."""
+    server = found(world, revision)
+    world.run(code_flow(around(revision), profile, server, ()))
 
 
 def sent(world: World) -> dict[str, Any]:
@@ -65,23 +78,26 @@ def sent(world: World) -> dict[str, Any]:
 @pytest.mark.parametrize("given", ["id", None])
 @pytest.mark.parametrize("supported", [True, False, "true", None])
 @pytest.mark.parametrize("endpoint", [f"{ISSUER}/register", None])
+@pytest.mark.parametrize("revision", holding("auth-registration.priority-order"))
 def test_the_first_way_to_an_id_that_applies_is_taken(
-    given: str | None, supported: object, endpoint: str | None
+    given: str | None, supported: object, endpoint: str | None, revision: str
 ) -> None:
-    world = World()
     profile = ClientProfile("Agent", client_id=given, metadata_url=CLIENT)
-    metadata: dict[str, Any] = {
-        "client_id_metadata_document_supported": supported,
-        "registration_endpoint": endpoint,
-    }
+    world = world_of(
+        revision,
+        client_id_metadata_document_supported=supported,
+        registration_endpoint=endpoint,
+    )
     if given is None and supported is not True and endpoint is None:
         with pytest.raises(AuthorizationError, match="give the `client_id`"):
-            identity(world, profile, **metadata)
+            run_whole(world, profile, revision)
+        assert (world.asked, world.visited) == ([], [])
         return
-    client = identity(world, profile, **metadata)
+    run_whole(world, profile, revision)
     expected = given or (CLIENT if supported is True else "registered")
-    assert client.client_id == expected
-    assert bool(world.asked) is (expected == "registered")
+    (url,) = world.visited
+    assert query_of(url)["client_id"] == world.form()["client_id"] == expected
+    assert (f"POST {ISSUER}/register" in world.urls()) is (expected == "registered")
 
 
 @requirement(
@@ -116,46 +132,98 @@ def test_a_registration_says_what_the_revision_asks_for(
 
 
 @requirement("auth-registration.dcr-response-used")
-def test_what_the_server_registered_counts_and_not_what_was_asked_for() -> None:
+@pytest.mark.parametrize("revision", holding("auth-registration.dcr-response-used"))
+def test_what_the_server_registered_counts_and_not_what_was_asked_for(revision: str) -> None:
     answer = {
         "client_id": "given",
         "client_secret": "s",
         "token_endpoint_auth_method": "client_secret_post",
     }
-    world = World({f"POST {ISSUER}/register": said(answer, 201)})
-    client = identity(world, ClientProfile())
-    assert (client.client_id, client.client_secret, client.method) == (
-        "given",
-        "s",
-        "client_secret_post",
-    )
+    world = world_of(revision)
+    world.answers[f"POST {issuer_of(revision)}/register"] = said(answer, 201)
+    run_whole(world, ClientProfile(), revision)
+    assert json.loads(world.asked[0].body or b"")["token_endpoint_auth_method"] == "none"
+    assert query_of(world.visited[0])["client_id"] == "given"
+    assert world.form().items() >= {"client_id": "given", "client_secret": "s"}.items()
+
+
+def test_a_client_is_registered_with_all_scopes_of_the_server_and_those_to_ask_for() -> None:
+    world = World({f"GET {PRM_URL}": said({**RESOURCE, "scopes_supported": ["read", "write"]})})
+    identity(world, ClientProfile(), scopes=("admin", "read"))
+    assert sent(world)["scope"] == "admin read write"
+    world.asked.clear()
+    identity(world, ClientProfile(), scopes=("write",))
+    assert world.asked == []
+    identity(world, ClientProfile(), scopes=("more",))
+    assert sent(world)["scope"] == "more read write"
+
+
+def test_a_client_that_was_registered_without_scopes_may_ask_for_any() -> None:
+    world = World()
+    identity(world, ClientProfile())
+    world.asked.clear()
+    identity(world, ClientProfile(), scopes=("more",))
+    assert world.asked == []
+
+
+def test_a_client_is_registered_without_scopes_where_these_are_refused() -> None:
+    def register(step: Fetch) -> Fetched:
+        if b"scope" in (step.body or b""):
+            return said({"error": "invalid_client_metadata"}, 400)
+        return said({"client_id": "r"}, 201)
+
+    world = World({f"POST {ISSUER}/register": register})
+    assert identity(world, ClientProfile(), scopes=("read",)).client_id == "r"
+    assert len(world.asked) == 2
+    world.asked.clear()
+    identity(world, ClientProfile(), scopes=("write",))
+    assert world.asked == []
 
 
 @requirement(
+    "auth-registration.dcr-response-used",
     "auth-registration.registration-failure-handled",
     "auth-registration.registration-failure-surfaced",
 )
-def test_a_refused_registration_says_why() -> None:
-    refusal = {"error": "invalid_redirect_uri", "error_description": "no loopback"}
-    world = World({f"POST {ISSUER}/register": said(refusal, 400)})
-    with pytest.raises(OAuthError, match="invalid_redirect_uri: no loopback"):
-        identity(world, ClientProfile())
-    assert len(world.asked) == 1
-    assert world.records == {}
+@pytest.mark.parametrize("code", ["invalid_redirect_uri", "invalid_client_metadata"])
+@pytest.mark.parametrize("revision", holding("auth-registration.dcr-response-used"))
+def test_a_refused_registration_says_why(revision: str, code: str) -> None:
+    refusal = {"error": code, "error_description": "no loopback"}
+    world = world_of(revision)
+    world.answers[f"POST {issuer_of(revision)}/register"] = said(refusal, 400)
+    with pytest.raises(OAuthError, match=f"{code}: no loopback") as caught:
+        run_whole(world, ClientProfile(), revision)
+    assert caught.value.code == code
+    assert world.urls() == [f"POST {issuer_of(revision)}/register"]
+    assert (world.records, world.visited) == ({}, [])
 
 
-@requirement("auth-registration.credentials-keyed-by-issuer", "auth-registration.state-per-as")
 @requirement(
-    "auth-registration.no-cross-as-assumption", "auth-registration.no-reuse-after-as-change"
+    "auth-registration.credentials-keyed-by-issuer",
+    "auth-registration.state-per-as",
+    "auth-registration.no-cross-as-assumption",
+    "auth-registration.no-reuse-after-as-change",
+    "auth-registration.reregister-after-as-change",
 )
-@requirement("auth-registration.reregister-after-as-change")
-def test_a_registration_is_used_again_at_its_issuer_only() -> None:
+@pytest.mark.parametrize("revision", holding("auth-registration.credentials-keyed-by-issuer"))
+def test_a_registration_is_used_again_at_its_issuer_only(revision: str) -> None:
+    world, ids = World(), {ISSUER: "of-a", "https://b.example": "of-b"}
+    for issuer, identifier in ids.items():
+        world.answers[f"POST {issuer}/register"] = said({"client_id": identifier}, 201)
+        serve_issuer(world, issuer)
+    for again in (False, True):
+        for issuer, identifier in ids.items():
+            world.answers[f"GET {PRM_URL}"] = said({**RESOURCE, "authorization_servers": [issuer]})
+            run_whole(world, ClientProfile(), revision)
+            registering = [] if again else [f"POST {issuer}/register"]
+            assert world.urls() == [*registering, f"POST {issuer}/token"]
+            assert query_of(world.visited[-1])["client_id"] == identifier
+            assert world.form()["client_id"] == identifier
+    assert set(world.records) == {registration_key(issuer) for issuer in ids}
+
+
+def test_a_registration_that_names_another_issuer_is_not_used() -> None:
     world = World()
-    assert identity(world, ClientProfile()).client_id == "registered"
-    world.asked.clear()
-    assert identity(world, ClientProfile()).client_id == "registered"
-    assert world.asked == []
-    assert list(world.records) == [registration_key(ISSUER)]
     other = Registration("https://b.example", "of-b", redirect_uris=(REDIRECT_URI,))
     world.records[registration_key(ISSUER)] = encoded_record(other)
     assert identity(world, ClientProfile()).client_id == "registered"
@@ -181,14 +249,23 @@ def test_a_registration_that_does_not_fit_any_more_is_made_anew(known: Registrat
     "auth-registration.cimd-no-shared-secret",
     "auth-registration.cimd-portable",
 )
-def test_the_address_of_metadata_is_the_id_of_a_client_without_secret() -> None:
-    client = identity(
-        World(), ClientProfile(metadata_url=CLIENT), client_id_metadata_document_supported=True
-    )
-    assert client == ClientIdentity(CLIENT, None, "none")
+@pytest.mark.parametrize("revision", holding("auth-registration.cimd-no-shared-secret"))
+def test_the_address_of_metadata_is_the_id_of_a_client_without_secret(revision: str) -> None:
+    profile = ClientProfile(metadata_url=CLIENT, client_secret="of nobody")
+    world = world_of(revision, client_id_metadata_document_supported=True)
+    run_whole(world, profile, revision)
+    assert query_of(world.visited[0])["client_id"] == CLIENT
+    assert world.form()["client_id"] == CLIENT
+    assert "client_secret" not in world.form()
+    assert "Authorization" not in world.asked[0].fields
+    assert world.urls() == [f"POST {ISSUER}/token"]
 
 
-@requirement("auth-registration.cimd-url-shape", "auth-registration.cimd-url-shape-draft")
+@requirement(
+    "auth-registration.cimd-url-shape",
+    "auth-registration.cimd-url-shape-draft",
+    revisions=EVERY_REVISION,
+)
 @pytest.mark.parametrize(
     "url",
     [
@@ -205,16 +282,32 @@ def test_the_address_of_metadata_is_the_id_of_a_client_without_secret() -> None:
 def test_an_address_that_can_be_no_client_id_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="metadata_url"):
         check_metadata_url(url)
+    with pytest.raises(ValueError, match="metadata_url"):
+        OAuth("Agent", metadata_url=url)
+    with pytest.raises(ValueError, match="metadata_url"):
+        client_metadata_document(url, "Agent", (REDIRECT_URI,))
 
 
-@requirement("auth-registration.cimd-required-members", "auth-registration.cimd-client-id-matches")
-def test_the_document_to_publish_names_its_own_address() -> None:
-    document = client_metadata_document(CLIENT, "Agent", (REDIRECT_URI,))
-    assert document["client_id"] == CLIENT
+@requirement(
+    "auth-registration.cimd-required-members",
+    "auth-registration.cimd-client-id-matches",
+    "auth-registration.cimd-url-shape-draft",
+    revisions=EVERY_REVISION,
+)
+@pytest.mark.parametrize("url", [CLIENT, "https://ME.example:8443/Client/?v=1"])
+def test_the_document_to_publish_names_its_own_address(url: str) -> None:
+    document = client_metadata_document(url, "Agent", (REDIRECT_URI,))
+    assert document["client_id"] == url
+    assert document["client_name"] == "Agent"
     assert document["redirect_uris"] == [REDIRECT_URI]
     assert document["token_endpoint_auth_method"] == "none"
 
 
+@requirement(
+    "auth-registration.cimd-required-members",
+    "auth-registration.cimd-no-shared-secret",
+    revisions=EVERY_REVISION,
+)
 @pytest.mark.parametrize(
     ("name", "uris", "more"),
     [
@@ -222,7 +315,10 @@ def test_the_document_to_publish_names_its_own_address() -> None:
         ("Agent", (), {}),
         ("Agent", ("http://app.example/cb",), {}),
         ("Agent", (REDIRECT_URI,), {"client_secret": "s"}),
-        ("Agent", (REDIRECT_URI,), {"token_endpoint_auth_method": "client_secret_basic"}),
+        *(
+            ("Agent", (REDIRECT_URI,), {"token_endpoint_auth_method": f"client_secret_{kind}"})
+            for kind in ("basic", "post", "jwt")
+        ),
     ],
 )
 def test_a_document_without_what_it_needs_is_not_made(
@@ -232,7 +328,7 @@ def test_a_document_without_what_it_needs_is_not_made(
         client_metadata_document(CLIENT, name, uris, **more)
 
 
-@requirement("auth-flow.redirect-localhost-or-https")
+@requirement("auth-flow.redirect-localhost-or-https", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(
     ("uri", "allowed"),
     [

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
-from urllib.parse import unquote_plus
+from urllib.parse import unquote, unquote_plus
 
 import pytest
 from joserfc import jwt
@@ -16,14 +17,15 @@ from mcp_protocol import IdentityProvider, PrivateKey
 from mcp_protocol.auth.client_authentication import (
     ASSERTION_TYPE,
     ClientIdentity,
-    authenticated,
-    chosen_method,
+    authentication_fields,
+    choose_method,
 )
+from mcp_protocol.auth.discovery import discover
 from mcp_protocol.auth.dpop import ProofKey
 from mcp_protocol.auth.grants import client_credentials, enterprise_managed, workload_identity
 from mcp_protocol.auth.records import Grant, decoded_record, encoded_record
 from mcp_protocol.auth.steps import Fetch, Fetched
-from mcp_protocol.auth.token_requests import granted, refreshed
+from mcp_protocol.auth.token_requests import refresh_grant, request_token
 from mcp_protocol.auth.tokens import AccessToken
 from mcp_protocol.errors import AuthorizationError, OAuthError
 from package.auth.answers import (
@@ -31,14 +33,19 @@ from package.auth.answers import (
     ISSUER,
     METADATA,
     NOW,
+    PRM_URL,
     SERVER,
     TOKEN,
     World,
     around,
     found,
     said,
+    world_of,
 )
-from requirements import requirement
+from package.rules import holding
+from requirements import EVERY_REVISION, requirement
+
+with_extensions = pytest.mark.parametrize("revision", holding("auth-ext.baseline-holds"))
 
 ENDPOINT = f"POST {ISSUER}/token"
 PUBLIC = ClientIdentity("me", method="none")
@@ -52,16 +59,22 @@ def verified(token: str, key: PrivateKey) -> Any:
     return jwt.decode(token, JWKRegistry.import_key(key.public_jwk()), [key.algorithm])
 
 
-@requirement("auth-flow.token-endpoint-basic-encoding")
-def test_id_and_secret_are_each_encoded_for_basic() -> None:
+@requirement("auth-flow.token-endpoint-basic-encoding", revisions=EVERY_REVISION)
+@pytest.mark.parametrize("decode", [unquote, unquote_plus])
+def test_id_and_secret_are_each_encoded_for_basic(decode: Callable[[str], str]) -> None:
     client = ClientIdentity("a:b c%", "s+/:\xe9")
-    fields, form = authenticated(client, "client_secret_basic", ISSUER, lambda: NOW)
+    fields, form = authentication_fields(client, "client_secret_basic", ISSUER, lambda: NOW)
     pair = base64.b64decode(fields["Authorization"].removeprefix("Basic ")).decode()
-    assert [unquote_plus(part) for part in pair.split(":")] == ["a:b c%", "s+/:\xe9"]
-    assert form == {}
+    assert [decode(part) for part in pair.split(":")] == ["a:b c%", "s+/:\xe9"]
+    assert form == {"client_id": "a:b c%"}
 
 
-@requirement("auth-flow.token-endpoint-auth-method", "auth-ext.cc-jwt-recommended")
+@requirement(
+    "auth-flow.token-endpoint-auth-method",
+    "auth-ext.cc-jwt-recommended",
+    "auth-ext.cc-auth-methods",
+    revisions=EVERY_REVISION,
+)
 @pytest.mark.parametrize(
     ("secret", "key", "supported", "method"),
     [
@@ -81,9 +94,9 @@ def test_a_method_is_one_that_both_sides_have(
     client = ClientIdentity("me", secret, key=PrivateKey.generate() if key else None)
     if method is None:
         with pytest.raises(AuthorizationError, match="supports none"):
-            chosen_method(client, supported)
+            choose_method(client, supported)
     else:
-        assert chosen_method(client, supported) == method
+        assert choose_method(client, supported) == method
 
 
 @requirement(
@@ -91,6 +104,7 @@ def test_a_method_is_one_that_both_sides_have(
     "auth-ext.cc-jwt-claims",
     "auth-ext.cc-jwt-audience",
     "auth-registration.cimd-private-key-jwt",
+    revisions=EVERY_REVISION,
 )
 @pytest.mark.parametrize("algorithm", ["ES256", "RS256", "PS256", "Ed25519"])
 @pytest.mark.parametrize("audience", [None, f"{ISSUER}/token"])
@@ -99,7 +113,7 @@ def test_an_assertion_is_signed_by_the_client_for_the_issuer(
 ) -> None:
     key = PrivateKey.generate(algorithm)
     client = ClientIdentity("me", key=key, audience=audience)
-    fields, form = authenticated(client, "private_key_jwt", ISSUER, lambda: NOW)
+    fields, form = authentication_fields(client, "private_key_jwt", ISSUER, lambda: NOW)
     assert fields == {}
     assert form.keys() == {"client_assertion_type", "client_assertion"}
     assert form["client_assertion_type"] == ASSERTION_TYPE
@@ -110,7 +124,7 @@ def test_an_assertion_is_signed_by_the_client_for_the_issuer(
     assert claims["jti"]
 
 
-@requirement("auth-ext.dpop-asymmetric-only")
+@requirement("auth-ext.dpop-asymmetric-only", revisions=EVERY_REVISION)
 @pytest.mark.parametrize("algorithm", ["HS256", "none", "ES999"])
 def test_a_key_signs_by_asymmetric_algorithms_only(algorithm: str) -> None:
     with pytest.raises(ValueError, match="expected an algorithm"):
@@ -134,10 +148,14 @@ def test_a_key_does_not_show_itself_and_comes_back_from_its_json() -> None:
         PrivateKey(key.private_jwk(), "ES384")
 
 
-@requirement("auth-flow.refresh-rotation-replaces", "auth-flow.resource-in-token-request")
+@requirement(
+    "auth-flow.refresh-rotation-replaces",
+    "auth-flow.resource-in-token-request",
+    revisions=EVERY_REVISION,
+)
 def test_a_new_refresh_token_replaces_the_old_one() -> None:
     world = World({ENDPOINT: said({**TOKEN, "refresh_token": "r-2"})})
-    first = world.run(refreshed(around(), GRANT, PUBLIC))
+    first = world.run(refresh_grant(around(), GRANT, PUBLIC))
     assert world.form() == {
         "grant_type": "refresh_token",
         "refresh_token": "r-1",
@@ -145,30 +163,31 @@ def test_a_new_refresh_token_replaces_the_old_one() -> None:
         "resource": SERVER,
     }
     assert first is not None
-    world.run(refreshed(around(), first, PUBLIC))
+    world.run(refresh_grant(around(), first, PUBLIC))
     assert world.form()["refresh_token"] == "r-2"
 
 
+@requirement("auth-flow.refresh-rotation-replaces", revisions=EVERY_REVISION)
 def test_without_a_new_refresh_token_the_old_one_stays() -> None:
     world = World({ENDPOINT: said({"access_token": "new", "token_type": "bearer"})})
-    renewed = world.run(refreshed(around(), GRANT, PUBLIC))
+    renewed = world.run(refresh_grant(around(), GRANT, PUBLIC))
     assert renewed is not None
     assert renewed.token is not None
     assert (renewed.token.value, renewed.token.refresh_token) == ("new", "r-1")
 
 
-@requirement("auth-flow.refresh-not-assumed")
+@requirement("auth-flow.refresh-not-assumed", revisions=EVERY_REVISION)
 def test_without_a_refresh_token_nothing_is_asked() -> None:
     world = World()
     grant = replace(GRANT, token=AccessToken("old"))
-    assert world.run(refreshed(around(), grant, PUBLIC)) is None
+    assert world.run(refresh_grant(around(), grant, PUBLIC)) is None
     assert world.asked == []
 
 
 @pytest.mark.parametrize("code", ["invalid_grant", "invalid_client", "unauthorized_client"])
 def test_a_refused_refresh_token_is_of_no_more_use(code: str) -> None:
     world = World({ENDPOINT: said({"error": code}, 400)})
-    assert world.run(refreshed(around(), GRANT, PUBLIC)) is None
+    assert world.run(refresh_grant(around(), GRANT, PUBLIC)) is None
 
 
 @pytest.mark.parametrize(
@@ -184,7 +203,7 @@ def test_a_refused_refresh_token_is_of_no_more_use(code: str) -> None:
 def test_a_failure_that_may_pass_keeps_the_refresh_token(response: Fetched) -> None:
     world = World({ENDPOINT: response})
     with pytest.raises(AuthorizationError) as caught:
-        world.run(refreshed(around(), GRANT, PUBLIC))
+        world.run(refresh_grant(around(), GRANT, PUBLIC))
     assert "SECRET" not in str(caught.value)
 
 
@@ -203,18 +222,18 @@ def test_a_failure_that_may_pass_keeps_the_refresh_token(response: Fetched) -> N
 def test_a_response_without_a_usable_token_is_an_error(answer: dict[str, str]) -> None:
     world = World({ENDPOINT: said(answer)})
     with pytest.raises(AuthorizationError, match="expected") as caught:
-        world.run(granted(around(), GRANT, {}, PUBLIC))
+        world.run(request_token(around(), GRANT, {}, PUBLIC))
     assert "hidden" not in str(caught.value)
 
 
-@requirement("auth-ext.cc-renewal")
+@requirement("auth-ext.cc-renewal", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(
     ("expires_in", "left"),
     [(3600, 3570.0), (10, 5.0), ("60", 30.0), (0, 0.0), (-5, 0.0), (None, None), (True, None)],
 )
 def test_a_token_is_renewed_before_its_end(expires_in: object, left: float | None) -> None:
     world = World({ENDPOINT: said({**TOKEN, "expires_in": expires_in})})
-    token = world.run(granted(around(), GRANT, {}, PUBLIC)).token
+    token = world.run(request_token(around(), GRANT, {}, PUBLIC)).token
     assert token is not None
     assert token.renew_at == (None if left is None else NOW + left)
 
@@ -238,6 +257,7 @@ def proof_key() -> ProofKey:
     "auth-ext.dpop-proof-claims",
     "auth-ext.dpop-no-extra-claims",
     "auth-ext.dpop-fresh-proof",
+    revisions=EVERY_REVISION,
 )
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
 def test_a_proof_is_about_one_request_and_its_token(method: str) -> None:
@@ -257,7 +277,8 @@ def test_a_proof_is_about_one_request_and_its_token(method: str) -> None:
 
 
 @requirement("auth-ext.dpop-token-request-proof", "auth-ext.dpop-as-nonce")
-def test_the_nonce_of_a_token_endpoint_is_used_in_a_new_proof() -> None:
+@with_extensions
+def test_the_nonce_of_a_token_endpoint_is_used_in_a_new_proof(revision: str) -> None:
     proofs, seen = proof_key(), []
 
     def endpoint(step: Fetch) -> Fetched:
@@ -267,7 +288,10 @@ def test_the_nonce_of_a_token_endpoint_is_used_in_a_new_proof() -> None:
         return said({**TOKEN, "token_type": "DPoP"})
 
     world = World({ENDPOINT: endpoint})
-    assert world.run(granted(around(proofs=proofs), GRANT, {}, PUBLIC)).token is not None
+    assert (
+        world.run(request_token(around(revision, proofs=proofs), GRANT, {}, PUBLIC)).token
+        is not None
+    )
     assert [claims.get("nonce") for claims in seen] == [None, "n-1"]
     assert seen[0]["jti"] != seen[1]["jti"]
     assert (seen[0]["htm"], seen[0]["htu"]) == ("POST", f"{ISSUER}/token")
@@ -288,13 +312,13 @@ def test_an_endpoint_that_always_wants_another_nonce_is_asked_twice() -> None:
         {ENDPOINT: lambda step: said({"error": "use_dpop_nonce"}, 400, dpop_nonce=f"{next(count)}")}
     )
     with pytest.raises(OAuthError, match="use_dpop_nonce"):
-        world.run(granted(around(proofs=proof_key()), GRANT, {}, PUBLIC))
+        world.run(request_token(around(proofs=proof_key()), GRANT, {}, PUBLIC))
     assert len(world.asked) == 2
 
 
 def test_a_token_that_is_not_bound_though_it_should_be_is_refused() -> None:
     with pytest.raises(AuthorizationError, match="expected a token of type DPoP"):
-        World().run(granted(around(proofs=proof_key()), GRANT, {}, PUBLIC))
+        World().run(request_token(around(proofs=proof_key()), GRANT, {}, PUBLIC))
 
 
 # --- Grants without a user ---
@@ -307,14 +331,41 @@ def test_a_token_that_is_not_bound_though_it_should_be_is_refused() -> None:
     "auth-ext.cc-auth-methods",
     "auth-ext.baseline-holds",
 )
-def test_client_credentials_are_exchanged_without_user_and_registration() -> None:
+@with_extensions
+def test_client_credentials_are_exchanged_without_user_and_registration(revision: str) -> None:
     world = World()
-    server = found(world)
+    where = around(revision)
+    server = world.run(discover(where, [], None))
     client = ClientIdentity("me", "s")
-    world.run(client_credentials(around(), client, server, ("a",)))
-    assert world.form() == {"grant_type": "client_credentials", "scope": "a", "resource": SERVER}
-    assert world.asked[0].fields["Authorization"].startswith("Basic ")
-    assert world.urls() == [ENDPOINT]
+    world.run(client_credentials(where, client, server, ("a",)))
+    assert world.form() == {
+        "grant_type": "client_credentials",
+        "client_id": "me",
+        "scope": "a",
+        "resource": SERVER,
+    }
+    assert world.asked[-1].fields["Authorization"] == f"Basic {base64.b64encode(b'me:s').decode()}"
+    assert world.urls() == [f"GET {PRM_URL}", f"GET {AS_URL}", ENDPOINT]
+    assert world.visited == []
+
+
+@requirement("auth-ext.cc-grant", "auth-ext.cc-auth-methods", "auth-ext.cc-jwt-parameters")
+@with_extensions
+def test_client_credentials_may_be_an_assertion_in_the_form(revision: str) -> None:
+    supported = ["private_key_jwt", "client_secret_basic"]
+    world = world_of(revision, token_endpoint_auth_methods_supported=supported)
+    server = found(world, revision)
+    key = PrivateKey.generate()
+    world.run(client_credentials(around(revision), ClientIdentity("me", key=key), server, ()))
+    form = world.form()
+    claims = verified(form.pop("client_assertion"), key).claims
+    assert (claims["iss"], claims["sub"], claims["aud"]) == ("me", "me", ISSUER)
+    assert form == {
+        "grant_type": "client_credentials",
+        "client_assertion_type": ASSERTION_TYPE,
+        "resource": SERVER,
+    }
+    assert "Authorization" not in world.asked[0].fields
     assert world.visited == []
 
 
@@ -324,15 +375,16 @@ def test_client_credentials_are_exchanged_without_user_and_registration() -> Non
     "auth-ext.wif-resource",
     "auth-ext.wif-no-registration",
 )
-def test_the_assertion_of_a_platform_is_presented_unchanged() -> None:
+@with_extensions
+def test_the_assertion_of_a_platform_is_presented_unchanged(revision: str) -> None:
     world, asked = World(), []
 
     def fetch(issuer: str, token_endpoint: str) -> str:
         asked.append((issuer, token_endpoint))
         return "header.claims.signature"
 
-    server = found(world)
-    world.run(workload_identity(around(), fetch, None, server, ()))
+    server = found(world, revision)
+    world.run(workload_identity(around(revision), fetch, None, server, ()))
     assert asked == [(ISSUER, f"{ISSUER}/token")]
     assert world.form() == {
         "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
@@ -340,17 +392,20 @@ def test_the_assertion_of_a_platform_is_presented_unchanged() -> None:
         "resource": SERVER,
     }
     assert "Authorization" not in world.asked[0].fields
+    assert world.urls() == [ENDPOINT]
 
 
 @requirement(
     "auth-ext.wif-no-retry", "auth-ext.wif-non-interactive", "auth-ext.wif-errors-surfaced"
 )
 @pytest.mark.parametrize("code", ["invalid_grant", "invalid_scope", "unauthorized_client"])
-def test_a_refused_assertion_is_not_sent_again(code: str) -> None:
+@with_extensions
+def test_a_refused_assertion_is_not_sent_again(code: str, revision: str) -> None:
     world = World({ENDPOINT: said({"error": code, "error_description": "expired"}, 400)})
-    server = found(world)
-    with pytest.raises(OAuthError, match=f"{code}: expired"):
-        world.run(workload_identity(around(), lambda *_: "jwt", PUBLIC, server, ()))
+    server = found(world, revision)
+    with pytest.raises(OAuthError, match=f"{code}: expired") as caught:
+        world.run(workload_identity(around(revision), lambda *_: "jwt", PUBLIC, server, ()))
+    assert caught.value.code == code
     assert world.urls() == [ENDPOINT]
     assert world.visited == []
 
@@ -374,14 +429,16 @@ JAG = {
     "auth-ext.ema-jwt-bearer-client-auth",
     "auth-ext.ema-no-redirect",
 )
-def test_an_identity_provider_vouches_for_the_user_and_nobody_is_asked() -> None:
+@with_extensions
+def test_an_identity_provider_vouches_for_the_user_and_nobody_is_asked(revision: str) -> None:
     world = World({"POST https://idp.example/token": said(JAG)})
-    server = found(world)
+    server = found(world, revision)
     client = ClientIdentity("me", "s")
-    grant = world.run(enterprise_managed(around(), IDP, client, server, ("a",)))
+    grant = world.run(enterprise_managed(around(revision), IDP, client, server, ("a",)))
     assert world.urls() == ["POST https://idp.example/token", ENDPOINT]
     assert world.form(0) == {
         "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+        "client_id": "at-idp",
         "requested_token_type": "urn:ietf:params:oauth:token-type:id-jag",
         "audience": ISSUER,
         "resource": SERVER,
@@ -392,7 +449,13 @@ def test_an_identity_provider_vouches_for_the_user_and_nobody_is_asked() -> None
     first, second = (step.fields["Authorization"] for step in world.asked)
     assert base64.b64decode(first.split()[1]) == b"at-idp:idp-secret"
     assert base64.b64decode(second.split()[1]) == b"me:s"
-    assert world.form(1)["assertion"] == "id-jag"
+    assert world.form(1) == {
+        "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
+        "client_id": "me",
+        "assertion": "id-jag",
+        "scope": "a",
+        "resource": SERVER,
+    }
     assert grant.token is not None
     assert grant.token.value == "access-1"
     assert world.visited == []
@@ -401,12 +464,14 @@ def test_an_identity_provider_vouches_for_the_user_and_nobody_is_asked() -> None
 
 @requirement("auth-ext.ema-errors", "auth-ext.ema-no-leaks")
 @pytest.mark.parametrize("at", ["https://idp.example/token", f"{ISSUER}/token"])
-def test_errors_of_both_endpoints_reach_the_caller(at: str) -> None:
+@with_extensions
+def test_errors_of_both_endpoints_reach_the_caller(at: str, revision: str) -> None:
     world = World({"POST https://idp.example/token": said(JAG)})
     world.answers[f"POST {at}"] = said({"error": "invalid_grant"}, 400)
-    server = found(world)
+    server = found(world, revision)
     with pytest.raises(OAuthError, match="invalid_grant") as caught:
-        world.run(enterprise_managed(around(), IDP, PUBLIC, server, ()))
+        world.run(enterprise_managed(around(revision), IDP, PUBLIC, server, ()))
+    assert caught.value.code == "invalid_grant"
     assert "id-jag" not in str(caught.value)
     assert world.visited == []
 
@@ -435,4 +500,4 @@ def test_a_function_may_give_the_assertion() -> None:
 
 def test_metadata_is_json_of_any_members() -> None:
     world = World({f"GET {AS_URL}": said({**METADATA, "more": {"deep": [1]}})})
-    assert json.dumps(dict(found(world).issuer.members))
+    assert json.dumps(dict(found(world).metadata.members))

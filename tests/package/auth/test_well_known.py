@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from mcp_protocol.auth.canonical_uri import origin_of
 from mcp_protocol.auth.well_known import (
     authorization_server_urls,
-    origin_of,
     protected_resource_url,
     protected_resource_urls,
 )
-from requirements import requirement
+from requirements import EVERY_REVISION, requirement
 
 PRM = "/.well-known/oauth-protected-resource"
 
 
-@requirement("auth-server-metadata.prm-path-insertion")
+@requirement("auth-server-metadata.prm-path-insertion", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(
     ("resource", "url"),
     [
@@ -35,6 +35,7 @@ def test_the_suffix_is_inserted_before_the_path_of_a_resource(resource: str, url
 @requirement(
     "auth-server-metadata.prm-probe-order",
     "auth-server-metadata.prm-resource-equals-probed-identifier",
+    revisions=EVERY_REVISION,
 )
 def test_an_endpoint_with_a_path_is_probed_by_its_path_and_then_by_its_host() -> None:
     assert protected_resource_urls("https://H:1/mcp") == (
@@ -43,7 +44,7 @@ def test_an_endpoint_with_a_path_is_probed_by_its_path_and_then_by_its_host() ->
     )
 
 
-@requirement("auth-server-metadata.prm-probe-root-endpoint")
+@requirement("auth-server-metadata.prm-probe-root-endpoint", revisions=EVERY_REVISION)
 @pytest.mark.parametrize("endpoint", ["https://h", "https://h/", "https://h#part"])
 def test_an_endpoint_at_the_root_is_probed_once(endpoint: str) -> None:
     assert protected_resource_urls(endpoint) == ((f"https://h{PRM}", "https://h"),)
@@ -54,6 +55,7 @@ def test_an_endpoint_at_the_root_is_probed_once(endpoint: str) -> None:
     "auth-server-metadata.as-metadata-no-root-for-path-issuer",
     "auth-server-metadata.as-metadata-trailing-slash",
     "auth-server-metadata.as-metadata-path-insertion-2025-06-18",
+    revisions=EVERY_REVISION,
 )
 @pytest.mark.parametrize("issuer", ["https://a/tenant1", "https://a/tenant1/"])
 def test_an_issuer_with_a_path_has_three_addresses(issuer: str) -> None:
@@ -67,6 +69,7 @@ def test_an_issuer_with_a_path_has_three_addresses(issuer: str) -> None:
 @requirement(
     "auth-server-metadata.as-metadata-order-without-path",
     "auth-server-metadata.as-metadata-trailing-slash",
+    revisions=EVERY_REVISION,
 )
 @pytest.mark.parametrize("issuer", ["https://a", "https://a/"])
 def test_an_issuer_without_a_path_has_two_addresses(issuer: str) -> None:
@@ -76,7 +79,7 @@ def test_an_issuer_without_a_path_has_two_addresses(issuer: str) -> None:
     )
 
 
-@requirement("auth-server-metadata.legacy-base-url")
+@requirement("auth-server-metadata.legacy-base-url", revisions=EVERY_REVISION)
 def test_an_origin_has_no_path_and_no_credentials() -> None:
     assert origin_of("https://user:secret@API.example.com:8443/v1/mcp?x#y") == (
         "https://api.example.com:8443"

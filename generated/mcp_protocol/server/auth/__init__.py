@@ -3,9 +3,8 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
-"""The resource server: tokens are verified, scopes are checked, and metadata is served.
+# ruff: noqa - a file that fixes change counts as edited
+"""The resource server: token verification, scope checks, DPoP, and protected resource metadata.
 
 Source: basic/authorization; RFC 6750, RFC 7662, RFC 9068, RFC 9449, RFC 9728.
 """

@@ -3,20 +3,17 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
-"""DPoP proofs: a request with a bound token shows that its sender holds the key of the token.
+# ruff: noqa - a file that fixes change counts as edited
+"""Validation of DPoP proofs, by which a client shows that it has the key of a bound token.
 
-A proof is accepted once: its id is kept until the proof is too old to be accepted. If more proofs
-arrive than are kept, the oldest ids are forgotten; with nonces their proofs are refused anyway
-once the nonce is stale.
+A proof is accepted once: its id is stored until the proof is too old. If the store is full, the
+oldest ids are evicted. With nonces, the proofs of evicted ids are rejected once the nonce is stale.
 
 Source: RFC 9449.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 import os
@@ -26,19 +23,21 @@ from collections import OrderedDict
 from dataclasses import KW_ONLY, dataclass
 from urllib.parse import urlsplit, urlunsplit
 
+from ...auth.base64url import base64url, base64url_decoded, base64url_sha256
+from ...auth.canonical_uri import comparable_uri
 from ...errors import McpError
 from .jws_validation import (
     ASYMMETRIC,
-    SignedToken,
+    ParsedToken,
     check_algorithm,
     is_signed_by,
     jose_errors,
     parse_token,
     public_key,
 )
-from .verifiers import InvalidTokenError, canonical
+from .verifiers import InvalidTokenError
 
-_KEPT = 100_000  # ids of proofs
+_STORED_IDS = 100_000
 _ID_CHARACTERS = 1024
 _NONCE_TIME = struct.Struct(">d")
 
@@ -53,16 +52,16 @@ class NonceRequiredError(McpError):
 
 @dataclass(frozen=True)
 class DpopValidation:
-    """What proofs have to be like.
+    """Settings for DPoP proofs.
 
     Attributes:
-        required: Whether every token has to be bound to a key.
-        nonce: Whether proofs need a nonce of this server, which shows that they are fresh.
-        nonce_key: Key for nonces, at least 16 bytes; by default a random one. Processes that serve
-            together need the same.
-        algorithms: Accepted algorithms; symmetric ones are refused.
-        seconds: How far the time of a proof may be from that of the server; a nonce is valid for
-            as long.
+        required: Whether every token must be bound to a key.
+        nonce: Whether proofs require a nonce of this server, which shows that they are fresh.
+        nonce_key: Key that signs nonces, at least 16 bytes; by default a random key. Processes that
+            serve the same resource need the same key.
+        algorithms: Accepted algorithms, all asymmetric.
+        seconds: Largest difference between the time of a proof and of the server; also the lifetime
+            of a nonce.
 
     Raises:
         ValueError: An algorithm is symmetric or unknown, or another value is out of range.
@@ -98,7 +97,7 @@ class ProofValidator:
     """Validates the proofs of one server.
 
     Args:
-        settings: What proofs have to be like.
+        settings: The settings.
     """
 
     def __init__(self, settings: DpopValidation) -> None:
@@ -110,27 +109,26 @@ class ProofValidator:
         """Check the proof of a request.
 
         Args:
-            proof: The value of the `DPoP` field; several values are joined by commas.
+            proof: The value of the `DPoP` field; several values joined by commas.
             token: The access token.
-            jkt: The thumbprint that the token is bound to.
+            jkt: The thumbprint of the key that the token is bound to.
             method: The HTTP method.
-            url: The URL of the request as seen from outside; its query is ignored.
+            url: The public URL of the request; the query is ignored.
 
         Raises:
             InvalidProofError: The proof is missing, invalid, or was used before.
-            NonceRequiredError: The proof is valid but for its nonce.
+            NonceRequiredError: The proof is valid, except for its nonce.
         """
         parsed = None if proof is None else parse_token(proof)
         if parsed is None:
             raise InvalidProofError("DPoP: expected one signed proof")
         self._check_signature(parsed, jkt)
         claims = parsed.claims
-        ath = _base64(hashlib.sha256(token.encode()).digest())
         if claims.get("htm") != method:
             raise InvalidProofError(f"htm: expected {method}")
         if not isinstance(htu := claims.get("htu"), str) or _target(htu) != _target(url):
             raise InvalidProofError(f"htu: expected {_target(url)}")
-        if not isinstance(claims.get("ath"), str) or claims["ath"] != ath:
+        if not isinstance(claims.get("ath"), str) or claims["ath"] != base64url_sha256(token):
             raise InvalidProofError("ath: expected the digest of the token")
         issued, now, seconds = claims.get("iat"), time.time(), self._settings.seconds
         if not isinstance(issued, int | float) or not now - seconds <= issued <= now + seconds:
@@ -145,9 +143,9 @@ class ProofValidator:
     def nonce(self) -> str:
         """A new nonce: the time, signed."""
         stamp = _NONCE_TIME.pack(time.time())
-        return _base64(stamp + hmac.digest(self._key, b"mcp dpop nonce\n" + stamp, "sha256"))
+        return base64url(stamp + hmac.digest(self._key, b"mcp dpop nonce\n" + stamp, "sha256"))
 
-    def _check_signature(self, proof: SignedToken, jkt: str) -> None:
+    def _check_signature(self, proof: ParsedToken, jkt: str) -> None:
         algorithms = self._settings.algorithms
         if proof.media_type != "dpop+jwt":
             raise InvalidProofError("typ: expected dpop+jwt")
@@ -161,13 +159,13 @@ class ProofValidator:
         if key.thumbprint() != jkt:
             raise InvalidProofError("jwk: expected the key that the token is bound to")
         if not is_signed_by(proof, key, algorithms):
-            raise InvalidProofError("the signature does not fit the key")
+            raise InvalidProofError("the signature does not match the key")
 
     def _is_fresh(self, nonce: object) -> bool:
         if not isinstance(nonce, str) or not nonce.isascii():
             return False
         try:
-            raw = base64.urlsafe_b64decode(nonce + "=" * (-len(nonce) % 4))
+            raw = base64url_decoded(nonce)
         except ValueError:
             return False
         stamp, signature = raw[: _NONCE_TIME.size], raw[_NONCE_TIME.size :]
@@ -184,7 +182,7 @@ class ProofValidator:
             InvalidProofError: It was used before.
         """
         now, used = time.time(), self._used
-        while used and (next(iter(used.values())) < now or len(used) >= _KEPT):
+        while used and (next(iter(used.values())) < now or len(used) >= _STORED_IDS):
             used.popitem(last=False)
         if identifier in used:
             raise InvalidProofError("jti: the proof was used before")
@@ -192,12 +190,8 @@ class ProofValidator:
 
 
 def _target(url: str) -> str:
-    """A URL without query, fragment and slash at its end, to compare."""
+    """A URL for comparison: without query, fragment and trailing slash."""
     try:
-        return canonical(urlunsplit(urlsplit(url)._replace(query="", fragment=""))).rstrip("/")
+        return comparable_uri(urlunsplit(urlsplit(url)._replace(query="", fragment=""))).rstrip("/")
     except ValueError:
         return url
-
-
-def _base64(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")

@@ -3,13 +3,13 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
-"""Requests to authorization servers: metadata, keys and introspection.
+# ruff: noqa - a file that fixes change counts as edited
+"""Requests of a resource server to authorization servers: metadata, keys and introspection.
 
-A URL that the settings name, and each URL of the same origin, is trusted. A URL that a fetched
-document names may lead to public addresses only: the address of each connection is checked when the
-connection is made, so a name can't resolve to another address after the check.
+URLs in the settings, and other URLs of their origins, are trusted. URLs in fetched documents must
+lead to public addresses. The address of each connection is checked when the connection is made, so
+that a name cannot resolve to another address after the check. The fetcher of clients is not used
+here: proxies of the environment are ignored, because a proxy would bypass the check.
 
 Source: basic/security_best_practices (server-side request forgery); RFC 6890.
 """
@@ -21,21 +21,20 @@ import socket
 from collections.abc import Collection, Mapping
 from importlib.util import find_spec
 from typing import Any
-from urllib.parse import urlsplit
 
 import anyio
 import msgspec
 
 from ..._wire import is_object
-from ...auth.addresses import PUBLIC, AddressCheck, is_loopback
-from ...auth.well_known import origin_of
+from ...auth.address_rules import PUBLIC, AddressCheck, checked_https_url
+from ...auth.canonical_uri import origin_of
 from ...errors import ConnectFailedError, MissingExtraError, TransportError
 from ...transports.http.http_errors import shown
 
 DOCUMENT_LIMIT = 1024 * 1024
-"""Bytes of a document that are read."""
+"""Longest document, in bytes."""
 
-_SECONDS = 10.0  # for one request
+_SECONDS = 10.0  # time limit for a request and its response
 _PUBLIC_ONLY = AddressCheck("https://server.invalid", PUBLIC)
 _ACCEPT: Mapping[str, str] = {"Accept": "application/json"}
 
@@ -44,7 +43,7 @@ class IssuerHttp:
     """Makes requests to authorization servers. Redirects are not followed.
 
     Args:
-        trusted: URLs that the settings name; their origins may have any address.
+        trusted: URLs in the settings; their origins may have any address.
     """
 
     def __init__(self, trusted: Collection[str]) -> None:
@@ -54,26 +53,26 @@ class IssuerHttp:
         """The JSON object at a URL; `None` if the status is not 200.
 
         Raises:
-            TransportError: No connection, no response in time, or no JSON object.
+            TransportError: The connection failed, the response was late, or is not a JSON object.
         """
         return await self._request("GET", url, {}, None)
 
     async def post(
         self, url: str, headers: Mapping[str, str], form: bytes
     ) -> dict[str, Any] | None:
-        """The JSON object that answers a form; `None` if the status is not 200.
+        """The JSON object in the response to a form; `None` if the status is not 200.
 
         Raises:
-            TransportError: No connection, no response in time, or no JSON object.
+            TransportError: The connection failed, the response was late, or is not a JSON object.
         """
-        kind = {"Content-Type": "application/x-www-form-urlencoded"}
-        return await self._request("POST", url, {**kind, **headers}, form)
+        content_type = {"Content-Type": "application/x-www-form-urlencoded"}
+        return await self._request("POST", url, {**content_type, **headers}, form)
 
     async def _request(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
     ) -> dict[str, Any] | None:
         try:
-            check_url("url", url)
+            checked_https_url("url", url)
         except ValueError:
             raise ConnectFailedError(shown(url), "expected an https URL") from None
         public_only = origin_of(url) not in self._trusted
@@ -104,7 +103,7 @@ async def _by_aiohttp(
 
     def make_socket(address: Any) -> socket.socket:
         if public_only:
-            check_public(url, address[4][0])
+            _check_public(url, address[4][0])
         return socket.socket(*address[:3])
 
     try:
@@ -139,12 +138,12 @@ async def _by_httpx2(
     extensions: dict[str, Any] = {}
     headers = {**headers, "Host": target.netloc.decode("ascii")}
     try:
-        if public_only:  # connects to the address that was checked
-            found = await anyio.getaddrinfo(target.host, target.port or 443)
-            for each in found:
-                check_public(url, str(each[4][0]))
+        if public_only:  # connect to the checked address
+            addresses = await anyio.getaddrinfo(target.host, target.port or 443)
+            for each in addresses:
+                _check_public(url, str(each[4][0]))
             extensions = {"sni_hostname": target.host}
-            target = target.copy_with(host=str(found[0][4][0]))
+            target = target.copy_with(host=str(addresses[0][4][0]))
         async with (
             httpx2.AsyncClient(trust_env=False, timeout=None) as client,
             client.stream(
@@ -161,33 +160,14 @@ async def _by_httpx2(
         raise ConnectFailedError(shown(url), type(error).__name__) from error
 
 
-def check_public(url: str, address: str) -> None:
+def _check_public(url: str, address: str) -> None:
     """Check that an address is public.
 
     Raises:
-        ConnectFailedError: It is private, loopback, link-local, or otherwise not public.
+        ConnectFailedError: The address is private, loopback, link-local, or otherwise reserved.
     """
     if not _PUBLIC_ONLY.permits(address):
         raise ConnectFailedError(shown(url), "expected a public address")
-
-
-def check_url(name: str, url: str) -> None:
-    """Check that a URL is one to send tokens to, or to trust.
-
-    Raises:
-        ValueError: Neither https nor http of loopback, or with a fragment or credentials.
-    """
-    split = None
-    try:
-        split = urlsplit(url)
-        host = split.hostname
-        split.port  # noqa: B018 - raises for a port that is no number
-    except ValueError:
-        host = None
-    if split is None or not host or split.fragment or "@" in split.netloc:
-        raise ValueError(f"{name}: expected an https URL without fragment, got {url!r}")
-    if split.scheme != "https" and not (split.scheme == "http" and is_loopback(host)):
-        raise ValueError(f"{name}: expected https, or http of a loopback address, got {url!r}")
 
 
 def _on_asyncio() -> bool:

@@ -3,13 +3,12 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
-"""The keys of an issuer: fetched when first needed, and again when a token names an unknown key.
+# ruff: noqa - a file that fixes change counts as edited
+"""The keys of an issuer, fetched on first use, and again after a rotation.
 
-Keys rotate: a token with an unknown key id leads to a fetch, unless the keys were fetched a moment
-ago. So a flood of tokens with made-up key ids causes one fetch per `cool_down` at most. Requests
-that arrive during a fetch wait for it.
+A token with an unknown key id causes a fetch, unless the keys were fetched less than `cool_down`
+ago. So a flood of tokens with invented key ids causes at most one fetch per `cool_down`. Requests
+that arrive during a fetch wait for its result.
 
 Source: RFC 7517, RFC 8414.
 """
@@ -31,7 +30,7 @@ from .jws_validation import public_keys
 if TYPE_CHECKING:
     from joserfc.jwk import Key
 
-_RETRY_SECONDS = 5.0  # after a fetch that failed
+_RETRY_SECONDS = 5.0  # after a failed fetch
 
 logger = logging.getLogger(__name__)
 
@@ -41,12 +40,12 @@ class IssuerKeys:
 
     Args:
         issuer: The issuer identifier.
-        url: URL of its JWK set; `None` to take the one that its metadata names.
+        url: URL of the JWK set; `None` to read the URL in the metadata of the issuer.
         http: Makes the requests.
-        cool_down: Seconds between two fetches, at least.
-        max_age: Seconds after which the keys are fetched again. If that fails, the old keys are
-            used further.
-        on_fetch: Called when keys were fetched.
+        cool_down: Shortest time between two fetches, in seconds.
+        max_age: Seconds after which the keys are fetched again. If that fails, the old keys remain
+            in use.
+        on_fetch: Called after each successful fetch.
     """
 
     def __init__(
@@ -69,23 +68,23 @@ class IssuerKeys:
         self._lock = anyio.Lock()
 
     async def find(self, kid: str | None) -> Sequence[Key]:
-        """The keys that may have signed a token: those of its key id, or all if it names none.
+        """The keys that may have signed a token: those with its key id, or all without a key id.
 
         Raises:
-            TransportError: The keys can't be fetched.
+            TransportError: The keys cannot be fetched.
         """
-        found = self._matching(kid)
-        if found and monotonic() < self._stale_at:
-            return found
+        keys = self._matching(kid)
+        if keys and monotonic() < self._stale_at:
+            return keys
         async with self._lock:
-            found = self._matching(kid)
+            keys = self._matching(kid)
             now = monotonic()
-            if (not found or now >= self._stale_at) and now >= self._next_fetch:
+            if (not keys or now >= self._stale_at) and now >= self._next_fetch:
                 await self._fetch()
-                found = self._matching(kid)
+                keys = self._matching(kid)
         if self._keys is None:
-            raise TransportError("the keys of the issuer could not be fetched a moment ago")
-        return found
+            raise TransportError("the last fetch of the keys of the issuer failed")
+        return keys
 
     def _matching(self, kid: str | None) -> Sequence[Key]:
         return [key for key in self._keys or () if kid is None or key.kid == kid]
@@ -99,7 +98,7 @@ class IssuerKeys:
         except TransportError as error:
             if self._keys is None:
                 raise
-            logger.warning("keys are used that are older than max_age: %s", error)
+            logger.warning("keys older than max_age remain in use: %s", error)
             return
         self._keys = public_keys(document)
         now = monotonic()
@@ -115,4 +114,4 @@ class IssuerKeys:
             jwks = metadata.get("jwks_uri")
             if isinstance(jwks, str):
                 return jwks
-        raise TransportError("the metadata of the issuer: expected its own issuer and jwks_uri")
+        raise TransportError("the metadata of the issuer: expected its issuer and jwks_uri")

@@ -3,12 +3,11 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
-"""Signed tokens: parsing, an allow-list of algorithms, and signatures, by joserfc.
+# ruff: noqa - a file that fixes change counts as edited
+"""Signed tokens (JWS): parsing, the allow-list of algorithms, and signatures, by joserfc.
 
-A header with `crit` is refused, because no extension of it is understood here. Keys in a header
-(`jku`, `jwk`, `x5u`) are not used, except the key of a DPoP proof, which has to be in its header.
+A header with `crit` is rejected, because no header extension is supported. Keys in a header (`jku`,
+`jwk`, `x5u`) are not used, except the `jwk` of a DPoP proof.
 
 Source: RFC 7515, RFC 7517, RFC 8725.
 """
@@ -33,18 +32,18 @@ ASYMMETRIC = (
     *("ES256", "RS256", "PS256", "Ed25519", "EdDSA"),
     *("ES384", "ES512", "RS384", "RS512", "PS384", "PS512"),
 )
-"""Algorithms whose verification needs no secret."""
+"""The supported algorithms, which verify without a secret."""
 
-_HEADER_BYTES = 8 * 1024  # a DPoP proof has a public key in its header
+_HEADER_BYTES = 8 * 1024  # the header of a DPoP proof contains a public key
 
 
-class SignedToken(msgspec.Struct, frozen=True):
-    """A parsed token. Nothing of it is verified.
+class ParsedToken(msgspec.Struct, frozen=True):
+    """A parsed token, of which nothing is verified.
 
     Attributes:
         header: The protected header.
         claims: The payload.
-        jws: The token as joserfc has it.
+        jws: The token as an object of joserfc.
     """
 
     header: Mapping[str, Any]
@@ -53,13 +52,13 @@ class SignedToken(msgspec.Struct, frozen=True):
 
     @property
     def kid(self) -> str | None:
-        """Id of the key."""
+        """The key id."""
         kid = self.header.get("kid")
         return kid if isinstance(kid, str) else None
 
     @property
     def media_type(self) -> str:
-        """`typ` in lower case and without `application/`; empty if there is none.
+        """`typ` in lower case and without `application/`; empty if absent.
 
         Source: RFC 7515, section 4.1.9.
         """
@@ -67,8 +66,8 @@ class SignedToken(msgspec.Struct, frozen=True):
         return kind.lower().removeprefix("application/") if isinstance(kind, str) else ""
 
 
-def parse_token(token: str) -> SignedToken | None:
-    """A token in JWS compact serialization whose payload is an object; `None` for other text.
+def parse_token(token: str) -> ParsedToken | None:
+    """A token in JWS compact serialization with an object as payload; `None` for other text.
 
     Raises:
         MissingExtraError: joserfc is not installed.
@@ -85,24 +84,24 @@ def parse_token(token: str) -> SignedToken | None:
         return None
     if not is_object(claims):
         return None
-    return SignedToken(parsed.headers(), claims, parsed)
+    return ParsedToken(parsed.headers(), claims, parsed)
 
 
-def check_algorithm(token: SignedToken, algorithms: Collection[str]) -> None:
+def check_algorithm(token: ParsedToken, algorithms: Collection[str]) -> None:
     """Check the header of a token.
 
     Raises:
-        InvalidTokenError: The algorithm is not one of these, or there are critical extensions.
+        InvalidTokenError: The algorithm is not allowed, or the header has critical extensions.
     """
     algorithm = token.header.get("alg")
     if algorithm not in algorithms:
         raise InvalidTokenError(f"alg: expected one of {', '.join(algorithms)}")
     if "crit" in token.header:
-        raise InvalidTokenError("crit: no critical header parameter is understood")
+        raise InvalidTokenError("crit: expected no critical header parameters")
 
 
-def is_signed_by(token: SignedToken, key: Key, algorithms: Collection[str]) -> bool:
-    """Whether a key that may be used for that verifies the signature."""
+def is_signed_by(token: ParsedToken, key: Key, algorithms: Collection[str]) -> bool:
+    """Whether a key verifies the signature, and is meant for signatures by this algorithm."""
     errors = jose_errors()
     from joserfc import jws
 
@@ -118,7 +117,7 @@ def is_signed_by(token: SignedToken, key: Key, algorithms: Collection[str]) -> b
 
 
 def public_keys(document: Mapping[str, Any]) -> Sequence[Key]:
-    """The public keys of a JWK set. Symmetric keys, and keys that can't be read, are left out."""
+    """The public keys of a JWK set. Symmetric and malformed keys are ignored."""
     return [key for each in document.get("keys", ()) if (key := public_key(each)) is not None]
 
 
@@ -138,10 +137,11 @@ def public_key(data: object) -> Key | None:
 
 @cache
 def registry_of(algorithms: tuple[str, ...]) -> JWSRegistry:
-    """The settings of joserfc for an allow-list.
+    """The registry of joserfc for an allow-list.
 
     Raises:
-        ValueError: The list is empty; joserfc would allow its own choice, with symmetric ones.
+        ValueError: The list is empty. joserfc would replace an empty list by its own, which has
+            symmetric algorithms.
     """
     from joserfc.jws import JWSRegistry
 
@@ -149,12 +149,12 @@ def registry_of(algorithms: tuple[str, ...]) -> JWSRegistry:
         raise ValueError("algorithms: expected at least one")
 
     class Registry(JWSRegistry):
-        """Allows longer headers, and EdDSA without its warning of deprecation."""
+        """Allows longer headers, and EdDSA without a deprecation warning."""
 
         max_header_length = _HEADER_BYTES
 
         def get_alg(self, name: str) -> Any:
-            """The algorithm; the allow-list was checked before."""
+            """An algorithm, if the allow-list has it."""
             if name == "EdDSA" and name in algorithms:
                 return self.algorithms[name]
             return super().get_alg(name)
@@ -164,6 +164,11 @@ def registry_of(algorithms: tuple[str, ...]) -> JWSRegistry:
 
 @cache
 def jose_errors() -> type[Exception]:
+    """The base class of the exceptions of joserfc.
+
+    Raises:
+        MissingExtraError: joserfc is not installed.
+    """
     try:
         from joserfc.errors import JoseError
     except ModuleNotFoundError:

@@ -3,9 +3,8 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
-"""Access tokens that are signed JWTs.
+# ruff: noqa - a file that fixes change counts as edited
+"""Verification of access tokens that are signed JWTs.
 
 Source: RFC 9068, RFC 7519, RFC 8725; basic/authorization#token-handling.
 """
@@ -17,12 +16,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..._wire import is_many
+from ...auth.address_rules import checked_https_url
 from ...runtime.principal import Principal
-from .issuer_fetch import IssuerHttp, check_url
+from .issuer_fetch import IssuerHttp
 from .jwks import IssuerKeys
 from .jws_validation import (
     ASYMMETRIC,
-    SignedToken,
+    ParsedToken,
     check_algorithm,
     is_signed_by,
     jose_errors,
@@ -47,22 +47,22 @@ _CACHE_SECONDS = 300.0
 
 
 class JwtVerifier(TokenVerifier):
-    """Verifies JWTs: signature, issuer, audience, time, and that it is an access token.
+    """Verifies JWTs: signature, issuer, audience, time, and token type.
 
     Args:
-        jwks: URL of the JWK set, or URLs by issuer; by default the one that the metadata of the
-            issuer names.
-        keys: The keys themselves, as JWK set, or JWK sets by issuer; nothing is fetched then.
-        algorithms: Accepted values of `alg`; `none` and symmetric algorithms never are.
-        typed: Whether `typ` has to be `at+jwt` (RFC 9068). Many authorization servers leave it out;
-            ID tokens are refused then if they have a claim that only ID tokens have.
-        leeway: Seconds by which clocks may differ.
-        cool_down: Seconds between two fetches of the keys of one issuer, at least.
+        jwks: URL of the JWK set, or URLs by issuer; by default the URL in the metadata of the
+            issuer.
+        keys: The JWK set, or JWK sets by issuer, instead of fetched keys.
+        algorithms: Accepted values of `alg`; `none` and symmetric algorithms are never accepted.
+        typed: Whether `typ` must be `at+jwt` (RFC 9068). Many authorization servers omit it.
+            Tokens without it are rejected if they have a claim that only ID tokens have.
+        leeway: Largest difference between clocks, in seconds.
+        cool_down: Shortest time between two fetches of the keys of one issuer, in seconds.
         max_age: Seconds after which keys are fetched again.
 
     Raises:
-        ValueError: An algorithm is symmetric or unknown, a URL is no https URL, or there are both
-            URLs and keys.
+        ValueError: An algorithm is symmetric or unknown, a URL is not https, or both `jwks` and
+            `keys` are given.
         MissingExtraError: joserfc is not installed.
     """
 
@@ -85,7 +85,7 @@ class JwtVerifier(TokenVerifier):
         if jwks is not None and keys is not None:
             raise ValueError("expected either jwks or keys")
         for url in (jwks,) if isinstance(jwks, str) else (jwks or {}).values():
-            check_url("jwks", url)
+            checked_https_url("jwks", url)
         jose_errors()
         self.algorithms = tuple(algorithms)
         self.typed = typed
@@ -114,7 +114,7 @@ class JwtVerifier(TokenVerifier):
             check_algorithm(parsed, self.algorithms)
             keys = await source.find(parsed.kid)
             if not any(is_signed_by(parsed, key, self.algorithms) for key in keys):
-                raise InvalidTokenError("the signature fits no key of the issuer")
+                raise InvalidTokenError("the signature matches no key of the issuer")
             principal = self._principal(parsed, trusted)
             cache.add(token, principal)
             return principal
@@ -129,7 +129,7 @@ class JwtVerifier(TokenVerifier):
         http = IssuerHttp([issuer] if url is None else [url])
         return IssuerKeys(issuer, url, http, self._cool_down, self._max_age, cache.clear)
 
-    def _principal(self, token: SignedToken, trusted: TrustedIssuers) -> Principal:
+    def _principal(self, token: ParsedToken, trusted: TrustedIssuers) -> Principal:
         """The principal of a token whose signature and issuer are valid.
 
         Raises:
@@ -138,13 +138,13 @@ class JwtVerifier(TokenVerifier):
         claims, now = token.claims, time.time()
         if token.media_type not in ((_ACCESS_TOKEN,) if self.typed else _TYPES):
             raise InvalidTokenError("typ: expected an access token")
-        if token.media_type != _ACCESS_TOKEN and is_id_token(claims):
+        if token.media_type != _ACCESS_TOKEN and _is_id_token(claims):
             raise InvalidTokenError("expected an access token, got an ID token")
         if not trusted.is_intended(claims.get("aud")):
             raise InvalidTokenError("aud: expected this server")
         expires = time_of(claims, "exp")
         if expires is None or now >= expires + self.leeway:
-            raise InvalidTokenError("exp: expected a time to come")
+            raise InvalidTokenError("exp: expected a time in the future")
         for name in ("nbf", "iat"):
             since = time_of(claims, name)
             if since is not None and since > now + self.leeway:
@@ -153,7 +153,7 @@ class JwtVerifier(TokenVerifier):
 
 
 class _FixedKeys:
-    """Keys that the settings give."""
+    """The keys in the settings, with the interface of `IssuerKeys`."""
 
     def __init__(self, keys: Sequence[Key]) -> None:
         self._keys = keys
@@ -163,10 +163,10 @@ class _FixedKeys:
         return [key for key in self._keys if kid is None or key.kid in (None, kid)]
 
 
-def is_id_token(claims: Mapping[str, Any]) -> bool:
-    """Whether claims are those of an ID token rather than of an access token.
+def _is_id_token(claims: Mapping[str, Any]) -> bool:
+    """Whether claims are those of an ID token.
 
-    Besides claims of OpenID Connect, `typ` (Keycloak) and `token_use` (Cognito) tell them apart.
+    The claims of OpenID Connect, `typ` (Keycloak) and `token_use` (Cognito) are checked.
     """
     return (
         any(name in claims for name in _ID_TOKEN_CLAIMS)
@@ -176,12 +176,12 @@ def is_id_token(claims: Mapping[str, Any]) -> bool:
 
 
 def principal_of(claims: Mapping[str, Any], issuer: str | None, expires: float | None) -> Principal:
-    """The principal that claims describe, or the members of an introspection response.
+    """The principal of the claims of a token, or of the members of an introspection response.
 
-    Scopes are those of `scope` or `scp`, a string or an array; the client is `client_id` or `azp`.
+    Scopes are in `scope` or `scp`, a string or an array; the client is in `client_id` or `azp`.
 
     Raises:
-        InvalidTokenError: Neither a subject nor a client.
+        InvalidTokenError: The claims name neither a subject nor a client, or a malformed scope.
     """
     subject = claims.get("sub")
     client = claims.get("client_id", claims.get("azp"))
@@ -207,10 +207,10 @@ def principal_of(claims: Mapping[str, Any], issuer: str | None, expires: float |
 
 
 def time_of(claims: Mapping[str, Any], name: str) -> float | None:
-    """A time in seconds since the epoch.
+    """A claim that is a time, in seconds since the epoch; `None` if absent.
 
     Raises:
-        InvalidTokenError: It is there and no number.
+        InvalidTokenError: The claim is not a number, or is out of range.
     """
     value = claims.get(name)
     if value is None:

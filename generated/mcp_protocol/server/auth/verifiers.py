@@ -3,11 +3,10 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
-"""What verifies an access token: the interface, and a choice of several verifiers.
+# ruff: noqa - a file that fixes change counts as edited
+"""Verifiers of access tokens: the interface, the combination of several, and their cache.
 
-A verifier of the user's own, for API keys for example, is a coroutine function that takes a token:
+A custom verifier, for example of API keys, is a coroutine function that takes a token:
 
     async def my_verify(token: str) -> Principal | None:
         row = await keys.find(hashlib.sha256(token.encode()).digest())
@@ -23,30 +22,29 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeAlias
-from urllib.parse import urlsplit, urlunsplit
 
 from ..._wire import is_many
+from ...auth.canonical_uri import comparable_uri
 from ...errors import McpError
 from ...runtime.principal import Principal
 
 VerifyToken: TypeAlias = Callable[[str], Awaitable[Principal | None]]
-"""Returns the principal of a token; `None` for a token that the verifier does not know."""
+"""Returns the principal of a token; `None` for a token of a kind unknown to the verifier."""
 
-_CACHED = 10_000  # tokens whose verification is kept
-_DEFAULT_PORTS = {"http": 80, "https": 443}
+_CACHED = 10_000  # tokens in the cache
 
 
 class InvalidTokenError(McpError):
-    """A verifier knows a token and refuses it. The text is logged, and not sent to the client."""
+    """A verifier rejects a token. The text is logged, and not sent to the client."""
 
 
 @dataclass(frozen=True)
 class TrustedIssuers:
-    """Whose tokens a resource server accepts.
+    """The issuers and audiences whose tokens a resource server accepts.
 
     Attributes:
         issuers: Issuer identifiers, compared character by character.
-        audiences: Values of `aud` that name this server; scheme and host in lower case.
+        audiences: Values of `aud` that name this server, as `comparable_uri` returns them.
     """
 
     issuers: frozenset[str]
@@ -55,29 +53,29 @@ class TrustedIssuers:
     def is_intended(self, audience: object) -> bool:
         """Whether a value of `aud`, a string or an array of strings, names this server."""
         values = audience if is_many(audience) else (audience,)
-        return any(isinstance(v, str) and canonical(v) in self.audiences for v in values)
+        return any(isinstance(v, str) and comparable_uri(v) in self.audiences for v in values)
 
 
 class TokenVerifier(ABC):
-    """A verifier that depends on the issuers and the audience of the server."""
+    """A verifier that depends on the issuers and audiences of the server."""
 
     @abstractmethod
     def bind(self, trusted: TrustedIssuers) -> VerifyToken:
-        """The verification for one server, which runs in one event loop.
+        """The verification function for one server on one event loop.
 
-        The result raises `InvalidTokenError` for a token that it refuses, and any other exception
-        if the token can't be verified now: the client then gets 503.
+        The function raises `InvalidTokenError` to reject a token, and any other exception if the
+        verification itself fails; the client then gets status 503.
         """
 
 
 class AnyOf(TokenVerifier):
-    """Several verifiers: the first that knows a token decides.
+    """Several verifiers. The first one that knows the kind of a token decides.
 
     Args:
-        verifiers: Verifiers and coroutine functions, in the order of trying.
+        verifiers: Verifiers and coroutine functions, in the order to try.
 
     Raises:
-        ValueError: There is none.
+        ValueError: No verifier is given.
     """
 
     def __init__(self, *verifiers: TokenVerifier | VerifyToken) -> None:
@@ -87,7 +85,7 @@ class AnyOf(TokenVerifier):
 
     def bind(self, trusted: TrustedIssuers) -> VerifyToken:
         """See `TokenVerifier.bind`."""
-        verifiers = [bound(each, trusted) for each in self._verifiers]
+        verifiers = [bind_verifier(each, trusted) for each in self._verifiers]
 
         async def verify(token: str) -> Principal | None:
             for each in verifiers:
@@ -99,75 +97,54 @@ class AnyOf(TokenVerifier):
         return verify
 
 
-def bound(verifier: TokenVerifier | VerifyToken, trusted: TrustedIssuers) -> VerifyToken:
-    """The verification for one server."""
+def bind_verifier(verifier: TokenVerifier | VerifyToken, trusted: TrustedIssuers) -> VerifyToken:
+    """The verification function for one server; see `TokenVerifier.bind`."""
     return verifier.bind(trusted) if isinstance(verifier, TokenVerifier) else verifier
 
 
 class PrincipalCache:
-    """Principals of tokens that were verified, the one longest unused first.
+    """A cache of verified tokens, which evicts the least recently used token.
 
-    The keys are digests, so the cache holds no token. A principal is kept until its token expires,
-    but `seconds` at most.
+    The keys are digests, so the cache contains no tokens. A principal is stored until its token
+    expires, for at most `seconds`.
 
     Args:
-        seconds: How long a principal is kept.
+        seconds: Longest time in the cache, in seconds.
     """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._rows: OrderedDict[bytes, tuple[Principal | None, float]] = OrderedDict()
+        self._entries: OrderedDict[bytes, tuple[Principal | None, float]] = OrderedDict()
 
     def __len__(self) -> int:
         """Number of tokens."""
-        return len(self._rows)
+        return len(self._entries)
 
     def get(self, token: str) -> tuple[Principal | None] | None:
-        """The principal that is kept for a token, in a tuple; `None` if there is no entry."""
+        """The cached result for a token, in a tuple; `None` if the token is not in the cache."""
         key = _digest(token)
-        row = self._rows.get(key)
-        if row is None:
+        entry = self._entries.get(key)
+        if entry is None:
             return None
-        principal, until = row
+        principal, until = entry
         if until <= time.time():
-            del self._rows[key]
+            del self._entries[key]
             return None
-        self._rows.move_to_end(key)
+        self._entries.move_to_end(key)
         return (principal,)
 
     def add(self, token: str, principal: Principal | None, seconds: float | None = None) -> None:
-        """Keep the principal of a token; `None` for a token that was refused."""
+        """Store the principal of a token; `None` for an unknown token."""
         until = time.time() + (self._seconds if seconds is None else seconds)
         if principal is not None and principal.expires is not None:
             until = min(until, principal.expires)
-        self._rows[_digest(token)] = principal, until
-        if len(self._rows) > _CACHED:
-            self._rows.popitem(last=False)
+        self._entries[_digest(token)] = principal, until
+        if len(self._entries) > _CACHED:
+            self._entries.popitem(last=False)
 
     def clear(self) -> None:
-        """Forget all."""
-        self._rows.clear()
-
-
-def canonical(uri: str) -> str:
-    """A URI to compare: scheme and host in lower case, no default port, no slash after the host.
-
-    Text that is no URI with a host is returned as it is.
-
-    Source: basic/authorization#canonical-server-uri; RFC 3986, section 6.2.
-    """
-    try:
-        split = urlsplit(uri)
-        port = split.port
-    except ValueError:
-        return uri
-    if not split.netloc:
-        return uri
-    host = split.netloc.lower()
-    if port is not None and port == _DEFAULT_PORTS.get(split.scheme):
-        host = host.removesuffix(f":{port}")
-    path = "" if split.path == "/" and not split.query else split.path
-    return urlunsplit((split.scheme, host, path, split.query, split.fragment))
+        """Remove all tokens."""
+        self._entries.clear()
 
 
 def _digest(token: str) -> bytes:

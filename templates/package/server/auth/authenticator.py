@@ -1,10 +1,10 @@
 """Authentication and authorization of HTTP requests to one application.
 
     head of a request -> authenticate -> 401, 400, or the principal of the request
-    message in a POST -> authorize    -> 403 with every scope that it needs, or nothing
+    message in a POST -> authorize    -> 403 with all required scopes, or nothing
 
-A request is authenticated before its body is read. The scopes of a POST are checked when its
-messages are known, so that one challenge names all that is missing.
+A request is authenticated before its body is read. The scopes of a POST are checked after its
+messages are parsed, so that one challenge names all required scopes.
 
 Source: basic/authorization (error handling); RFC 6750, section 3; RFC 9449, section 7.
 """
@@ -33,10 +33,11 @@ from ..asgi.http_response import HttpResponse
 from ..asgi.request import HttpRequest
 from .dpop_validation import InvalidProofError, NonceRequiredError, ProofValidator
 from .protected import Protected
-from .verifiers import InvalidTokenError, bound
+from .resource_metadata import is_metadata_path, metadata_response, metadata_url
+from .verifiers import InvalidTokenError, bind_verifier
 
 ScopesOf = Callable[[jsonrpc.Message], Collection[str]]
-"""The scopes that a message needs beyond those of every request."""
+"""Returns the scopes that a message requires in addition to those of every request."""
 
 _CREDENTIALS = re.compile(r"(?P<scheme>bearer|dpop)(?: +(?P<token>.*))?", re.IGNORECASE)
 _TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
@@ -51,7 +52,7 @@ class Authenticator:
     Args:
         protected: The settings.
         revisions: The revisions that are served.
-        required: The scopes that a message needs.
+        required: Returns the scopes that a message requires.
         path: Path of the endpoint, below the mount point.
     """
 
@@ -62,7 +63,7 @@ class Authenticator:
         self._revisions = revisions
         self._version_header = revisions.newest().facts.headers.protocol_version
         self._required = required
-        self._verify = bound(protected.verifier, protected.trusted)
+        self._verify = bind_verifier(protected.verifier, protected.trusted)
         self._proofs = None if protected.dpop is None else ProofValidator(protected.dpop)
         split = urlsplit(protected.resource)
         self._path = path.rstrip("/")
@@ -71,7 +72,7 @@ class Authenticator:
     async def authenticate(self, request: HttpRequest) -> HttpResponse | None:
         """Set the principal of the current task, or return the refusal of the request.
 
-        The principal of a POST has yet to be authorized.
+        For a POST, call `authorize` next.
         """
         value = request.field("Authorization")
         match = None if value is None else _CREDENTIALS.fullmatch(value)
@@ -111,7 +112,7 @@ class Authenticator:
     def authorize(
         self, request: HttpRequest, messages: Sequence[jsonrpc.Message]
     ) -> HttpResponse | None:
-        """The refusal of a POST if its principal lacks a scope; then none of it may be executed.
+        """The refusal of a whole POST if its principal lacks a scope; `None` to accept it.
 
         Args:
             request: The POST.
@@ -121,19 +122,19 @@ class Authenticator:
             (message,) = messages
             identifier: object = message.id if isinstance(message, jsonrpc.Request) else UNSET
             return self._check_scopes(request, self._required(message), identifier)
-        needed = [scope for message in messages for scope in self._required(message)]
-        return self._check_scopes(request, needed, UNSET)
+        required = [scope for message in messages for scope in self._required(message)]
+        return self._check_scopes(request, required, UNSET)
 
     def deadline(self) -> float:
-        """When streams of the principal end, on the clock of `anyio.current_time`."""
+        """When the token of the principal expires, on the clock of `anyio.current_time`."""
         expires = PRINCIPAL.get().expires
         if expires is None:
             return float("inf")
         return anyio.current_time() + max(0.0, expires - time.time())
 
     def metadata(self, request: HttpRequest) -> HttpResponse | None:
-        """The metadata document, if the request is for one of its paths."""
-        if not self._protected.is_metadata_path(request.path, request.root):
+        """The response with the metadata document; `None` for a request to another path."""
+        if not is_metadata_path(self._protected, request.path, request.root):
             return None
         return metadata_response(request, self._protected)
 
@@ -141,10 +142,12 @@ class Authenticator:
         self, request: HttpRequest, more: Collection[str], identifier: object
     ) -> HttpResponse | None:
         principal = PRINCIPAL.get()
-        needed = (*self._protected.scopes, *sorted(more)) if more else self._protected.scopes
-        if principal.has_scopes(*needed):
+        required = (*self._protected.scopes, *sorted(more)) if more else self._protected.scopes
+        if principal.has_scopes(*required):
             return None
-        asked = needed if self._clients_unite(request) else [*needed, *sorted(principal.scopes)]
+        scopes = [*required]
+        if not self._client_adds_scopes(request):
+            scopes += sorted(principal.scopes)
         value = request.field("Authorization") or ""
         return self._refusal(
             request,
@@ -152,30 +155,30 @@ class Authenticator:
             value.partition(" ")[0].lower(),
             "the access token lacks a scope that the request needs",
             error="insufficient_scope",
-            scope=" ".join(dict.fromkeys(asked)),
+            scope=" ".join(dict.fromkeys(scopes)),
             id=identifier,
         )
 
-    def _clients_unite(self, request: HttpRequest) -> bool:
-        """Whether the client asks for the challenged scopes together with those that it has.
+    def _client_adds_scopes(self, request: HttpRequest) -> bool:
+        """Whether the client requests the scopes of a challenge in addition to the granted ones.
 
-        Clients of other revisions ask for the challenged ones only, so the challenge repeats those
-        that were granted.
+        Clients of other revisions request the scopes of the challenge only, so that the challenge
+        has to repeat the granted scopes.
         """
-        named = request.field(self._version_header)
-        if named is None or named not in self._revisions:
+        name = request.field(self._version_header)
+        if name is None or name not in self._revisions:
             return False
-        return self._revisions[named].facts.authorization.step_up == "union"
+        return self._revisions[name].facts.authorization.step_up == "union"
 
     def _check_binding(
         self, request: HttpRequest, principal: Principal, scheme: str, token: str
     ) -> None:
-        """Check that a token bound to a key comes with a proof, and another one without.
+        """Check that a bound token comes with a proof of its key, and a bearer token without.
 
         Raises:
-            InvalidTokenError: The scheme does not fit the token.
+            InvalidTokenError: The scheme does not match the token.
             InvalidProofError: The proof is missing or invalid.
-            NonceRequiredError: The proof needs another nonce.
+            NonceRequiredError: The nonce of the proof is missing or stale.
         """
         binding = principal.claims.get("cnf")
         jkt: object = binding.get("jkt") if is_object(binding) else None
@@ -208,7 +211,7 @@ class Authenticator:
         return HttpResponse(refused.status, refused.body, headers)
 
     def _unauthenticated(self, request: HttpRequest) -> HttpResponse:
-        """The response to a request without a token: a challenge for each scheme, without error."""
+        """The response to a request without a token: a challenge per scheme, without error code."""
         text = "Authorization: expected an access token"
         schemes = ["bearer", "dpop"] if self._proofs is not None else ["bearer"]
         if self._protected.dpop is not None and self._protected.dpop.required:
@@ -254,7 +257,7 @@ class Authenticator:
             scope = " ".join(protected.scopes)
         if scope:
             parameters["scope"] = scope
-        parameters["resource_metadata"] = protected.metadata_url_below(request.root)
+        parameters["resource_metadata"] = metadata_url(protected, request.root)
         if scheme != "dpop":
             return Challenge("Bearer", parameters)
         if protected.dpop is not None:
@@ -262,15 +265,7 @@ class Authenticator:
         return Challenge("DPoP", parameters)
 
 
-def metadata_response(request: HttpRequest, protected: Protected) -> HttpResponse:
-    """The response with a metadata document, which web pages of any origin may read."""
-    if request.method != "GET":
-        return http_response.not_allowed("GET")
-    headers = {"Access-Control-Allow-Origin": "*", "Cache-Control": "public, max-age=300"}
-    return HttpResponse(200, protected.document(), headers)
-
-
 def _names_token(query: bytes) -> bool:
-    """Whether a query has an access token, where none may be."""
+    """Whether a query contains an access token, which is forbidden."""
     pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
     return any(name == "access_token" for name, _ in pairs)

@@ -1,4 +1,4 @@
-"""Opaque access tokens: the authorization server says what they stand for.
+"""Verification of opaque access tokens by an introspection endpoint.
 
 Source: RFC 7662.
 """
@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import base64
 import time
-from urllib.parse import quote_plus, urlencode
+from urllib.parse import quote, urlencode
 
 import anyio
 
+from ...auth.address_rules import checked_https_url
 from ...errors import TransportError
 from ...runtime.principal import Principal
-from .issuer_fetch import IssuerHttp, check_url
+from .issuer_fetch import IssuerHttp
 from .jwt_verifier import principal_of, time_of
 from .verifiers import (
     InvalidTokenError,
@@ -23,24 +24,25 @@ from .verifiers import (
     VerifyToken,
 )
 
-_INACTIVE_SECONDS = 5.0
-_REQUESTS = 20  # at a time
+_INACTIVE_SECONDS = 5.0  # longest time that an inactive token is cached
+_REQUESTS = 20  # concurrent requests to the endpoint
 
 
 class Introspection(TokenVerifier):
-    """Asks an introspection endpoint about each token, and keeps its answers for a while.
+    """Verifies tokens by requests to an introspection endpoint, and caches the results.
 
     Args:
         endpoint: URL of the endpoint.
-        client_id: Id of this server at the authorization server.
-        secret: Its secret, sent by HTTP Basic authentication.
-        seconds: How long an answer is kept, at most: a token that was revoked is accepted for that
-            long. 0 asks for each request.
-        any_audience: Whether an answer without `aud` is accepted: for endpoints that call a token
-            active only if it is meant for the server that asks.
+        client_id: The client id of this server at the authorization server.
+        secret: The client secret, sent by HTTP Basic authentication.
+        seconds: Longest time that a result is cached. A revoked token may be accepted for that
+            long. 0 introspects the token of each request.
+        any_audience: Whether a response without `aud` is accepted, for endpoints that report tokens
+            of other servers as inactive.
 
     Raises:
-        ValueError: The endpoint is no https URL (or http of loopback), or `seconds` is negative.
+        ValueError: The endpoint is not an https URL (or http to loopback), or `seconds` is
+            negative.
     """
 
     def __init__(
@@ -52,11 +54,12 @@ class Introspection(TokenVerifier):
         seconds: float = 60.0,
         any_audience: bool = False,
     ) -> None:
-        check_url("endpoint", endpoint)
+        checked_https_url("endpoint", endpoint)
         if seconds < 0:
             raise ValueError(f"seconds: expected 0 or more, got {seconds}")
         self._endpoint = endpoint
-        pair = f"{quote_plus(client_id)}:{quote_plus(secret)}".encode()
+        # A space is %20, which servers decode alike; `+` they do not.
+        pair = f"{quote(client_id, safe='')}:{quote(secret, safe='')}".encode()
         self._headers = {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
         self._seconds = seconds
         self._any_audience = any_audience
@@ -69,46 +72,49 @@ class Introspection(TokenVerifier):
         http = IssuerHttp([self._endpoint])
         cache = PrincipalCache(self._seconds)
         limiter = anyio.CapacityLimiter(_REQUESTS)
-        asking: dict[str, anyio.Lock] = {}
+        locks: dict[str, anyio.Lock] = {}
 
         async def verify(token: str) -> Principal | None:
             cached = cache.get(token)
             if cached is not None:
                 return cached[0]
-            lock = asking.setdefault(token, anyio.Lock())
+            lock = locks.setdefault(token, anyio.Lock())
             try:
-                async with lock:  # one request for each token at a time
+                async with lock:  # one request per token at a time
                     cached = cache.get(token)
                     if cached is not None:
                         return cached[0]
                     async with limiter:
-                        principal = await self._ask(http, token, trusted)
-                    known = principal is not None
-                    seconds = self._seconds if known else min(self._seconds, _INACTIVE_SECONDS)
+                        principal = await self._introspect(http, token, trusted)
+                    seconds = self._seconds
+                    if principal is None:
+                        seconds = min(seconds, _INACTIVE_SECONDS)
                     cache.add(token, principal, seconds)
                     return principal
             finally:
                 if not lock.statistics().tasks_waiting:
-                    asking.pop(token, None)
+                    locks.pop(token, None)
 
         return verify
 
-    async def _ask(self, http: IssuerHttp, token: str, trusted: TrustedIssuers) -> Principal | None:
+    async def _introspect(
+        self, http: IssuerHttp, token: str, trusted: TrustedIssuers
+    ) -> Principal | None:
         form = urlencode({"token": token, "token_type_hint": "access_token"}).encode()
-        answer = await http.post(self._endpoint, self._headers, form)
-        if answer is None:
+        claims = await http.post(self._endpoint, self._headers, form)
+        if claims is None:
             raise TransportError("the introspection endpoint: expected status 200")
-        if answer.get("active") is not True:
+        if claims.get("active") is not True:
             return None
-        issuer = answer.get("iss")
+        issuer = claims.get("iss")
         if issuer is None and len(trusted.issuers) == 1:
             (issuer,) = trusted.issuers
         if not isinstance(issuer, str) or issuer not in trusted.issuers:
             raise InvalidTokenError("iss: expected an issuer of this server")
-        audience = answer.get("aud")
+        audience = claims.get("aud")
         if not (audience is None and self._any_audience) and not trusted.is_intended(audience):
             raise InvalidTokenError("aud: expected this server")
-        expires = time_of(answer, "exp")
+        expires = time_of(claims, "exp")
         if expires is not None and expires <= time.time():
-            raise InvalidTokenError("exp: expected a time to come")
-        return principal_of(answer, issuer, expires)
+            raise InvalidTokenError("exp: expected a time in the future")
+        return principal_of(claims, issuer, expires)

@@ -1,0 +1,218 @@
+"""Rules for the URLs and addresses that authorization may connect to.
+
+An MCP server that is not trusted yet names most URLs that a client fetches. These URLs must be
+https, and must not lead into networks that the MCP server itself cannot reach (server-side request
+forgery). The text of a URL is checked here; each address that its host resolves to is checked again
+when a connection is made.
+
+Source: basic/security_best_practices (server-side request forgery, URL handling).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urlsplit
+
+from ..errors import AuthorizationError
+
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_UNRESERVED = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@&+,=%]+\Z")
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_PRIVATE = tuple(
+    ipaddress.ip_network(network)
+    for network in (
+        "10.0.0.0/8",
+        "100.64.0.0/10",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "fc00::/7",
+    )
+)
+
+
+@dataclass(frozen=True)
+class AddressRules:
+    """Addresses that are allowed although they are not public https, such as in an own network.
+
+    Attributes:
+        private: Whether addresses of private networks are allowed. Link-local addresses never are.
+        plain_http: Whether http is allowed for hosts other than loopback.
+    """
+
+    private: bool = False
+    plain_http: bool = False
+
+
+PUBLIC = AddressRules()
+"""Only public https addresses."""
+
+
+class AddressCheck:
+    """Checks the URLs and addresses for one MCP server.
+
+    Args:
+        server_url: The URL of the MCP server. Loopback is allowed only if this is loopback.
+        rules: What is allowed beyond public https addresses.
+    """
+
+    def __init__(self, server_url: str, rules: AddressRules) -> None:
+        self._rules = rules
+        self._loopback = is_loopback(urlsplit(server_url).hostname or "")
+
+    def check(self, url: object, name: str) -> str:
+        """A URL that may be fetched, or opened in a browser.
+
+        Args:
+            url: The value in a document or a header.
+            name: The member or parameter that holds it, for the error.
+
+        Raises:
+            AuthorizationError: The URL is not allowed. The text contains the name, not the URL.
+        """
+        if not isinstance(url, str) or _UNRESERVED.match(url) is None:
+            raise AuthorizationError(f"{name}: expected a URL without special characters")
+        split = _split_foreign(url, name)
+        if "@" in split.netloc:
+            raise AuthorizationError(f"{name}: expected a URL without credentials")
+        host = split.hostname or ""
+        if split.scheme == "http" and not self._may_be_plain(host):
+            raise AuthorizationError(f"{name}: expected https; http is for loopback only")
+        address = literal_address(host)
+        if address is not None and not self._permits(address):
+            raise AuthorizationError(f"{name}: the URL leads to a private or reserved address")
+        if address is None and is_loopback(host) and not self._loopback:
+            raise AuthorizationError(f"{name}: the URL leads to this machine")
+        return url
+
+    def check_server(self, url: str) -> None:
+        """Refuse to send a token to an MCP server without TLS.
+
+        Raises:
+            AuthorizationError: The URL is not https and its host is not loopback, or the URL has
+                credentials.
+        """
+        split = _split_foreign(url, "the server's URL")
+        plain = self._rules.plain_http or is_loopback(split.hostname or "")
+        if split.scheme == "http" and not plain:
+            raise AuthorizationError("the server's URL: expected https for authorization")
+        if "@" in split.netloc:
+            raise AuthorizationError("the server's URL: expected no credentials beside `auth`")
+
+    def permits(self, address: str) -> bool:
+        """Whether a connection may be made to an address that a host resolved to."""
+        try:
+            return self._permits(ipaddress.ip_address(address))
+        except ValueError:
+            return False
+
+    def _may_be_plain(self, host: str) -> bool:
+        return self._rules.plain_http or (self._loopback and is_loopback(host))
+
+    def _permits(self, address: IpAddress) -> bool:
+        if isinstance(address, ipaddress.IPv6Address):
+            if address.scope_id is not None:
+                return False
+            if not all(self._permits(each) for each in _embedded(address)):
+                return False
+            if address.ipv4_mapped is not None:
+                return True
+        if address.is_loopback:
+            return self._loopback
+        if any(address in network for network in _PRIVATE):
+            return self._rules.private
+        return address.is_global and not address.is_multicast
+
+
+def checked_https_url(name: str, url: str) -> str:
+    """A configured URL that tokens may be sent to, or whose host is trusted.
+
+    Args:
+        name: The setting, for the error.
+        url: Its value.
+
+    Raises:
+        ValueError: The URL is neither https nor http to loopback, or has a fragment or credentials.
+    """
+    try:
+        split = _split_url(url)
+    except ValueError:
+        raise ValueError(f"{name}: expected an https URL with a host, got {url!r}") from None
+    if split.fragment or "@" in split.netloc:
+        raise ValueError(
+            f"{name}: expected an https URL without fragment and credentials, got {url!r}"
+        )
+    if split.scheme != "https" and not is_loopback(split.hostname or ""):
+        raise ValueError(f"{name}: expected https, or http to a loopback address, got {url!r}")
+    return url
+
+
+def _split_url(url: str) -> SplitResult:
+    """The parts of an http or https URL.
+
+    Raises:
+        ValueError: The URL is malformed, has no host, or has another scheme. The text does not
+            repeat the URL.
+    """
+    split = None
+    try:
+        split = urlsplit(url)
+        has_valid_port = split.port != 0
+    except ValueError:
+        has_valid_port = False
+    if split is None or not has_valid_port or not split.hostname:
+        raise ValueError("expected an http or https URL with a host")
+    if split.scheme not in ("http", "https"):
+        raise ValueError("expected an http or https URL with a host")
+    return split
+
+
+def _split_foreign(url: str, name: str) -> SplitResult:
+    """See `_split_url`.
+
+    Raises:
+        AuthorizationError: As `_split_url`, with the name of the member or parameter.
+    """
+    try:
+        return _split_url(url)
+    except ValueError as error:
+        raise AuthorizationError(f"{name}: {error}") from None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host, a name or an address, is this machine."""
+    name = host.lower().rstrip(".")
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    address = literal_address(host)
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped.is_loopback
+    return address is not None and address.is_loopback
+
+
+def literal_address(host: str) -> IpAddress | None:
+    """The IP address that a host consists of; `None` for a name.
+
+    All forms that resolvers accept are recognized: also decimal, octal and hexadecimal numbers, and
+    fewer than four parts, as `inet_aton` does.
+    """
+    host = host.rstrip(".")
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        pass
+    try:
+        return ipaddress.IPv4Address(socket.inet_aton(host))
+    except (OSError, ValueError):
+        return None
+
+
+def _embedded(address: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
+    """The IPv4 addresses that an IPv6 address embeds, to which a gateway would connect."""
+    embedded = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
+    if address in _NAT64:
+        embedded.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+    return [each for each in embedded if each is not None]

@@ -1,0 +1,70 @@
+"""An authorization server by nanoidp on loopback, in its strictest profile; prints its issuer.
+
+Argument: the resource that tokens of the declared clients are for.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import sys
+import tempfile
+from pathlib import Path
+
+from nanoidp.app import create_app  # type: ignore[import-untyped] # it has no types
+from werkzeug.serving import make_server
+
+
+def settings(issuer: str, resource: str) -> dict[str, object]:
+    scopes = ["openid", "offline_access", "mcp:read", "files:write"]
+    declared = {"client_secret": "secret", "allowed_resources": [resource]}
+    return {
+        "config_version": 1,
+        "security_profile": "oauth21",
+        "oauth": {
+            "issuer": issuer,
+            "audience": issuer,
+            "refresh_token_rotation": True,
+            "scopes_supported": scopes,
+            "dynamic_registration": {"enabled": True},
+            "clients": [
+                {**declared, "client_id": "machine", "allowed_scopes": ["mcp:read"]},
+                {**declared, "client_id": "server"},
+                {"client_id": "screen", "token_endpoint_auth_method": "none"},
+                {
+                    **declared,
+                    "client_id": "web",
+                    "token_endpoint_auth_method": "client_secret_post",
+                    "redirect_uris": ["http://127.0.0.1:33418/callback"],
+                },
+            ],
+        },
+        "device_flow": {"polling_interval": 1},
+        "logging": {"level": "WARNING"},
+    }
+
+
+def main(resource: str) -> None:
+    users = {"alice": {"password": "wonderland"}, "bob": {"password": "builder"}}
+    with (
+        tempfile.TemporaryDirectory() as name,
+        socket.create_server(("127.0.0.1", 0)) as listener,
+    ):
+        issuer = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        folder = Path(name)
+        documents = {
+            "settings.yaml": settings(issuer, resource) | {"jwt": {"keys_dir": f"{folder}/keys"}},
+            "users.yaml": {"config_version": 1, "users": users},
+        }
+        for file, document in documents.items():
+            (folder / file).write_text(json.dumps(document))  # JSON is YAML
+        app = create_app(name, strict_config=True)
+        server = make_server("127.0.0.1", 0, app, True, fd=listener.fileno())
+        print(issuer, flush=True)
+        server.serve_forever()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # leaves no folder behind
+    main(*sys.argv[1:])

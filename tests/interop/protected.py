@@ -1,0 +1,186 @@
+"""A protected server of ours in a thread, an authorization server, and a user who signs in."""
+
+from __future__ import annotations
+
+import re
+import socket
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import urljoin
+
+import httpx2
+import uvicorn
+
+from interop.processes import HERE, serving
+from mcp_protocol import Context, MemoryStore, OAuth, Protected, Redirect, Server
+from mcp_protocol.auth.canonical_uri import canonical_resource
+from mcp_protocol.auth.records import Grant, decoded_record, encoded_record, grant_key
+from mcp_protocol.auth.tokens import AccessToken
+
+CALLBACK = "http://127.0.0.1:33418/callback"
+ALICE = {"username": "alice", "password": "wonderland"}
+"""What a user of nanoidp types."""
+
+_PAGES = 20
+
+
+class Place:
+    """A port of loopback that is taken before a server is there to listen: others need its URL.
+
+    Attributes:
+        listener: The socket.
+        origin: The URL without path.
+        url: The URL of the MCP server.
+    """
+
+    def __init__(self, listener: socket.socket) -> None:
+        self.listener = listener
+        self.origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        self.url = f"{self.origin}/mcp"
+
+
+@contextmanager
+def new_place() -> Iterator[Place]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield Place(listener)
+
+
+@contextmanager
+def in_thread(app: Any, place: Place) -> Iterator[None]:
+    """Serve an ASGI application in a thread while the block runs."""
+    config = uvicorn.Config(
+        app, log_level="error", timeout_graceful_shutdown=2, ws="none", lifespan="auto"
+    )
+    host = uvicorn.Server(config)
+    thread = threading.Thread(target=host.run, kwargs={"sockets": [place.listener]})
+    thread.start()
+    try:
+        yield
+    finally:
+        host.should_exit = True
+        thread.join()
+
+
+@contextmanager
+def nanoidp(resource: str) -> Iterator[str]:
+    """An authorization server by nanoidp, in a process; yields its issuer identifier."""
+    script, issuer = str(HERE / "nanoidp_server.py"), re.compile(r"http://127\.0\.0\.1:\d+")
+    with serving(sys.executable, script, resource, says=issuer) as url:
+        yield url
+
+
+@contextmanager
+def protecting(auth: Protected, place: Place) -> Iterator[None]:
+    """Our server, whose tools say who calls them."""
+    server = Server("protected")
+
+    @server.tool()
+    async def whoami(ctx: Context) -> str:
+        return ctx.principal.subject
+
+    @server.tool()
+    async def client(ctx: Context) -> str:
+        return ctx.principal.client_id or ""
+
+    @server.tool(scopes=["files:write"])
+    async def write(ctx: Context) -> str:
+        return " ".join(sorted(ctx.principal.scopes))
+
+    with in_thread(server.asgi(auth=auth), place):
+        yield
+
+
+class _Form(HTMLParser):
+    """The first form of a page: its action, and its inputs with the values that they have."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.action: str | None = None
+        self.inputs: dict[str, str] = {}
+        self._is_first = True
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = dict(attrs)
+        if tag == "form" and self._is_first and self.action is None:
+            self.action = attributes.get("action") or ""
+        name = attributes.get("name")
+        if tag in ("input", "button") and name and self._is_first and self.action is not None:
+            self.inputs[name] = attributes.get("value") or ""
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "form" and self.action is not None:
+            self._is_first = False
+
+
+async def browse(url: str, typed: Mapping[str, str], until: str = CALLBACK) -> str:
+    """A browser whose user fills in each form and sends it.
+
+    Args:
+        url: Where it begins.
+        typed: What the user types, by the name of the input.
+        until: The beginning of the URL that it has not to fetch any more.
+
+    Returns:
+        That URL, or the last page, if that has no form.
+    """
+    async with httpx2.AsyncClient(timeout=30) as browser:
+        response = await browser.get(url)
+        for _ in range(_PAGES):
+            if response.is_redirect:
+                url = urljoin(str(response.url), response.headers["location"])
+                if url.startswith(until):
+                    return url
+                response = await browser.get(url)
+                continue
+            form = _Form(response.text)
+            if form.action is None:
+                return response.text
+            filled = {name: typed.get(name, value) for name, value in form.inputs.items()}
+            url = urljoin(str(response.url), form.action)
+            response = await browser.post(url, data=filled)
+    raise AssertionError(f"the browser comes to no end: {response.text[:1000]}")
+
+
+def user(**typed: str) -> Redirect:
+    """A way to a user who signs in by forms."""
+
+    async def visit(url: str) -> str:
+        return await browse(url, typed)
+
+    return Redirect(CALLBACK, visit)
+
+
+def signed_in(redirect: Redirect, **more: Any) -> OAuth:
+    return OAuth("Agent", redirect=redirect, **more)
+
+
+async def stored_token(store: MemoryStore, url: str) -> AccessToken:
+    """The token of a server that a store holds."""
+    grant = decoded_record(await store.load(grant_key(canonical_resource(url))), Grant)
+    assert grant is not None
+    assert grant.token is not None
+    return grant.token
+
+
+async def end_token(store: MemoryStore, url: str) -> AccessToken:
+    """Have the token that a store holds for a server be one that has ended."""
+    key = grant_key(canonical_resource(url))
+    grant = decoded_record(await store.load(key), Grant)
+    assert grant is not None
+    assert grant.token is not None
+    ended = replace(grant.token, renew_at=0.0)
+    await store.save(key, encoded_record(replace(grant, token=ended)))
+    return ended
+
+
+async def text_of(client: Any, tool: str) -> str:
+    """The text that a tool of our client answers with."""
+    result = await client.call_tool(tool, {})
+    text: str = result.content[0].text
+    return text
