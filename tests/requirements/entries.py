@@ -54,6 +54,13 @@ FINISHED_AREAS = (
     "sampling",
     "elicitation",
     "content",
+    "auth-server-metadata",
+    "auth-registration",
+    "auth-flow",
+    "auth-scope",
+    "auth-resource-server",
+    "auth-security",
+    "auth-ext",
 )
 """Areas whose every binding runtime entry has a test, or an exception with a reason."""
 

@@ -1,0 +1,475 @@
+"""The tiny raw server of 2026-07-28: no handshake, no sessions, and ways to break one rule each.
+
+As a script it speaks over stdio: `python checked_stateless_servers.py DEFECT`; `serving` has it
+over HTTP, in a thread of the caller. `DEFECTS` change answers on both; `HTTP_DEFECTS` are known to
+the handler alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from generator import checked_servers as older
+from generator.checked_servers import (
+    CHANGED,
+    STRAY,
+    Defect,
+    Message,
+    Refused,
+    edited,
+    in_turn,
+    refused_if,
+    without,
+)
+
+REVISION = "2026-07-28"
+PREFIX = "io.modelcontextprotocol/"
+VERSION, CAPABLE, LEVEL = (
+    f"{PREFIX}{name}" for name in ("protocolVersion", "clientCapabilities", "logLevel")
+)
+META = {f"{PREFIX}serverInfo": older.INFO}
+HINTS: Message = {"ttlMs": 0, "cacheScope": "private"}
+CAPABILITIES: Message = {**older.CAPABILITIES, "tools": {"listChanged": True}}
+DISCOVERY: Message = {"supportedVersions": [REVISION], "capabilities": CAPABILITIES}
+CACHED = ("server/discover", "resources/read")
+GONE = ("initialize", "ping", "logging/setLevel", "resources/subscribe")
+UNSUPPORTED, MISMATCH = -32022, -32020
+
+
+def result(method: str, params: Any) -> Message:
+    """The result of a request.
+
+    Raises:
+        Refused: It is answered by an error.
+    """
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    if not isinstance(meta, dict) or VERSION not in meta or CAPABLE not in meta:
+        raise Refused(-32602)
+    if meta[VERSION] != REVISION:
+        raise Refused(UNSUPPORTED)
+    if method in GONE:
+        raise Refused(-32601)
+    if meta.get(LEVEL, "info") not in older.LEVELS:
+        raise Refused(-32602)
+    try:
+        value = DISCOVERY if method == "server/discover" else older.result(method, params)
+    except Refused as refused:
+        raise Refused(-32602 if refused.code == -32002 else refused.code) from None
+    hints = HINTS if method in CACHED or method.endswith("/list") else {}
+    return json.loads(  # type: ignore[no-any-return] # an object
+        json.dumps({"resultType": "complete", **value, **hints, "_meta": META})
+    )
+
+
+def error(request: Any, code: int) -> Message:
+    """An error in answer to a message, whose id is repeated if it has one."""
+    id = request.get("id") if isinstance(request, dict) else None
+    method = request.get("method") if isinstance(request, dict) else None
+    text = f"refused; this server speaks {REVISION}" if method == "initialize" else "refused"
+    body: Message = {"code": code, "message": text}
+    if code == UNSUPPORTED:
+        requested = request["params"]["_meta"][VERSION]
+        body["data"] = {"supported": [REVISION], "requested": requested}
+    return {"jsonrpc": "2.0", **({} if id is None else {"id": id}), "error": body}
+
+
+def answer(request: Any) -> Message | None:
+    """The answer to a message; `None` for a notification."""
+    if not isinstance(request, dict) or not isinstance(request.get("method"), str):
+        return error(request, -32600)
+    if "id" not in request:
+        return None
+    if request["id"] is None:
+        return error(request, -32600)
+    try:
+        value = result(request["method"], request.get("params"))
+    except Refused as refused:
+        return error(request, refused.code)
+    return {"jsonrpc": "2.0", "id": request["id"], "result": value}
+
+
+def everywhere(edit: Callable[[Message], Message]) -> Defect:
+    """Change all results of lists."""
+    methods = ("tools/list", "resources/list", "prompts/list", "resources/templates/list")
+    return in_turn(*(edited(method, edit) for method in methods))
+
+
+def accepted(applies: Callable[[Any], bool]) -> Defect:
+    """Serve requests that should be refused, by their method and params."""
+
+    def change(request: Any, answered: Any) -> Any:
+        refused = isinstance(request, dict) and isinstance(answered, dict) and "error" in answered
+        if refused and applies(request):
+            value = {"resultType": "complete", **DISCOVERY, **HINTS, "_meta": META}
+            return {"jsonrpc": "2.0", "id": request["id"], "result": value}
+        return answered
+
+    return change
+
+
+def meta_of(request: Any) -> Any:
+    """The metadata of a request; empty if it has none."""
+    params = request.get("params") if isinstance(request, dict) else None
+    return params.get("_meta", {}) if isinstance(params, dict) else {}
+
+
+def of_another_version(request: Any) -> bool:
+    """Whether a request names a version that the server does not speak."""
+    return bool(meta_of(request).get(VERSION, REVISION) != REVISION)
+
+
+_turn = iter(range(1_000_000))
+
+
+def another_order(value: Message) -> Message:
+    """The tools, each time in another order."""
+    tools = [*value["tools"], {"name": "another", "inputSchema": {"type": "object"}}]
+    return {**value, "tools": tools if next(_turn) % 2 else tools[::-1]}
+
+
+def refuse_after(request: Any, answered: Any) -> Any:
+    """Refuse a request whose id was used before."""
+    id = request.get("id") if isinstance(request, dict) else None
+    if isinstance(id, int) and id in _used:
+        return error(request, -32600)
+    _used.add(id)
+    return answered
+
+
+_used: set[Any] = set()
+
+
+def forget_supported(request: Any, answered: Any) -> Any:
+    """Do not say which versions are spoken, in errors about the version."""
+    if isinstance(answered, dict) and answered.get("error", {}).get("code") == UNSUPPORTED:
+        del answered["error"]["data"]
+    return answered
+
+
+def unknown_tool_is(code: int) -> Defect:
+    """Answer calls of an unknown tool by some code."""
+    return refused_if(
+        "tools/call", lambda params: params.get("name") == "mcpgen-no-such-tool", code
+    )
+
+
+def refuse_before_discovery(request: Any, answered: Any) -> Any:
+    """Refuse lists on a connection that did not begin with discovery."""
+    method = request.get("method") if isinstance(request, dict) else None
+    if method == "tools/list" and "server/discover" not in _used:
+        return error(request, -32600)
+    _used.add(method)
+    return answered
+
+
+def keep_the_version(request: Any, answered: Any) -> Any:
+    """Refuse what follows a request of another version."""
+    if of_another_version(request):
+        _used.add(VERSION)
+    elif VERSION in _used:
+        _used.remove(VERSION)
+        return error(request, -32602)
+    return answered
+
+
+DEFECTS: dict[str, Defect] = {
+    "discover.result-shape": edited(
+        "server/discover", lambda value: {**value, "supportedVersions": [5, REVISION]}
+    ),
+    "discover.server-info": edited("server/discover", without("_meta")),
+    "capabilities.server-set-2026": edited(
+        "server/discover",
+        lambda value: {**value, "capabilities": {**CAPABILITIES, "prompts": 1}},
+    ),
+    "lifecycle.implementation-full": edited(
+        "server/discover",
+        lambda value: {**value, "_meta": {f"{PREFIX}serverInfo": {"name": "raw"}}},
+    ),
+    "meta.client-info-optional-for-server": lambda request, answered: (
+        answered
+        if f"{PREFIX}clientInfo" in meta_of(request) or "result" not in (answered or {})
+        else error(request, -32602)
+    ),
+    "meta.missing-required-rejected": lambda request, answered: (
+        error(request, -32600)
+        if meta_of(request) and not {VERSION, CAPABLE} <= {*meta_of(request)}
+        else answered
+    ),
+    "meta.result-server-info": everywhere(without("_meta")),
+    "versioning.unsupported-error": forget_supported,
+    "ping.removed": accepted(lambda request: request.get("method") == "ping"),
+    "logging.set-level-removed": accepted(
+        lambda request: request.get("method") == "logging/setLevel"
+    ),
+    "resources.subscribe-method-removed": accepted(
+        lambda request: request.get("method") == "resources/subscribe"
+    ),
+    "jsonrpc.request-id-unique-in-flight": refuse_after,
+    "tools.list-result-shape-2026": edited("tools/list", without("resultType")),
+    "resources.list-result-shape-2026": edited("resources/list", without("resultType")),
+    "resources.templates-result-shape-2026": edited(
+        "resources/templates/list", without("resultType")
+    ),
+    "prompts.list-result-shape-2026": edited("prompts/list", without("resultType")),
+    "resources.read-result-shape-2026": edited("resources/read", without("resultType")),
+    "prompts.get-result-shape": edited("prompts/get", without("resultType")),
+    "completion.result-shape": edited("completion/complete", without("resultType")),
+    "tools.call-result-content-required": edited("tools/call", without("resultType")),
+    "tools.list-deterministic-order": edited("tools/list", another_order),
+    "resources.not-found-32602": refused_if(
+        "resources/read", lambda params: "no-such" in str(params.get("uri")), -32603
+    ),
+    "logging.invalid-level-error-2026": lambda request, answered: (
+        error(request, -32600) if meta_of(request).get(LEVEL) == "verbose" else answered
+    ),
+    "caching.hints-required": edited("tools/list", without("ttlMs")),
+    "caching.ttl-integer-ms": edited("tools/list", lambda value: {**value, "ttlMs": 0.5}),
+    "caching.ttl-non-negative": edited("tools/list", lambda value: {**value, "ttlMs": -1}),
+    "caching.scope-values": edited("tools/list", lambda value: {**value, "cacheScope": "shared"}),
+    "jsonrpc.code-reserved-range": unknown_tool_is(-32050),
+    "jsonrpc.code-32042-not-emitted": unknown_tool_is(-32042),
+    "jsonrpc.code-legacy-range-unused": unknown_tool_is(-32001),
+    "lifecycle.no-handshake": refuse_before_discovery,
+    "versioning.per-request-decision": keep_the_version,
+    "versioning.modern-only-rejects-initialize": accepted(
+        lambda request: request.get("method") == "initialize"
+    ),
+    "versioning.modern-only-names-versions": lambda request, answered: (
+        error({**request, "method": ""}, -32602)
+        if isinstance(request, dict) and request.get("method") == "initialize"
+        else answered
+    ),
+}
+"""What breaks one rule, on each transport."""
+
+BEFORE: dict[str, tuple[str, Message]] = {
+    "stdio.server-message-kinds": ("server/discover", CHANGED),
+    "jsonrpc.server-no-requests": ("tools/list", {**STRAY, "method": "roots/list"}),
+    "logging.per-request-level": (
+        "tools/list",
+        {**CHANGED, "method": "notifications/message", "params": {"level": "info", "data": 1}},
+    ),
+}
+"""What breaks a rule of messages: one that is sent before the answer to a method."""
+
+HTTP_DEFECTS = (
+    *("headers.decode-before-compare", "headers.mismatch-code", "headers.mismatch-status-400"),
+    *("headers.missing-required", "headers.names-case-insensitive", "headers.server-validates"),
+    *("headers.undecodable-base64", "headers.values-case-sensitive", "http-compat.get-delete-405"),
+    *("http-compat.last-event-id-ignored", "http-compat.session-header-ignored"),
+    *("http.final-response-ends-stream", "http.listen-response-stream", "http.missing-meta-400"),
+    *("http.no-resumability", "http.no-sessions", "http.post-202-notification"),
+    *("http.unknown-method-404", "http.version-header-mismatch"),
+    *("http.version-header-missing-reject", "http.version-unsupported", "http.x-accel-buffering"),
+    *("subscriptions.ack-first", "subscriptions.id-value", "transport-security.origin-403"),
+    "transport-security.validate-origin",
+)
+"""Rules that the server over HTTP can break."""
+
+STATUSES = {-32601: 404, UNSUPPORTED: 400, MISMATCH: 400, -32600: 400}
+NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One request over HTTP; the defect is of the server."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body are two writes
+    server: StatelessHttpServer
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+    def has(self, rule: str) -> bool:
+        """Whether the server has a defect."""
+        return self.server.defect == rule
+
+    def reply(self, status: int, message: Message | None = None) -> None:
+        """Send a response with a message, or none."""
+        body = b"" if message is None else json.dumps(message).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        if self.has("http.no-sessions"):
+            self.send_header("Mcp-Session-Id", "a-session")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def stream(self, *messages: Message) -> None:
+        """Send messages as events, and leave the stream open until the client ends it."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        if not self.has("http.x-accel-buffering"):
+            self.send_header("X-Accel-Buffering", "no")
+        self.end_headers()
+        id = b"id: 1\n" if self.has("http.no-resumability") else b""
+        for message in messages:
+            self.wfile.write(id + b"data: " + json.dumps(message).encode() + b"\n\n")
+        self.rfile.read(1)
+
+    def do_GET(self) -> None:
+        """No stream is offered."""
+        self.reply(404 if self.has("http-compat.get-delete-405") else 405)
+
+    def do_DELETE(self) -> None:
+        """There are no sessions to end."""
+        self.do_GET()
+
+    def do_POST(self) -> None:
+        """Answer a message."""
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers.get("Origin") and not self.has("transport-security.validate-origin"):
+            self.reply(401 if self.has("transport-security.origin-403") else 403)
+            return
+        for rule, field in (
+            ("http-compat.session-header-ignored", "Mcp-Session-Id"),
+            ("http-compat.last-event-id-ignored", "Last-Event-ID"),
+        ):
+            if self.has(rule) and field in self.headers:
+                self.reply(400)
+                return
+        try:
+            request = json.loads(body)
+        except ValueError:
+            self.reply(400, error(None, -32700))
+            return
+        self.answer(request)
+
+    def answer(self, request: Any) -> None:
+        """Answer a JSON value."""
+        answered = answer(request)
+        if answered is None:
+            self.reply(200 if self.has("http.post-202-notification") else 202)
+            return
+        if not isinstance(request, dict) or not isinstance(request.get("method"), str):
+            self.reply(400, answered)
+            return
+        status, code = self.refusal(request)
+        if code:
+            self.reply(status, error(request, code))
+        elif "error" in answered:
+            self.reply(self.status(request, answered["error"]["code"]), answered)
+        elif self.has("http.final-response-ends-stream"):
+            self.stream(answered)
+        else:
+            self.reply(200, answered)
+
+    def status(self, request: Message, code: int) -> int:
+        """The status of an error."""
+        defects = {-32601: "http.unknown-method-404", UNSUPPORTED: "http.version-unsupported"}
+        if code in defects and self.has(defects[code]):
+            return 200
+        if code == -32602 and CAPABLE not in meta_of(request):
+            return 200 if self.has("http.missing-meta-400") else 400
+        return STATUSES.get(code, 200)
+
+    def refusal(self, request: Message) -> tuple[int, int]:
+        """Status and code, if header fields differ from the body; zeros if they do not."""
+        refused = (400, MISMATCH)
+        version = self.headers.get("MCP-Protocol-Version")
+        if version is None and not self.has("http.version-header-missing-reject"):
+            return refused
+        differs = version is not None and meta_of(request).get(VERSION, version) != version
+        if differs and not self.has("http.version-header-mismatch"):
+            return refused
+        method = self.headers.get("Mcp-Method")
+        spelled = "Mcp-Method" in [*self.headers]
+        if method is None or (self.has("headers.names-case-insensitive") and not spelled):
+            return (0, 0) if self.has("headers.missing-required") else refused
+        if method != request["method"] and not self.allowed(method, request["method"]):
+            status = 422 if self.has("headers.mismatch-status-400") else 400
+            return status, -32602 if self.has("headers.mismatch-code") else MISMATCH
+        member = NAMED_BY.get(request["method"])
+        name = request.get("params", {}).get(member) if member else None
+        return (0, 0) if name is None or self.names(str(name)) else refused
+
+    def allowed(self, field: str, method: str) -> bool:
+        """Whether a defect lets another method pass."""
+        if field.lower() == method.lower():
+            return self.has("headers.values-case-sensitive")
+        return self.has("headers.server-validates")
+
+    def names(self, name: str) -> bool:
+        """Whether the field for names has a name, as it is or encoded."""
+        field = self.headers.get("Mcp-Name", "")
+        if not field.startswith("=?base64?") or self.has("headers.decode-before-compare"):
+            return bool(field == name)
+        try:
+            encoded = field.removeprefix("=?base64?").removesuffix("?=")
+            return base64.b64decode(encoded, validate=True) == name.encode()
+        except binascii.Error:
+            return self.has("headers.undecodable-base64")
+
+
+class Listening(Handler):
+    """The same, with subscriptions."""
+
+    def answer(self, request: Any) -> None:
+        """Answer a JSON value, or open a stream of changes."""
+        listens = isinstance(request, dict) and request.get("method") == "subscriptions/listen"
+        if not listens or self.has("http.listen-response-stream"):
+            super().answer(request)
+            return
+        id = str(request["id"]) if self.has("subscriptions.id-value") else request["id"]
+        params: Message = {"_meta": {f"{PREFIX}subscriptionId": id}}
+        wanted = {**params, "notifications": {"toolsListChanged": True}}
+        method = "notifications/subscriptions/acknowledged"
+        acknowledged: Message = {"jsonrpc": "2.0", "method": method, "params": wanted}
+        changed = {**CHANGED, "params": params}
+        early = self.has("subscriptions.ack-first")
+        self.stream(*((changed, acknowledged) if early else (acknowledged,)))
+
+
+class StatelessHttpServer(ThreadingHTTPServer):
+    """The tiny server over HTTP."""
+
+    daemon_threads = True
+
+    def __init__(self, defect: str) -> None:
+        super().__init__(("127.0.0.1", 0), Listening)
+        self.defect = defect
+
+
+@contextmanager
+def serving(defect: str) -> Iterator[str]:
+    """The URL of a server over HTTP, while the block runs."""
+    with StatelessHttpServer(defect) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/mcp"
+        server.shutdown()
+
+
+def main() -> None:
+    """Serve over stdio."""
+    name = sys.argv[1]
+    method, early = BEFORE.get(name, ("", {}))
+    for line in sys.stdin.buffer:
+        try:
+            request = json.loads(line)
+            answered = answer(request)
+        except ValueError:
+            request, answered = None, error(None, -32700)
+        answered = DEFECTS[name](request, answered) if name in DEFECTS else answered
+        if method and meta_of(request) and request["method"] == method:
+            print(json.dumps(early), flush=True)
+        if answered is not None:
+            print(json.dumps(answered), flush=True)
+    if name == "stdio.shutdown-server-on-eof":
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()

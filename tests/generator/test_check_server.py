@@ -1,0 +1,308 @@
+"""`mcpgen check-server`: our servers break nothing; each defect of a raw server is its own rule."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mcp_protocol
+from generator import checked_servers
+from generator import checked_stateless_servers as stateless
+from generator.checked_http_servers import HTTP_DEFECTS, serving
+from generator.checked_servers import BEFORE, DEFECTS, REVISIONS
+from generator.command_line import run
+from mcpgen import schema
+from mcpgen.server_check.rules import FILE, rules
+from mcpgen.server_check.runner import CHECKS
+from requirements.server_rules import text as rules_text
+
+RAW = shlex.join([sys.executable, checked_servers.__file__])
+STATELESS = shlex.join([sys.executable, stateless.__file__])
+PACKAGE = str(Path(mcp_protocol.__file__).parent.parent)
+STDIO_DEFECTS = sorted(
+    {*DEFECTS, *BEFORE, "stdio.stdout-only-messages", "lifecycle.shutdown-by-transport"}
+    - {"unsafe"}
+)
+UNTRIED = (
+    "capabilities.server-set-2024",
+    "content.no-audio-2024",
+    "content.no-resource-link-before-2025-06",
+    "discover.implemented",
+    "http.event-id-unique",
+    "http.independent-process",
+    "http.post-202-batch",
+    "http.stream-end-after-response",
+    "http.utf8",
+    "http.version-header-missing-default",
+    "jsonrpc.batch-receive",
+    "jsonrpc.batch-response",
+    "lifecycle.implementation-basic",
+    "logging.declare-capability-discover",
+    "pagination.results-after-cursor",
+    "stdio.newline-delimited",
+    "stdio.utf8",
+    "tools.invalid-arguments-protocol-error",
+    "versioning.no-modern-in-initialize",
+)
+"""Rules whose checks no server of these tests fails: most need a revision, or a reply that the tiny
+servers do not have."""
+OURS = f"""
+import sys
+sys.path.insert(0, {PACKAGE!r})
+from dataclasses import dataclass
+from mcp_protocol import Server, ToolAnnotations
+
+server = Server("weather", page_size=2, subscribe=True)
+
+@dataclass
+class Report:
+    degrees: float
+
+for name in ("rain", "sun", "wind"):
+    @server.tool(name, annotations=ToolAnnotations(read_only_hint=True))
+    def measure(city: str) -> Report:
+        return Report(1.5)
+
+@server.resource("weather://map", mime_type="image/png")
+def chart() -> bytes:
+    return bytes([255, 0])
+
+@server.resource("weather://{{city}}")
+def weather(city: str) -> str:
+    return city
+
+@server.prompt()
+def report(city: str) -> str:
+    return city
+
+if len(sys.argv) > 1:
+    import socket, uvicorn
+    listening = socket.create_server(("127.0.0.1", 0))
+    print("http://127.0.0.1:%d/mcp" % listening.getsockname()[1], flush=True)
+    settings = uvicorn.Config(server.asgi(), log_level="critical")
+    uvicorn.Server(settings).run([listening])
+else:
+    server.run()
+"""
+
+
+def checked(*words: str) -> tuple[object, dict[str, Any]]:
+    """The exit code and the findings of a check."""
+    done = run("check-server", *words, "--json")
+    assert done.out, done.err
+    return done.code, json.loads(done.out)
+
+
+def broken(findings: dict[str, Any]) -> list[str]:
+    """The rules that are broken."""
+    return [each["rule"] for each in findings["broken"]]
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A server on the generated package, as a script."""
+    path = tmp_path_factory.mktemp("ours") / "server.py"
+    path.write_text(OURS)
+    return path
+
+
+@pytest.fixture(scope="module")
+def address(ours: Path) -> Iterator[str]:
+    """The same over HTTP."""
+    words = [sys.executable, str(ours), "http"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize("revision", [row.name for row in schema.revisions()])
+def test_a_generated_server_breaks_no_rule(
+    ours: Path, address: str, revision: str, transport: str
+) -> None:
+    target = address if transport == "http" else shlex.join([sys.executable, str(ours)])
+    code, findings = checked(target, "--revision", revision, "--timeout", "30")
+    assert findings["broken"] == []
+    assert code == 0
+    states = [outcome["state"] for outcome in findings["outcomes"]]
+    assert states.count("passed") > 55
+    assert findings["transport"] == transport
+
+
+def test_the_raw_server_breaks_no_rule_without_a_defect() -> None:
+    code, findings = checked(f"{RAW} none", "--fail-on", "warning")
+    assert (code, broken(findings)) == (0, [])
+    assert findings["revisions"] == list(REVISIONS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", STDIO_DEFECTS)
+def test_a_defect_is_reported_as_its_rule_alone(rule: str) -> None:
+    revision = max({*REVISIONS} & {*rules()[rule].revisions})
+    code, findings = checked(f"{RAW} {rule}", "--revision", revision, "--fail-on", "warning")
+    assert (code, broken(findings)) == (1, [rule])
+    [found] = findings["broken"]
+    assert found["expected"]
+    assert found["came"]
+    assert found["page"].startswith("https://")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "rule", ["", "stdio.shutdown-server-on-eof", *stateless.DEFECTS, *stateless.BEFORE]
+)
+def test_a_defect_without_a_handshake_is_reported_as_its_rule_alone(rule: str) -> None:
+    target = f"{STATELESS} {rule or 'none'}"
+    _, findings = checked(target, "--revision", stateless.REVISION)
+    assert broken(findings) == ([rule] if rule else [])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["", *stateless.HTTP_DEFECTS])
+def test_a_defect_over_http_without_sessions_is_reported_as_its_rule_alone(rule: str) -> None:
+    with stateless.serving(rule) as address:
+        _, findings = checked(address, "--revision", stateless.REVISION, "--timeout", "5")
+    assert broken(findings) == ([rule] if rule else [])
+
+
+def test_messages_over_several_lines_are_found_though_none_is_an_answer() -> None:
+    rule = "stdio.no-embedded-newline"
+    words = ("--revision", REVISIONS[-1], "--rule", rule, "--rule", "jsonrpc", "--timeout", "0.5")
+    code, findings = checked(f"{RAW} {rule}", *words)
+    assert code == 1
+    assert rule in broken(findings)
+    assert "answers no longer" in findings["given_up"][REVISIONS[-1]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["", *HTTP_DEFECTS])
+def test_a_defect_over_http_is_reported_as_its_rule_alone(rule: str) -> None:
+    with serving(rule) as address:
+        _, findings = checked(address, "--revision", REVISIONS[-1], "--timeout", "5")
+    assert broken(findings) == ([rule] if rule else [])
+
+
+@pytest.mark.parametrize(
+    ("program", "error"),
+    [
+        ("raise SystemExit('no such city')", "exit code 1; last line on stderr: no such city"),
+        ("print('hello')", "ended with exit code 0"),
+        ("import sys; sys.stdin.read()", "no answer in 1 s"),
+        ("while True: print('x' * 100_000)", "wrote more than|no answer in 1 s"),
+        ("print(('[' * 100_000 + chr(10)) * 3, flush=True); input()", "exit code|no answer"),
+    ],
+    ids=["ends", "no protocol", "hangs", "floods", "nonsense"],
+)
+def test_a_server_that_cannot_be_checked_is_one_error(
+    program: str, error: str, tmp_path: Path
+) -> None:
+    (tmp_path / "server.py").write_text(program)
+    command = shlex.join([sys.executable, str(tmp_path / "server.py")])
+    done = run("check-server", command, "--revision", REVISIONS[-1], "--timeout", "1")
+    assert done.code == 2
+    assert re.search(error, done.err), done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_server_that_answers_whatever_it_is_asked_speaks_no_stateless_revision(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "server.py").write_text(
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        "    id = json.loads(line).get('id')\n"
+        "    print(json.dumps({'jsonrpc': '2.0', 'id': id, 'result': {}}), flush=True)\n"
+    )
+    command = shlex.join([sys.executable, str(tmp_path / "server.py")])
+    done = run("check-server", command, "--revision", stateless.REVISION)
+    assert done.code == 2
+    assert f"a result of server/discover without {stateless.REVISION}" in done.err
+
+
+@pytest.mark.parametrize("target", ["./no-such-program", "http://127.0.0.1:1/mcp"])
+def test_a_server_that_is_not_there_is_one_error(target: str) -> None:
+    done = run("check-server", target)
+    assert done.code == 2
+    assert "expected a server that" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ([], "expected a URL, a command"),
+        ([f"{RAW} none", "--rule", "tools.nothing"], "expected a rule or an area"),
+        ([f"{RAW} none", "--revision", "1999-01-01"], "1999-01-01"),
+    ],
+)
+def test_a_wrong_command_line_is_one_error(words: list[str], error: str) -> None:
+    done = run("check-server", *words)
+    assert done.code == 2
+    assert error in done.err
+
+
+def test_a_broken_should_fails_only_if_that_is_asked_for() -> None:
+    words = (f"{RAW} tools.name-charset", "--rule", "tools", "--revision", REVISIONS[-1])
+    assert checked(*words)[0] == 0
+    assert checked(*words, "--fail-on", "warning")[0] == 1
+
+
+def test_tools_that_may_change_something_are_called_only_by_leave() -> None:
+    words = (f"{RAW} unsafe", "--rule", "tools.output-conforms", "--revision", REVISIONS[-1])
+    [skipped] = checked(*words)[1]["outcomes"]
+    assert skipped["state"] == "not applicable"
+    [called] = checked(*words, "--call-tools")[1]["outcomes"]
+    assert called["state"] == "passed"
+
+
+def test_the_text_and_the_page_name_rule_reason_and_page() -> None:
+    words = (f"{RAW} ping.answered", "--rule", "ping", "--revision", REVISIONS[-1])
+    done = run("check-server", *words)
+    assert "error: ping.answered: MUST in 2025-11-25" in done.out
+    assert 'got:      result {"pong": true}' in done.out
+    page = "https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/ping"
+    assert page in done.out
+    done = run("check-server", *words, "--format", "markdown")
+    assert f"| error | [ping.answered]({page}" in done.out
+
+
+def test_the_rules_can_be_listed() -> None:
+    done = run("check-server", "--list-rules", "--json")
+    assert len(json.loads(done.out)) == len(CHECKS) > 160
+    assert "ping.answered" in run("check-server", "--list-rules", "--rule", "ping").out
+
+
+def test_the_rules_are_those_of_the_ledger() -> None:
+    hint = "run: PYTHONPATH=tests:generator python -m requirements.server_rules"
+    assert FILE.read_text("utf-8") == rules_text(), hint
+
+
+def test_the_rules_that_no_server_here_breaks_are_known() -> None:
+    examples = {
+        *STDIO_DEFECTS,
+        *HTTP_DEFECTS,
+        *stateless.DEFECTS,
+        *stateless.BEFORE,
+        *stateless.HTTP_DEFECTS,
+        *("stdio.no-embedded-newline", "stdio.shutdown-server-on-eof"),
+    }
+    assert sorted({*rules()} - examples) == [*UNTRIED]
+
+
+def test_each_rule_has_one_check_and_binds_servers() -> None:
+    assert sorted(check.id for check in CHECKS) == sorted(rules())
+    assert {rule.level for rule in rules().values()} <= {
+        "MUST",
+        "MUST NOT",
+        "SHOULD",
+        "SHOULD NOT",
+    }

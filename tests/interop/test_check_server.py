@@ -1,0 +1,116 @@
+"""`mcpgen check-server` on real servers: it ends in time, and accuses them of what is true.
+
+Every finding was read against the page of its revision; a new one is to be read so before it is
+added here.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+
+from interop.processes import HERE, NPM, serving
+from interop.revisions import HANDSHAKE, STATELESS
+
+pytestmark = pytest.mark.interop
+
+EVERYTHING = NPM / "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
+LOOPBACK = HERE / "npm" / "loopback.cjs"
+OFFICIAL = HERE / "official_server.py"
+COMMANDS = {
+    "everything": ("node", f"{EVERYTHING}", "stdio"),
+    "official": (sys.executable, f"{OFFICIAL}"),
+}
+OVER_HTTP = {
+    "everything": ("node", "--require", f"{LOOPBACK}", f"{EVERYTHING}", "streamableHttp"),
+    "official": (sys.executable, f"{OFFICIAL}", "http"),
+}
+PATHS = {"everything": "mcp", "official": ""}
+REVISIONS = {"everything": HANDSHAKE, "official": (*HANDSHAKE, STATELESS)}
+"""What each speaks."""
+
+ALIKE = {
+    # Unknown tools are results with isError; the pages list them among the errors of JSON-RPC.
+    "tools.unknown-tool-error",
+    # An older revision gets the code of 2026-07-28.
+    "resources.not-found-32002",
+    # A cursor that they never gave out is ignored.
+    "pagination.invalid-cursor-error",
+}
+EVERYTHING_BREAKS = {
+    *ALIKE,
+    # Params of a wrong type end in an exception of the validator: -32603.
+    *("jsonrpc.code-invalid-params", "completion.missing-arguments-error"),
+    "logging.invalid-level-error",
+    # A tool's result has links to resources in each revision.
+    "content.no-resource-link-before-2025-06",
+}
+OFFICIAL_BREAKS = {
+    *ALIKE,
+    # Arrays are not read, though 2025-03-26 asks for them.
+    "jsonrpc.batch-receive",
+    # What goes wrong with a prompt is an internal error.
+    *("prompts.invalid-name-error", "prompts.missing-arguments-error"),
+    # The handler in official_server.py completes whatever it is asked for.
+    "completion.invalid-prompt-error",
+}
+BAD_MESSAGES = {
+    # What is no request is a parse error, or invalid params.
+    "jsonrpc.code-invalid-request",
+    # The id of an error is null, where 2025-11-25 leaves it out.
+    "jsonrpc.error-id-omitted-if-unreadable",
+}
+BROKEN = {
+    # Over stdio arrays are not read, over HTTP they are read in all revisions.
+    ("everything", "stdio"): EVERYTHING_BREAKS | {"jsonrpc.batch-receive"},
+    ("everything", "http"): {
+        *EVERYTHING_BREAKS,
+        *BAD_MESSAGES,
+        "jsonrpc.batch-removed",
+        # Each origin is served, and a session that was deleted gets 400.
+        *("transport-security.validate-origin", "http.session-gone-404"),
+    },
+    ("official", "stdio"): OFFICIAL_BREAKS,
+    ("official", "http"): OFFICIAL_BREAKS | BAD_MESSAGES,
+}
+"""The rules that each breaks."""
+
+DEADLINE = 300
+
+
+@contextmanager
+def target(name: str, transport: str) -> Iterator[str]:
+    """A server, as the command line names it."""
+    with ExitStack() as running:
+        if transport == "stdio":
+            yield shlex.join(COMMANDS[name])
+        else:
+            yield running.enter_context(serving(*OVER_HTTP[name])) + PATHS[name]
+
+
+def checked(words: Sequence[str]) -> tuple[int, dict[str, Any], str]:
+    """Exit code, findings, and what went to stderr."""
+    command = [sys.executable, "-m", "mcpgen", "check-server", *words, "--json"]
+    done = subprocess.run(
+        command, capture_output=True, encoding="utf-8", check=False, timeout=DEADLINE
+    )
+    return done.returncode, json.loads(done.stdout), done.stderr
+
+
+@pytest.mark.timeout(DEADLINE + 30)
+@pytest.mark.parametrize(("name", "transport"), BROKEN)
+def test_a_real_server_is_accused_of_nothing_but_what_is_true(name: str, transport: str) -> None:
+    with target(name, transport) as words:
+        code, findings, errors = checked([words])
+    assert "Traceback" not in errors
+    assert findings["given_up"] == {}
+    assert findings["revisions"] == list(REVISIONS[name])
+    assert {each["rule"] for each in findings["broken"]} == BROKEN[name, transport]
+    assert code == 1
