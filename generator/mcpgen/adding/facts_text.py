@@ -1,0 +1,141 @@
+"""The text of facts.toml for an added revision: what differs from the defaults, to be checked.
+
+It has the form of the files of published revisions. Comments say what a value rests on, and keys of
+the fixed tables that are as the defaults have them stand there as comments, to be changed easily.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from mcpgen import facts as facts_module
+from mcpgen import facts_files
+from mcpgen.adding.reviews import Review
+from mcpgen.errors import safe_text
+from mcpgen.facts import Facts
+from mcpgen.json_types import Json, Node
+from mcpgen.method_facts import UNSTATED
+from mcpgen.schema.structure import escape, unescape
+from mcpgen.toml_records import toml_key, toml_value
+
+_HEAD = """\
+# {revision}: what only the prose of its pages states, where that differs from the defaults.
+# `false`: this revision has no such thing.
+#
+# mcpgen schema add carried these facts over from {base}. Check them on the pages that are named,
+# then remove what the comments say of it. A key behind a `#` has its default.
+# generator/mcpgen/revision_facts.py has each key, its meaning and its default; [methods] is laid on
+# top of schema/facts.toml. Tables behind [methods]:
+#
+# [capabilities]  method = dotted path; requests: of the receiver, notifications: of the sender
+# [results]       client, server: by the request's sender, method = result types that neither the
+#                 naming rule (XRequest, XResult) nor an XResultResponse gives
+# [defaults]      definition or "*": values of fields that the schema requires, yet peers leave out
+# [renamed]       definition = the name a later revision gives it
+"""
+
+
+def text(facts: Facts, base: str, reviews: Sequence[Review], methods: frozenset[str]) -> str:
+    """The text of facts.toml.
+
+    Args:
+        facts: The facts of the revision.
+        base: The revision that they were carried over from.
+        reviews: Those to check.
+        methods: The methods of the schema.
+    """
+    table = facts_files.as_table(facts)
+    return _HEAD.format(revision=facts.revision, base=base) + "".join(
+        f"{line}\n" for line in _Lines(base, reviews).of(table, _own_methods(facts, methods))
+    )
+
+
+def _own_methods(facts: Facts, methods: frozenset[str]) -> Node:
+    """What the facts say of methods otherwise than `schema/facts.toml`."""
+    shared = facts_module.shared_methods()
+    found: Node = {}
+    for name in sorted({*methods, *facts.methods}):
+        row = facts.method(name)
+        if name not in methods and not row.extension:
+            continue
+        below = asdict(shared.get(name, UNSTATED))
+        own = {key: _toml(value) for key, value in asdict(row).items() if value != below[key]}
+        if own:
+            found[name] = own
+    return found
+
+
+def _toml(value: Json) -> Json:
+    """A value of a fact as TOML has it."""
+    if value is None:
+        return False
+    return [*value] if isinstance(value, tuple) else value
+
+
+class _Lines:
+    """The lines of the file."""
+
+    def __init__(self, base: str, reviews: Sequence[Review]) -> None:
+        self._base = base
+        self._reviews = {review.pointer: review for review in reviews}
+
+    def of(self, table: Node, methods: Node) -> Iterator[str]:
+        """All tables in order, with these facts about methods."""
+        defaults = facts_files.as_table(Facts(revision="", source=""))
+        for name, rows in table.items():
+            if name == "methods":
+                yield from self._by_name(name, methods)
+            elif defaults[name] and name != "results":
+                yield from self._fixed(name, rows, defaults[name])
+            elif name in ("capabilities", "renamed"):
+                yield from self._by_name(name, rows)
+            else:
+                for key, inner in rows.items():
+                    yield from self._by_name(f"{name}/{escape(key)}", inner)
+
+    def _fixed(self, name: str, rows: Node, defaults: Node) -> Iterator[str]:
+        """A table whose keys are the same in every revision."""
+        lines: list[str] = []
+        for key, value in rows.items():
+            review = self._reviews.get(f"/{name}/{key}")
+            is_default = value == defaults[key]
+            if is_default and review is None:
+                continue
+            origin = "from the schema" if review is None else self._origin(review)
+            lines.append(f"{'# ' if is_default else ''}{key} = {toml_value(value)}  # {origin}")
+        if not lines:
+            return
+        own = (each for each in self._reviews.values() if each.table == name)
+        pages = dict.fromkeys(page for review in own for page in review.pages)
+        yield ""
+        yield from (f"# Check on {page}" for page in pages)
+        yield f"[{name}]"
+        yield from lines
+
+    def _by_name(self, path: str, rows: Node) -> Iterator[str]:
+        """A table whose keys are methods, definitions or members."""
+        assumed = {
+            key: review
+            for pointer, review in self._reviews.items()
+            if review.reason and (key := _key_in(pointer, path)) is not None
+        }
+        if not (rows or assumed):
+            return
+        yield ""
+        yield f"[{'.'.join(toml_key(unescape(part)) for part in path.split('/'))}]"
+        for key, value in rows.items():
+            line = f"{toml_key(key)} = {toml_value(value)}"
+            yield f"{line}  # {self._origin(assumed[key])}" if key in assumed else line
+        for key, review in assumed.items():
+            if key not in rows:
+                yield f"# {toml_key(key)}: {self._origin(review)}; see {review.pages[0]}"
+
+    def _origin(self, review: Review) -> str:
+        return f"a guess: {safe_text(review.reason)}" if review.reason else f"as in {self._base}"
+
+
+def _key_in(pointer: str, path: str) -> str | None:
+    """The key of a table that a pointer leads to, or into; `None` for another table."""
+    before, slash, rest = pointer.partition(f"/{path}/")
+    return unescape(rest.partition("/")[0]) if slash and not before else None

@@ -1,0 +1,182 @@
+"""From a schema file to a revision: its structure, pin, facts and corrections. Writes nothing.
+
+The facts and corrections start from those of the revision whose structure is nearest; from those
+of the revision itself, if it is there already.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mcpgen import docs, facts, facts_files, fitting, pipeline, schema, schema_facts
+from mcpgen.adding import facts_text
+from mcpgen.adding.reviews import Review, reviews
+from mcpgen.diff.compare import Diff, compare
+from mcpgen.diff.protocol import of_schema
+from mcpgen.docs import Docs
+from mcpgen.errors import SchemaError, shown
+from mcpgen.facts import Facts
+from mcpgen.fitting import FittedFacts
+from mcpgen.json_types import Node
+from mcpgen.revision_facts import Draft
+from mcpgen.schema import Disagreements, Erratum, Nearest, RevisionEntry, Schema, SchemaFile
+from mcpgen.schema import errata as corrections
+from mcpgen.schema.revisions import Status
+from mcpgen.spec import RevisionSpec
+
+_ENVELOPE = frozenset({"jsonrpc", "method", "id"})
+"""Members that no type describes."""
+
+
+@dataclass(frozen=True)
+class Addition:
+    """A revision to be written.
+
+    Attributes:
+        entry: Its row in the list of revisions.
+        files: The files of its folder, by name.
+        base: The revision that facts and corrections were carried over from.
+        nearest: How near the structure of the nearest revision is.
+        reviews: The facts that a person has to check.
+        errata: The corrections that still apply.
+        unmatched: Those of the base that do not.
+        undocumented: Types, and fields as `Type.field`, that docs.toml says nothing about.
+        notes: What of the schema was read as something else than it says.
+        diff: The comparison with the revision before; `None` if there is none.
+    """
+
+    entry: RevisionEntry
+    files: Mapping[str, str]
+    base: str
+    nearest: Nearest
+    reviews: tuple[Review, ...]
+    errata: tuple[Erratum, ...]
+    unmatched: tuple[Erratum, ...]
+    undocumented: tuple[str, ...]
+    notes: tuple[str, ...]
+    diff: Diff | None
+
+
+def addition(path: Path, name: str, status: Status, stated: Path | None = None) -> Addition:
+    """The revision that a schema file becomes.
+
+    Args:
+        path: The schema file, in JSON or TypeScript.
+        name: The revision, a date.
+        status: Whether it may still change.
+        stated: A facts file, with what is known of it already.
+
+    Raises:
+        SchemaError: The file is no schema of the protocol, or no package can be made from it.
+        FactsError: The facts file is malformed, or names an unknown method.
+    """
+    file = schema.read_file(path)
+    base = _base(file, name, stated)
+    known = corrections.read_errata(base.folder / "errata.toml")
+    errata = corrections.fitting(file.document, known)
+    loaded = file.corrected(errata, name)
+    texts = docs.load()
+    found = _facts(loaded, base, stated)
+    built = pipeline.revision_spec(loaded, found.facts, texts)
+    to_review = reviews(found, loaded, texts)
+    unmatched = tuple(erratum for erratum in known if erratum not in errata)
+    document = schema.structure(file.document)
+    files = {
+        "schema.json": json.dumps(document, indent=2, ensure_ascii=False) + "\n",
+        "facts.toml": facts_text.text(
+            found.facts, base.name, to_review, fitting.methods_of(loaded)
+        ),
+        "errata.toml": _errata_text(name, base.name, errata, unmatched),
+    }
+    return Addition(
+        RevisionEntry(name, status, _sha256(path), schema.digest(document)),
+        files,
+        base.name,
+        file.nearest,
+        to_review,
+        errata,
+        unmatched,
+        tuple(_undocumented(built, name, texts)),
+        tuple(f"{note.pointer}: {note.text}" for note in loaded.notes),
+        _compared(loaded, found.facts),
+    )
+
+
+def _base(file: SchemaFile, name: str, stated: Path | None) -> RevisionEntry:
+    """The revision to start from: what the facts file says, the revision itself, the nearest."""
+    based_on = facts_files.read(stated).based_on if stated is not None else None
+    if based_on is None and name in {row.name for row in schema.revisions()}:
+        based_on = name
+    return schema.entry(based_on or file.nearest.entry.name)
+
+
+def _facts(loaded: Schema, base: RevisionEntry, stated: Path | None) -> FittedFacts:
+    """The facts of the revision; what a draft after another revision added is not carried over."""
+    found = schema_facts.facts_for(loaded, base.name, stated)
+    if stated is not None:
+        schema_facts.expect_methods(loaded, base.name, stated)
+    if loaded.revision == base.name:
+        return found
+    carried = found.carried
+    if loaded.digest == base.digest:  # the schema says nothing new, and its pages may
+        methods = fitting.methods_of(loaded)
+        rows = facts_files.carried_over(found.facts, facts.load(base.name), (), methods)
+        carried = tuple(rows)
+    own_draft = stated is not None and facts_files.read(stated).has("/draft")
+    return replace(
+        found,
+        facts=replace(
+            found.facts,
+            revision=loaded.revision,
+            draft=found.facts.draft if own_draft else Draft(),
+        ),
+        carried=tuple(fact for fact in carried if not fact.pointer.startswith("/draft/")),
+    )
+
+
+def _sha256(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise SchemaError(str(path), "", "a readable file", error.strerror or "none") from error
+
+
+def _errata_text(
+    name: str, base: str, errata: tuple[Erratum, ...], unmatched: tuple[Erratum, ...]
+) -> str:
+    """The text of errata.toml."""
+    others = [f"{name}: defects of the published schema, as {base} has them."]
+    if not (errata or unmatched):
+        others = [f"{name}: no defects of the published schema are known."]
+    others += [f"Does not match any more: {shown(erratum.pointer, 200)}" for erratum in unmatched]
+    return schema.errata_text(Disagreements(errata, tuple(others))) + "\n"
+
+
+def _undocumented(built: RevisionSpec, revision: str, texts: Docs) -> list[str]:
+    """Types and fields about which docs.toml says nothing."""
+    found: list[str] = []
+    for name, definition in built.models.normal.definitions.items():
+        if not texts.type_doc(revision, name):
+            found.append(name)
+        members: Node = definition.node.get("properties", {})
+        found += (
+            f"{name}.{wire}"
+            for wire in members
+            if wire not in _ENVELOPE and not texts.field_doc(revision, name, wire)
+        )
+    return found
+
+
+def _compared(loaded: Schema, stated: Facts) -> Diff | None:
+    """What changes from the revision before."""
+    older = [row for row in schema.revisions() if row.name < loaded.revision]
+    if not older:
+        return None
+    before = schema.load(older[-1].name)
+    newer = [schema.load(row.name).definitions for row in schema.revisions()[len(older) :]]
+    old = of_schema(before, facts.load(before.revision), before.revision, [loaded.definitions])
+    return compare(old, of_schema(loaded, stated, loaded.revision, [*newer, before.definitions]))

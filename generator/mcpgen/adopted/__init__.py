@@ -1,0 +1,1 @@
+"""Hand edits of generated modules as named rules, which are replayed on every later generation."""

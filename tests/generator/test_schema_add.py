@@ -1,0 +1,406 @@
+"""`mcpgen schema add`: the folder that it writes, what it leaves to a person, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partialmethod
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from generator.command_line import Done, run
+from generator.schemas import TEXT, obj
+from generator.test_fitting import definitions_of, saved, with_request
+from generator.typescript_text import saved as saved_typescript
+from generator.typescript_text import typescript_of
+from mcpgen import docs, facts, paths, schema
+from mcpgen.adding import folder as folders
+from mcpgen.adding.revision import addition
+from mcpgen.errors import OutputError
+from mcpgen.schema.revisions import RevisionEntry, read_revisions
+
+NAME = "2027-01-15"
+BASE = schema.latest().name
+PAGES = f"https://modelcontextprotocol.io/specification/{NAME}"
+
+
+def draft(folder: Path) -> Path:
+    """The newest revision with a request, a type and a member more, and one defect less."""
+    found = with_request(BASE, "Paint", "tools/paint")
+    found["PaintResult"] = obj("colour", colour=TEXT)
+    found["PaintResultResponse"] = obj("result", result={"$ref": "#/$defs/PaintResult"})
+    found["Tool"]["properties"]["colour"] = TEXT
+    found["JSONValue"]["anyOf"][2]["type"] = ["string", "number", "boolean", "null"]
+    return saved(folder, found)
+
+
+def added(folder: Path, *words: str) -> Done:
+    """The draft, added to a folder of revisions of its own."""
+    return run(
+        *("schema", "add", str(draft(folder)), "--revision", NAME),
+        *("--schemas", str(folder / "own"), *words),
+    )
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else b""
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def without_place(text: str, folder: Path) -> str:
+    """A text without the path of a temporary folder."""
+    return text.replace(f"{folder}{os.sep}", "")
+
+
+@pytest.fixture(scope="session")
+def with_draft(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of revisions with the draft in it, not to be changed."""
+    folder = tmp_path_factory.mktemp("with_draft")
+    added(folder)
+    return folder / "own"
+
+
+@pytest.fixture
+def own(with_draft: Path, tmp_path: Path) -> Iterator[Path]:
+    """A folder of revisions with the draft in it, which the environment names."""
+    shutil.copytree(with_draft, tmp_path / "own")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv(paths.SCHEMAS_VARIABLE, str(tmp_path / "own"))
+        patched.chdir(tmp_path)
+        yield tmp_path / "own"
+
+
+def test_the_report_names_what_a_person_has_to_check(
+    tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
+    done = added(tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert without_place(done.out, tmp_path) == snapshot
+
+
+@pytest.mark.parametrize("name", ["facts.toml", "errata.toml"])
+def test_the_files_of_a_revision_read_as_expected(
+    with_draft: Path, name: str, snapshot: SnapshotAssertion
+) -> None:
+    assert (with_draft / NAME / name).read_text() == snapshot
+
+
+def test_the_list_pins_the_file_and_its_structure(tmp_path: Path) -> None:
+    added(tmp_path, "--draft")
+    [row] = read_revisions(tmp_path / "own" / "revisions.toml")
+    assert row.status == "draft"
+    written = tmp_path / "own" / NAME / "schema.json"
+    assert row.digest == schema.digest(json.loads(written.read_text()))
+    assert row.official != row.digest
+    with paths.own_schemas(tmp_path / "own"):
+        assert schema.latest().name == BASE
+
+
+def test_a_program_gets_every_fact_to_check(tmp_path: Path) -> None:
+    record = json.loads(added(tmp_path, "--json").out)
+    guess = record["review"][0]
+    assert guess == {
+        "pointer": "/capabilities/tools~1paint",
+        "value": "tools",
+        "reason": "named like the method",
+        "pages": [f"{PAGES}/server/tools"],
+    }
+    values = {review["pointer"]: review["value"] for review in record["review"]}
+    assert values["/http/accepted"] == 202
+    assert set(record["undocumented"]) == {
+        *("PaintRequest", "PaintRequest.params", "PaintRequestParams", "PaintRequestParams.x"),
+        *("PaintResult", "PaintResult.colour", "PaintResultResponse"),
+        *("PaintResultResponse.result", "Tool.colour"),
+    }
+    assert record["unmatched_errata"] == ["/$defs/JSONValue/anyOf/2/type"]
+
+
+def test_what_is_written_has_the_facts_of_the_nearest_revision(with_draft: Path) -> None:
+    base = facts.load(BASE)
+    with paths.own_schemas(with_draft):
+        loaded = facts.load(NAME)
+    assert loaded.capabilities == {**base.capabilities, "tools/paint": "tools"}
+    for table in ("transports", "headers", "http", "authorization", "errors", "behaviour", "meta"):
+        assert getattr(loaded, table) == getattr(base, table)
+    assert {name: loaded.method(name) for name in base.methods} == base.methods
+
+
+def test_the_same_structure_under_another_date_leaves_all_facts_to_be_checked(
+    tmp_path: Path,
+) -> None:
+    path = saved(tmp_path, definitions_of(BASE))
+    same = addition(path, NAME, "final")
+    assert not [review for review in same.reviews if review.reason]
+    assert {review.pointer for review in same.reviews} > {"/transports/streamable_http"}
+    assert same.undocumented == ()
+
+
+def test_a_revision_of_the_user_is_in_the_list_and_can_be_compared(own: Path) -> None:
+    row = run("list").out.splitlines()[-1]
+    assert row.startswith(f"{NAME}  final   per request")
+    compared = run("diff", BASE, NAME).out
+    assert f"{BASE} -> {NAME}: 0 breaking" in compared
+    assert "tools/paint" in compared
+
+
+def test_a_message_is_explained_by_a_revision_of_the_user(own: Path) -> None:
+    message = own.parent / "message.json"
+    meta: dict[str, Any] = {
+        f"io.modelcontextprotocol/{key}": {} for key in ("clientInfo", "clientCapabilities")
+    }
+    params = {"x": "1", "_meta": {**meta, "io.modelcontextprotocol/protocolVersion": NAME}}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/paint", "params": params}
+    message.write_text(json.dumps(request))
+    explained = run("explain", str(message), "-r", NAME, "-r", BASE).out
+    assert f"{NAME}: accepted" in explained
+    assert f"{BASE}: refused at /method" in explained
+
+
+def test_a_package_of_a_revision_of_the_user_is_written_and_checked(own: Path) -> None:
+    assert run("-q", "-r", NAME, "--parts", "types", "-o", "pkg").code == 0
+    assert "PaintResult" in (own.parent / "pkg/r2027_01_15/models.py").read_text()
+    assert run("check", "pkg").out == "pkg: up to date\n"
+    (own / "docs.toml").write_text('[types.PaintResult]\ndoc = "A colour."\npage = "tools"\n')
+    checked = run("check", "pkg")
+    assert checked.code == 1
+    assert '+    """A colour. Source: server/tools."""' in checked.out
+    assert run("-q", "update", "pkg").code == 0
+    assert run("check", "pkg").out == "pkg: up to date\n"
+
+
+def test_a_package_whose_folder_of_revisions_is_not_named_says_so(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("-q", "-r", NAME, "--parts", "types", "-o", "pkg")
+    monkeypatch.delenv(paths.SCHEMAS_VARIABLE)
+    assert run("check", "pkg") == Done(
+        2,
+        "",
+        f"mcpgen: error: pkg: revision {NAME} is not one that mcpgen has; --schemas DIR names a"
+        " folder of revisions of your own\n",
+    )
+    assert run("check", "pkg", "--schemas", str(own)).out == "pkg: up to date\n"
+    assert run("--schemas", str(own), "check", "pkg").out == "pkg: up to date\n"
+
+
+def test_a_project_with_a_revision_of_the_user_names_the_folder(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("-q", "new", "server", "weather", "-r", NAME).code == 0
+    monkeypatch.delenv(paths.SCHEMAS_VARIABLE)
+    text = (own.parent / "weather/pyproject.toml").read_text()
+    assert tomllib.loads(text)["tool"]["mcpgen"]["schemas_dir"] == "../own"
+    assert run("check", "weather").out == "weather/src/weather/protocol: up to date\n"
+    assert run("update", "weather").code == 0
+
+
+def test_documentation_of_the_user_is_about_revisions_of_the_user_alone(own: Path) -> None:
+    (own / "docs.toml").write_text(
+        '[pages]\npaint = "server/paint"\n'
+        '[types.Tool]\npage = "paint"\nfields = { colour = "Its colour." }\n'
+    )
+    texts = docs.load()
+    assert texts.field_doc(NAME, "Tool", "colour") == "Its colour."
+    assert texts.type_doc(NAME, "Tool") == texts.type_doc(BASE, "Tool") != ""
+    assert texts.page(NAME, "Tool") == "server/paint"
+    assert texts.field_doc(BASE, "Tool", "colour") == ""
+    assert texts.page(BASE, "Tool") == "server/tools"
+
+
+def test_a_revision_that_is_added_anew_keeps_its_facts(own: Path) -> None:
+    path = own / NAME / "facts.toml"
+    edited = path.read_text().replace("# accepted = 202", "accepted = 204")
+    assert edited != path.read_text()
+    path.write_text(edited)
+    refused = added(own.parent)
+    assert (refused.code, refused.err) == (
+        2,
+        f"mcpgen: error: {own} has revision {NAME}; --force writes it anew\n",
+    )
+    assert path.read_text() == edited
+    assert added(own.parent, "--force").code == 0
+    assert facts.load(NAME).http.accepted == 204
+    assert facts.load(NAME).capabilities["tools/paint"] == "tools"
+
+
+def test_a_schema_in_typescript_becomes_a_revision(tmp_path: Path) -> None:
+    saved_typescript(tmp_path, typescript_of(with_request(BASE, "Paint", "tools/paint")))
+    done = run(
+        *("schema", "add", str(tmp_path / "schema.ts"), "-r", NAME),
+        *("--schemas", str(tmp_path / "own")),
+    )
+    assert (done.code, done.err) == (0, "")
+    with paths.own_schemas(tmp_path / "own"):
+        assert "PaintRequest" in schema.load(NAME).definitions
+
+
+WRONG: Mapping[str, tuple[str, list[str], str]] = {
+    "no JSON": ("{", [], "{file}#: expected JSON text, got Expecting property name"),
+    "no schema": ("{}", [], "{file}#: expected definitions under $defs or definitions, got []"),
+    "a schema of something else": (
+        json.dumps({"$defs": {"Cat": TEXT}}),
+        [],
+        "{file}#/$defs: expected ClientRequest, a union that every schema of the protocol defines",
+    ),
+    "no date": ("{}", ["-r", "2027-02-30"], "--revision: expected a date as YYYY-MM-DD, got"),
+    "a word": ("{}", ["-r", "draft"], '--revision: expected a date as YYYY-MM-DD, got "draf'),
+    "a revision of mcpgen": ("{}", ["-r", BASE], f"mcpgen has revision {BASE}; --force goes"),
+    "a folder that cannot be": ("", ["--schemas", "/proc/own"], "/proc/own: nothing was written: "),
+}
+
+
+@pytest.mark.parametrize(("text", "words", "error"), WRONG.values(), ids=WRONG)
+def test_bad_input_is_refused_and_nothing_is_written(
+    tmp_path: Path, text: str, words: list[str], error: str
+) -> None:
+    path = tmp_path / "schema.json"
+    path.write_text(text or draft(tmp_path).read_text())
+    before = tree(tmp_path)
+    standard = ["-r", NAME, "--schemas", str(tmp_path / "own")]
+    done = run("schema", "add", str(path), *standard, *words)
+    assert done.code
+    assert done.err.startswith(f"mcpgen: error: {error.format(file=path)}"), done.err
+    assert tree(tmp_path) == before
+
+
+ROW = RevisionEntry(NAME, "final", "0" * 64, "1" * 64)
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, OSError])
+@pytest.mark.parametrize(
+    ("present", "failing"), [(False, 1), (False, 2), (True, 1), (True, 2), (True, 3)]
+)
+def test_an_interrupt_at_any_rename_leaves_the_folder_as_it_was(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    present: bool,
+    failing: int,
+    stop: type[BaseException],
+) -> None:
+    folders.write(tmp_path, replace(ROW, name="2026-12-01"), {"schema.json": "{}"})
+    if present:
+        folders.write(tmp_path, ROW, {"schema.json": "{}", "facts.toml": "mine"})
+    before, calls = tree(tmp_path), 0
+
+    def stopped(self: Path, place: Path, original: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == failing:
+            raise stop
+        return original(self, place)
+
+    for name in ("rename", "replace"):
+        monkeypatch.setattr(Path, name, partialmethod(stopped, original=getattr(Path, name)))
+    with pytest.raises((KeyboardInterrupt, OutputError)):
+        folders.write(tmp_path, ROW, {"schema.json": "[]"}, force=present)
+    monkeypatch.undo()
+    assert tree(tmp_path) == before
+    folders.write(tmp_path, ROW, {"schema.json": "[]"}, force=present)
+    assert (tmp_path / NAME / "schema.json").read_text() == "[]"
+    names = [row.name for row in read_revisions(tmp_path / "revisions.toml")]
+    assert names == ["2026-12-01", NAME]
+
+
+def test_what_a_run_that_was_killed_left_behind_is_removed(tmp_path: Path) -> None:
+    left = tmp_path / ".revisions.toml.mcpgen-0123abcd.new"
+    (left / NAME).mkdir(parents=True)
+    folders.write(tmp_path, ROW, {"schema.json": "{}"})
+    assert tree(tmp_path).keys() == {"revisions.toml", NAME, f"{NAME}/schema.json"}
+
+
+def test_rows_are_added_in_order_and_leave_the_others_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "revisions.toml"
+    for name in ("2027-03-01", "2027-01-15", "2027-02-01"):
+        folders.write(tmp_path, replace(ROW, name=name), {})
+        path.write_text(path.read_text().replace('"final"', '"draft"  # mine', 1))
+    rows = read_revisions(path)
+    assert [row.name[:7] for row in rows] == ["2027-01", "2027-02", "2027-03"]
+    assert path.read_text().count("# mine") == sum(row.status == "draft" for row in rows) > 1
+
+
+def test_a_folder_without_a_list_is_named(tmp_path: Path) -> None:
+    assert run("list", "--schemas", str(tmp_path)).err == (
+        f"mcpgen: error: {tmp_path}: expected a folder with revisions.toml, as mcpgen schema add"
+        " writes it, got none\n"
+    )
+
+
+def leaves(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
+    """Every value of a table that is no table, by the keys that lead to it."""
+    found: dict[tuple[str, ...], Any] = {}
+    for key, value in table.items():
+        found |= leaves(value, (*path, key)) if isinstance(value, dict) else {(*path, key): value}
+    return found
+
+
+class Checkout:
+    """A copy of what mcpgen runs from, without its newest revision.
+
+    Attributes:
+        folder: The copy.
+        removed: Where the folder of that revision is now.
+    """
+
+    def __init__(self, folder: Path, root: Path) -> None:
+        self.folder, self.removed = folder / "copy", folder / "removed"
+        for name in ("generator", "templates", "schema"):
+            shutil.copytree(root / name, self.folder / name)
+        (self.folder / "schema" / BASE).rename(self.removed)
+        path = self.folder / "schema/revisions.toml"
+        text = path.read_text()
+        path.write_text(text[: text.index(f'[[revision]]\nname = "{BASE}"')].rstrip() + "\n")
+
+    def run(self, *words: str) -> None:
+        """Run the copy of mcpgen."""
+        subprocess.run(
+            [sys.executable, "-P", "-m", "mcpgen", "-q", *words],
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": str(self.folder / "generator")},
+            check=True,
+        )
+
+    def package(self, name: str) -> dict[str, bytes]:
+        """A package of all revisions; without its manifest."""
+        self.run("-r", "all", "-o", f"{name}/pkg")
+        files = tree(self.folder / name / "pkg")
+        return {path: data for path, data in files.items() if path != "mcpgen.json"}
+
+
+@pytest.mark.slow
+def test_a_published_revision_that_was_deleted_is_added_again(
+    spec: Path, root: Path, tmp_path: Path
+) -> None:
+    checkout = Checkout(tmp_path, root)
+    checkout.run("schema", "add", str(spec / "schema" / BASE / "schema.json"), "--revision", BASE)
+    folder, official = checkout.folder / "schema", root / "schema"
+    for name in ("revisions.toml", f"{BASE}/schema.json"):
+        assert (folder / name).read_bytes() == (official / name).read_bytes()
+    corrections = schema.read_errata(official / BASE / "errata.toml")
+    carried = schema.read_errata(folder / BASE / "errata.toml")
+    assert all(erratum in corrections for erratum in carried)
+    before, after = (
+        leaves(tomllib.loads((place / BASE / "facts.toml").read_text()))
+        for place in (folder, official)
+    )
+    edits = {key for key in before.keys() | after if before.get(key) != after.get(key)}
+    page = (root / "docs/adding-a-revision.md").read_text()
+    assert f"{len(edits)} edits of `facts.toml`" in page
+    assert f"{len(corrections) - len(carried)} more erratum" in page
+    for name in ("facts.toml", "errata.toml"):
+        shutil.copy(official / BASE / name, folder / BASE / name)
+    again = checkout.package("again")
+    shutil.rmtree(folder / BASE)
+    checkout.removed.rename(folder / BASE)
+    assert checkout.package("original") == again
