@@ -11,17 +11,22 @@ import keyword
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from mcpgen import manifest, paths
+from mcpgen import manifest, overrides, paths
+from mcpgen.adopted import rules as adopted_rules
+from mcpgen.adopted.rules import AdoptedFile
 from mcpgen.errors import UsageError, safe_text
-from mcpgen.manifest import Manifest, Options, Origin
+from mcpgen.manifest import AdoptedOrigin, ExtensionOrigin, Manifest, Options, Origin, Templates
+from mcpgen.overrides import Overrides
 from mcpgen.parts import EVERYTHING, Selection
+from mcpgen.paths import relative_path
 
 if TYPE_CHECKING:
+    from mcpgen.extension_files import ExtensionFile
     from mcpgen.schema import SchemaFile
 
 RUNTIME = frozenset(
@@ -47,7 +52,8 @@ class Source:
 
     Attributes:
         revision: Its name.
-        origin: Whether the schema is one of mcpgen's, or a file that the user named.
+        origin: Whether the schema is of a folder of revisions, mcpgen's or the user's, or a file
+            that the user named.
         schema: The schema file.
         errata: The corrections; those that do not fit a file of the user's are left out.
         facts: The facts file.
@@ -73,8 +79,9 @@ class Source:
         """The same, with the paths of the user's files as a package in a directory records them."""
         if self.origin == "mcpgen":
             return self
-        facts_path = "" if self.facts_of else _relative(self.facts, directory)
-        return replace(self, schema_path=_relative(self.schema, directory), facts_path=facts_path)
+        facts_path = "" if self.facts_of else relative_path(self.facts, directory)
+        schema_path = relative_path(self.schema, directory)
+        return replace(self, schema_path=schema_path, facts_path=facts_path)
 
 
 @dataclass(frozen=True)
@@ -87,6 +94,12 @@ class BuildRequest:
         errata: Whether known defects of published schemas are corrected.
         strict: Whether a fact that can only be guessed is an error.
         selection: The parts and the transports to write.
+        overrides: Templates that take the place of mcpgen's, if there are some.
+        extensions: The extensions of its revisions, in order.
+        extension_origins: What the manifest records of them.
+        old_names: Public names of the package before, which this one goes on to offer where they
+            have new names.
+        adopted: The file of the rules that are replayed on what is rendered, if there is one.
     """
 
     package: str
@@ -94,11 +107,32 @@ class BuildRequest:
     errata: bool = True
     strict: bool = False
     selection: Selection = EVERYTHING
+    overrides: Overrides | None = None
+    extensions: tuple[ExtensionFile, ...] = ()
+    extension_origins: Mapping[str, ExtensionOrigin] = field(
+        default_factory=dict[str, ExtensionOrigin]
+    )
+    old_names: tuple[str, ...] = ()
+    adopted: AdoptedFile | None = None
 
     @property
     def options(self) -> Options:
         """What the manifest records of it."""
         return Options(self.errata, self.selection.parts, self.selection.transports)
+
+    @property
+    def templates(self) -> Templates:
+        """What the manifest records of the overrides."""
+        if self.overrides is None:
+            return Templates()
+        return Templates(self.overrides.path, self.overrides.digests)
+
+    @property
+    def adopted_origin(self) -> AdoptedOrigin:
+        """What the manifest records of the rules."""
+        if self.adopted is None:
+            return AdoptedOrigin()
+        return AdoptedOrigin(self.adopted.recorded, self.adopted.digest)
 
 
 def known_source(name: str) -> Source:
@@ -113,7 +147,7 @@ def known_source(name: str) -> Source:
 
 
 def _known(name: str) -> Source:
-    folder = paths.schema_dir() / name
+    folder = paths.revision_dir(name)
     return Source(
         revision=name,
         origin="mcpgen",
@@ -202,7 +236,12 @@ def recorded_sources(
 def _recorded(directory: Path, name: str, origin: Origin) -> Source:
     if origin.origin == "mcpgen":
         known = _known(name)
-        return known if known.schema.is_file() else known_source(name)
+        if not known.schema.is_file():
+            raise UsageError(
+                f"{directory}: revision {name} is not one that mcpgen has; --schemas DIR names a"
+                " folder of revisions of your own"
+            )
+        return known
     path = directory / origin.schema
     facts = directory / origin.facts if origin.facts else None
     for file in (path, facts):
@@ -218,6 +257,150 @@ def _recorded(directory: Path, name: str, origin: Origin) -> Source:
             f"{safe_text(str(path))}: expected the schema of revision {name}, got {source.revision}"
         )
     return source.recorded_in(directory)
+
+
+def recorded_overrides(directory: Path, record: Manifest) -> Overrides | None:
+    """The templates that a package on disk was made with, as they are now.
+
+    Raises:
+        UsageError: They are not where the manifest says.
+        TemplateError: See `overrides.read`.
+    """
+    if not record.templates.directory:
+        return None
+    return overrides.read(_recorded_templates(directory, record), directory)
+
+
+def adopted_file(
+    directory: Path, record: Manifest | None, named: Path | None = None
+) -> AdoptedFile | None:
+    """The rules of a package: those that were named, else those that its manifest records.
+
+    Raises:
+        UsageError: The file is not there.
+        AdoptedError: It cannot be read as text.
+    """
+    if named is not None:
+        return adopted_rules.read(named, directory)
+    if record is None or not record.adopted.file:
+        return None
+    return adopted_rules.read(
+        adopted_rules.recorded_path(directory, record.adopted.file), directory
+    )
+
+
+def changed_adopted(directory: Path, record: Manifest) -> bool:
+    """Whether the file of rules is another than when a package was made.
+
+    Raises:
+        UsageError: It is not there.
+    """
+    if not record.adopted.file:
+        return False
+    path = adopted_rules.recorded_path(directory, record.adopted.file)
+    return manifest.file_fingerprint(path) != record.adopted.digest
+
+
+def old_names(record: Manifest | None) -> tuple[str, ...]:
+    """The public names of a package on disk that mcpgen has renamed since, sorted."""
+    from mcpgen import exports  # a check of an unchanged package needs no more than the manifest
+
+    if record is None:
+        return ()
+    return tuple(sorted({*record.names, *record.old_names} & exports.RENAMED.keys()))
+
+
+def changed_overrides(directory: Path, record: Manifest) -> tuple[str, ...]:
+    """The names of templates that were overridden in another way when a package was made.
+
+    Raises:
+        UsageError: They are not where the manifest says.
+    """
+    if not record.templates.directory:
+        return ()
+    now = overrides.digests(_recorded_templates(directory, record))
+    before = record.templates.files
+    return tuple(sorted(dict(before.items() ^ now.items())))
+
+
+def _recorded_templates(directory: Path, record: Manifest) -> Path:
+    place = Path(os.path.normpath(directory.resolve() / record.templates.directory))
+    if place.is_relative_to(Path.cwd()):
+        place = place.relative_to(Path.cwd())
+    if not place.is_dir():
+        raise UsageError(
+            f"{directory}: was made with the templates in {safe_text(str(place))}, which are not"
+            " there: name them with --templates DIR"
+        )
+    return place
+
+
+def named_extensions(words: Sequence[str], root: Path | None = None) -> tuple[ExtensionFile, ...]:
+    """The extensions for words of `--extension`: `FILE`, or `ID=FILE`.
+
+    Args:
+        words: The words, in order.
+        root: What relative paths start from; the current directory by default.
+
+    Raises:
+        UsageError: A file is not there, has no identifier, or one that another has.
+        SchemaError: A file cannot be read.
+    """
+    if not words:
+        return ()
+    from mcpgen import extension_files
+
+    found: list[ExtensionFile] = []
+    for word in words:
+        identifier, equals, name = word.partition("=")
+        whole = _below(root, word)
+        path = whole if not equals or whole.is_file() else _below(root, name)
+        if not path.is_file():
+            raise UsageError(f"expected the file of an extension, got {safe_text(word)}")
+        found.append(extension_files.read(path, "" if path == whole else identifier))
+    extension_files.check_distinct(found)
+    return tuple(found)
+
+
+def recorded_extensions(directory: Path, record: Manifest) -> tuple[ExtensionFile, ...]:
+    """The extensions of a package on disk, in order.
+
+    Raises:
+        UsageError: A file is not where the manifest says.
+        SchemaError: A file cannot be read.
+    """
+    if not record.extensions:
+        return ()
+    from mcpgen import extension_files
+
+    found: list[ExtensionFile] = []
+    for identifier, origin in record.extensions.items():
+        path = directory / origin.schema
+        if not path.is_file():
+            raise UsageError(
+                f"extension {safe_text(identifier)} was made from {safe_text(str(path))}, which is"
+                " not there: name it with --extension FILE"
+            )
+        found.append(extension_files.read(path, identifier))
+    extension_files.check_distinct(found)
+    return tuple(found)
+
+
+def extension_origins(
+    extensions: Sequence[ExtensionFile], directory: Path
+) -> dict[str, ExtensionOrigin]:
+    """What the manifest of a package in a directory records of its extensions."""
+    return {
+        each.identifier: ExtensionOrigin(
+            _relative(each.path.resolve(), directory.resolve()),
+            manifest.file_fingerprint(each.path),
+        )
+        for each in extensions
+    }
+
+
+def _below(root: Path | None, name: str) -> Path:
+    return Path(name) if root is None else root / name
 
 
 def _relative(path: Path, directory: Path) -> str:
@@ -279,4 +462,7 @@ def inputs(source: Source, errata: bool) -> str:
         files["base.toml"] = _known(source.base).facts
     if errata:
         files["errata.toml"] = source.errata
+    if source.origin == "mcpgen" and paths.is_own_revision(source.revision):
+        docs = source.schema.parent.parent / "docs.toml"
+        files |= {"docs.toml": docs} if docs.is_file() else {}
     return manifest.combined(files.items())

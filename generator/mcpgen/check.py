@@ -26,6 +26,8 @@ class Report:
             changed in each.
         generator_changed: How the generator differs, empty if it is the same.
         edited: Files changed by hand.
+        templates_changed: Templates that were overridden in another way.
+        adopted_changed: Whether the file of adopted rules is another one.
         missing: Files that are not there any more.
         differing: Files that a new run would change, the manifest aside.
         diff: Unified diff from what is on disk to what would be written.
@@ -35,6 +37,8 @@ class Report:
     schema_changed: Mapping[str, str]
     generator_changed: str
     edited: tuple[str, ...]
+    templates_changed: tuple[str, ...] = ()
+    adopted_changed: bool = False
     missing: tuple[str, ...] = ()
     differing: tuple[str, ...] = ()
     diff: str = ""
@@ -47,7 +51,14 @@ class Report:
     @property
     def has_reasons(self) -> bool:
         """Whether a new run might change something."""
-        return bool(self.schema_changed or self.generator_changed or self.edited or self.missing)
+        return bool(
+            self.schema_changed
+            or self.generator_changed
+            or self.edited
+            or self.templates_changed
+            or self.adopted_changed
+            or self.missing
+        )
 
 
 def check(directory: Path, named: Sequence[Source] = ()) -> Report:
@@ -60,7 +71,9 @@ def check(directory: Path, named: Sequence[Source] = ()) -> Report:
     Raises:
         OutputError: The directory is not a package of mcpgen's, or holds links.
         ManifestError: Its manifest is malformed.
-        UsageError: The package was made from a schema file that is not there.
+        UsageError: The package was made from a schema file or templates that are not there.
+        TemplateError: A template of the user's is out of date, or cannot be rendered.
+        AdoptedError: A rule does not fit what mcpgen writes now.
     """
     if not named and _as_recorded(directory, None) is not None:
         return Report(directory, {}, "", ())
@@ -79,7 +92,17 @@ def _checked(directory: Path, named: Sequence[Source]) -> Report:
     from mcpgen import pipeline  # only where something changed
 
     options = record.options
-    request = BuildRequest(record.package, sources, options.errata, selection=options.selection())
+    extensions = build_request.recorded_extensions(directory, record)
+    request = BuildRequest(
+        record.package,
+        sources,
+        options.errata,
+        selection=options.selection(),
+        overrides=build_request.recorded_overrides(directory, record),
+        extensions=extensions,
+        old_names=build_request.old_names(record),
+        adopted=build_request.adopted_file(directory, record),
+    )
     return _compared(report, record, pipeline.build(request))
 
 
@@ -120,6 +143,10 @@ def _is_request_of(directory: Path, record: manifest.Manifest, request: BuildReq
     return (
         record.package == request.package
         and record.options == request.options
+        and record.templates == request.templates
+        and record.adopted == request.adopted_origin
+        and [*record.extensions.items()] == [*request.extension_origins.items()]
+        and record.old_names == request.old_names
         and [source.revision for source in request.sources] == [*record.revisions]
         and all(source.origin == "mcpgen" for source in request.sources)
         and (directory / manifest.NAME).read_text(encoding="utf-8") == record.text()
@@ -131,9 +158,11 @@ def _fingerprints_compared(
 ) -> Report:
     return Report(
         directory=directory,
-        schema_changed=_changed_inputs(sources, record),
+        schema_changed=_changed_inputs(sources, record) | _changed_extensions(directory, record),
         generator_changed=_changed_generator(record),
         edited=tuple(sorted(output.edited(directory, record.files))),
+        templates_changed=build_request.changed_overrides(directory, record),
+        adopted_changed=build_request.changed_adopted(directory, record),
         missing=tuple(path for path in record.files if not (directory / path).is_file()),
     )
 
@@ -148,6 +177,18 @@ def _changed_inputs(sources: tuple[Source, ...], record: manifest.Manifest) -> d
         changed[source.revision] = (
             "its prose, corrections or facts" if same else "the structure of its messages"
         )
+    return changed
+
+
+def _changed_extensions(directory: Path, record: manifest.Manifest) -> dict[str, str]:
+    """The extensions whose files are not what the package was made from."""
+    changed: dict[str, str] = {}
+    for identifier, origin in record.extensions.items():
+        path = directory / origin.schema
+        if not path.is_file():
+            changed[identifier] = "its file is not there"
+        elif manifest.file_fingerprint(path) != origin.inputs:
+            changed[identifier] = "its schema"
     return changed
 
 

@@ -7,24 +7,32 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from mcpgen import __version__
-from mcpgen.cli_options import LazyGroup
-from mcpgen.cli_options import common as _common
+from mcpgen.cli_options import (
+    DIRECTORY,
+    LazyGroup,
+    adopted_option,
+    common_options,
+    extension_option,
+    file_options,
+    force_option,
+    json_option,
+    selection_options,
+    templates_option,
+    watch_option,
+)
 from mcpgen.console import Console
 from mcpgen.errors import McpgenError, UsageError
-from mcpgen.parts import PARTS, TRANSPORTS
 
 if TYPE_CHECKING:
     from mcpgen.commands import Wanted
-
-_DIRECTORY = click.Path(file_okay=True, dir_okay=True, path_type=Path)
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+    from mcpgen.settings import Settings
 
 
 def _fail(error: Exception, *, debug: bool) -> NoReturn:
@@ -53,96 +61,6 @@ def _said(error: Exception) -> tuple[str, int]:
             return f"unexpected {kind}: {error} (--debug shows where; please report it)", 1
 
 
-def _file_options(command: Any) -> Any:
-    """Add the options that name the files a package is made from."""
-    schemas = click.option(
-        "--schema",
-        "schemas",
-        type=_FILE,
-        multiple=True,
-        help="Schema file, JSON or TypeScript (.ts, .d.ts), such as a draft; a date in its name or"
-        " its folder's names the revision. May be given several times, one revision each.",
-    )
-    facts = click.option(
-        "--facts",
-        "facts_file",
-        type=_FILE,
-        help="Facts that differ from those of the nearest revision; see mcpgen facts --help.",
-    )
-    return schemas(facts(command))
-
-
-def _complete_revisions(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
-    from mcpgen import schema
-
-    words = ["latest", "all", *(entry.name for entry in schema.revisions())]
-    return [word for word in words if word.startswith(begun)]
-
-
-def _complete_parts(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
-    return _with_commas(begun, PARTS)
-
-
-def _complete_transports(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
-    return _with_commas(begun, TRANSPORTS)
-
-
-def _with_commas(begun: str, words: Iterable[str]) -> list[str]:
-    """The words that complete the last of several words with commas between them."""
-    before, comma, last = begun.rpartition(",")
-    return [f"{before}{comma}{word}" for word in words if word.startswith(last)]
-
-
-def _choices(command: Any) -> Any:
-    """Add the options that choose revisions, parts and transports."""
-    revisions = click.option(
-        "-r",
-        "--revision",
-        "revisions",
-        multiple=True,
-        shell_complete=_complete_revisions,
-        metavar="REVISION",
-        help="Revision to generate: its date, latest or all. May be given several times.",
-    )
-    parts = click.option(
-        "--parts",
-        multiple=True,
-        shell_complete=_complete_parts,
-        metavar="PARTS",
-        help="Only these parts, with commas between them: types, protocol (with the connection"
-        " without I/O), client, server, or all (the default).",
-    )
-    transports = click.option(
-        "--transport",
-        "transports",
-        multiple=True,
-        shell_complete=_complete_transports,
-        metavar="TRANSPORTS",
-        help="Only these transports: stdio, http, http+sse (which brings http), or all (the"
-        " default).",
-    )
-    return revisions(parts(transports(command)))
-
-
-def _json(command: Any) -> Any:
-    """Add the option for output that programs read."""
-    return click.option(
-        "--json",
-        "as_json",
-        is_flag=True,
-        expose_value=False,
-        callback=_set_json,
-        help="Print one JSON object instead of text.",
-    )(command)
-
-
-def _watch(command: Any) -> Any:
-    """Add the option that generates again on each change."""
-    return click.option(
-        "--watch", is_flag=True, help="Generate again whenever an input changes, until Ctrl-C."
-    )(command)
-
-
 def _watch_inputs(console: Console, wanted: Wanted, directory: Path) -> None:
     from mcpgen import watching
 
@@ -151,31 +69,22 @@ def _watch_inputs(console: Console, wanted: Wanted, directory: Path) -> None:
     watching.watch(sys.argv[1:], watching.inputs(wanted, directory))
 
 
-def _set_json(context: click.Context, _: click.Parameter, chosen: bool) -> None:
-    if chosen:
-        context.ensure_object(Console).as_json = True
-
-
-_ONLY_FORCE = ((), (), (), None, (), None, False, False, True)
-"""The options for generating, with nothing given but --force."""
-
-
 def _generate_by_settings(context: click.Context, console: Console, *, force: bool) -> None:
     """Generate what the project's settings say; show the help where there are none."""
     from mcpgen import settings
 
-    found = settings.find(Path.cwd())
-    if found is None:
+    project = settings.find(Path.cwd())
+    if project is None:
         if force:
             raise UsageError("expected --revision R or a pyproject.toml with [tool.mcpgen]")
         click.echo(context.get_help())
         return
     from mcpgen import project_commands
 
-    project_commands.generate(console, found, force=force)
+    project_commands.generate(console, project, force=force)
 
 
-def _project(directory: Path | None) -> Any:
+def _project(directory: Path | None) -> Settings | None:
     """The settings that a command without a package works by; `None` if it names a package.
 
     Raises:
@@ -189,12 +98,7 @@ def _project(directory: Path | None) -> Any:
 
     if directory is not None:
         return settings.read(directory.resolve())
-    found = settings.find(Path.cwd())
-    if found is None:
-        raise UsageError(
-            "expected the directory of a package, or a pyproject.toml with [tool.mcpgen]"
-        )
-    return found
+    return settings.around(Path.cwd())
 
 
 @click.group(
@@ -202,15 +106,18 @@ def _project(directory: Path | None) -> Any:
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@_choices
+@selection_options
 @click.option(
     "-o",
     "--output",
-    type=_DIRECTORY,
+    type=DIRECTORY,
     metavar="DIR",
     help="Directory of the package; its name is the import name.",
 )
-@_file_options
+@file_options
+@extension_option
+@templates_option
+@adopted_option
 @click.option(
     "--strict",
     is_flag=True,
@@ -219,10 +126,10 @@ def _project(directory: Path | None) -> Any:
 @click.option(
     "--no-errata", is_flag=True, help="Take published schemas as they are, defects included."
 )
-@click.option("--force", is_flag=True, help="Overwrite files that were edited by hand.")
-@_watch
-@_json
-@_common
+@force_option
+@watch_option
+@json_option
+@common_options
 @click.version_option(__version__, prog_name="mcpgen", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(
@@ -233,11 +140,13 @@ def cli(
     output: Path | None,
     schemas: tuple[Path, ...],
     facts_file: Path | None,
+    templates: Path | None,
+    adopted: Path | None,
+    extensions: tuple[str, ...],
     strict: bool,
     no_errata: bool,
     force: bool,
     watch: bool,
-    quiet: bool,
 ) -> None:
     """Generate a typed Python package from the schemas of the Model Context Protocol.
 
@@ -253,22 +162,22 @@ def cli(
       mcpgen new server weather                     a project: server, tests, CI
       mcpgen                                        what [tool.mcpgen] of pyproject.toml says
     """
-    wanted = (revisions, parts, transports, output, schemas, facts_file, strict, no_errata, force)
-    given = any(wanted) or watch
+    options = {name for name, value in context.params.items() if value}
     console = context.ensure_object(Console)
-    console.quiet |= quiet
     if context.invoked_subcommand is not None:
-        if given:
+        if options:
             raise UsageError(f"options for generating go without {context.invoked_subcommand}")
         return
-    if not given or (wanted == _ONLY_FORCE and not watch):
+    if options <= {"force"}:
         _generate_by_settings(context, console, force=force)
         return
     if output is None:
         raise UsageError("expected the directory to write to, got no -o DIR")
     from mcpgen import commands
 
-    chosen = commands.Wanted(revisions, schemas, facts_file, parts, transports)
+    chosen = commands.Wanted(
+        revisions, schemas, facts_file, parts, transports, templates, extensions, adopted=adopted
+    )
     if watch:
         _watch_inputs(console, chosen, output)
         return
@@ -277,17 +186,16 @@ def cli(
 
 
 @cli.command()
-@click.argument("directory", type=_DIRECTORY, required=False)
-@_file_options
-@_json
-@_common
+@click.argument("directory", type=DIRECTORY, required=False)
+@file_options
+@json_option
+@common_options
 @click.pass_obj
 def check(
     console: Console,
     directory: Path | None,
     schemas: tuple[Path, ...],
     facts_file: Path | None,
-    quiet: bool,
 ) -> None:
     """Tell whether DIRECTORY is what mcpgen would write, and if not, what changed.
 
@@ -295,7 +203,6 @@ def check(
     one around the current directory. Exits with 1 if something is not what mcpgen would write, and
     prints a unified diff from what is there to what would be.
     """
-    console.quiet |= quiet
     project = _project(directory)
     if project is not None:
         from mcpgen import project_commands
@@ -313,13 +220,16 @@ def check(
 
 
 @cli.command()
-@click.argument("directory", type=_DIRECTORY, required=False)
-@_choices
-@_file_options
-@click.option("--force", is_flag=True, help="Overwrite files that were edited by hand.")
-@_watch
-@_json
-@_common
+@click.argument("directory", type=DIRECTORY, required=False)
+@selection_options
+@file_options
+@extension_option
+@templates_option
+@adopted_option
+@force_option
+@watch_option
+@json_option
+@common_options
 @click.pass_obj
 def update(
     console: Console,
@@ -329,9 +239,11 @@ def update(
     transports: tuple[str, ...],
     schemas: tuple[Path, ...],
     facts_file: Path | None,
+    templates: Path | None,
+    adopted: Path | None,
+    extensions: tuple[str, ...],
     force: bool,
     watch: bool,
-    quiet: bool,
 ) -> None:
     """Generate the package in DIRECTORY again, from what its manifest says.
 
@@ -342,18 +254,22 @@ def update(
     the current directory. Its packages are generated by those settings, and a server that it
     mirrors is asked again.
     """
-    console.quiet |= quiet
     project = _project(directory)
     if project is not None:
         from mcpgen import project_commands
 
-        _refuse_options(revisions, parts, transports, schemas, facts_file, watch)
+        _refuse_options(
+            *(revisions, parts, transports, schemas, facts_file),
+            *(templates, adopted, extensions, watch),
+        )
         project_commands.update(console, project, force=force)
         return
     from mcpgen import commands
 
     assert directory is not None  # or there are settings
-    wanted = commands.Wanted(revisions, schemas, facts_file, parts, transports)
+    wanted = commands.Wanted(
+        revisions, schemas, facts_file, parts, transports, templates, extensions, adopted=adopted
+    )
     if watch:
         _watch_inputs(console, wanted, directory)
         return
@@ -365,141 +281,29 @@ def _refuse_options(*given: object) -> None:
         raise UsageError("expected [tool.mcpgen] to say what a project has, got options too")
 
 
-@cli.command("generate")
-@click.option("--force", is_flag=True, help="Overwrite files that were edited by hand.")
-@_common
-@click.pass_obj
-def generate_(console: Console, force: bool, quiet: bool) -> None:
-    """Generate the packages that [tool.mcpgen] in pyproject.toml names.
-
-    The file is looked for from the current directory upwards. mcpgen without a command does the
-    same.
-    """
-    from mcpgen import project_commands
-
-    console.quiet |= quiet
-    project_commands.generate(console, _project(None), force=force)
-
-
-@cli.group()
-def new() -> None:
-    """Write a new project: a server or a client, with tests and CI."""
-
-
-def _project_options(command: Any) -> Any:
-    """Add the arguments and options of a new project."""
-    options = (
-        click.argument("name", required=False),
-        click.option(
-            "-o", "--output", type=_DIRECTORY, metavar="DIR", help="Where; the name by default."
-        ),
-        click.option(
-            "-r",
-            "--revision",
-            "revisions",
-            multiple=True,
-            metavar="REVISION",
-            help="Revision to generate: its date, latest or all (the default).",
-        ),
-        click.option(
-            "--transport",
-            "transports",
-            multiple=True,
-            metavar="TRANSPORTS",
-            help="Only these transports: stdio, http, http+sse, or all (the default).",
-        ),
-        click.option(
-            "--from",
-            "from_file",
-            type=_FILE,
-            metavar="FILE",
-            help="Start from the tools, resources and prompts in a JSON file.",
-        ),
-        click.option(
-            "--from-server",
-            metavar="TARGET",
-            help="Start from those of a server: a URL, the command that starts it, or an entry"
-            " of a configuration with mcpServers, as FILE or FILE#NAME.",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return _common(command)
-
-
-@new.command("server")
-@_project_options
-@click.pass_obj
-def new_server(console: Console, /, quiet: bool, **words: Any) -> None:
-    """Write the project of a server: one tool, resource and prompt, tests, Dockerfile and CI.
-
-    Asks on a terminal for what is not given. The files are yours; mcpgen update renews only the
-    package below src/NAME/protocol.
-    """
-    from mcpgen import project_commands
-
-    console.quiet |= quiet
-    project_commands.new(console, project_commands.answered("server", **words))
-
-
-@new.command("client")
-@_project_options
-@click.pass_obj
-def new_client(console: Console, /, quiet: bool, **words: Any) -> None:
-    """Write the project of a client, with tests, Dockerfile and CI.
-
-    Asks on a terminal for what is not given. The files are yours; mcpgen update renews only the
-    package below src/NAME/protocol.
-    """
-    from mcpgen import project_commands
-
-    console.quiet |= quiet
-    project_commands.new(console, project_commands.answered("client", **words))
-
-
 @cli.command("list")
-@_json
-@_common
+@json_option
+@common_options
 @click.pass_obj
-def list_(console: Console, quiet: bool) -> None:
+def list_(console: Console) -> None:
     """List the revisions, and what each has."""
     from mcpgen import listing
 
-    console.quiet |= quiet
     listing.list_revisions(console)
 
 
-@cli.command("facts")
-@click.argument("schema_file", type=_FILE, metavar="SCHEMA")
-@click.option("--facts", "facts_file", type=_FILE, help="Facts that differ, as for generating.")
-@_common
-@click.pass_obj
-def facts_(console: Console, schema_file: Path, facts_file: Path | None, quiet: bool) -> None:
-    """Print all facts that are used for SCHEMA, ready to be edited and given by --facts.
-
-    Facts are what the specification states in prose only: headers, statuses, capabilities, rules.
-    They start from those of the revision whose structure is nearest. A file for --facts holds what
-    differs, and may say `based_on = "2025-11-25"` to start from another revision.
-    """
-    from mcpgen import commands
-
-    console.quiet |= quiet
-    commands.facts_text(console, schema_file, facts_file)
-
-
 @cli.command()
-@click.argument("directory", type=_DIRECTORY, default=".")
-@_json
-@_common
+@click.argument("directory", type=DIRECTORY, default=".")
+@json_option
+@common_options
 @click.pass_obj
-def doctor(console: Console, directory: Path, quiet: bool) -> None:
+def doctor(console: Console, directory: Path) -> None:
     """Examine this installation of mcpgen, and the packages of mcpgen below DIRECTORY.
 
     Says for each finding what to do. Exits with 1 if something is wrong.
     """
     from mcpgen import diagnosis
 
-    console.quiet |= quiet
     if not diagnosis.diagnose(console, directory):
         sys.exit(1)
 
@@ -523,52 +327,12 @@ def completion(context: click.Context, shell: str) -> None:
     click.echo(found(cli, {}, "mcpgen", "_MCPGEN_COMPLETE").source())
 
 
-cli.add_lazy("mcpgen.protocol_commands", "diff", "explain", "validate")
-
-
-@cli.group()
-def schema() -> None:
-    """Work with the schemas themselves."""
-
-
-@schema.command()
-@click.option(
-    "--against",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    required=True,
-    metavar="DIR",
-    help="Checkout of the specification repository.",
-)
-@_json
-@_common
-@click.pass_obj
-def verify(console: Console, against: Path, quiet: bool) -> None:
-    """Compare our schemas with the official ones, and name every difference.
-
-    Reads DIR/schema/<revision>/schema.json; exits with 1 if the structures differ.
-    """
-    from mcpgen import commands
-
-    console.quiet |= quiet
-    if not commands.verify(console, against):
-        sys.exit(1)
-
-
-@schema.command()
-@click.argument("typescript_file", type=_FILE, metavar="SCHEMA.TS")
-@click.argument("json_file", type=_FILE, metavar="SCHEMA.JSON")
-@_common
-@click.pass_obj
-def errata(console: Console, typescript_file: Path, json_file: Path, quiet: bool) -> None:
-    """Print where SCHEMA.JSON does not say what SCHEMA.TS says, as text for an errata.toml.
-
-    The TypeScript is taken as the truth. Definitions that only one of the files has are listed in
-    comments.
-    """
-    from mcpgen import commands
-
-    console.quiet |= quiet
-    commands.errata(console, typescript_file, json_file)
+cli.add_lazy("mcpgen.cli_adopt", "adopt")
+cli.add_lazy("mcpgen.cli_project", "generate", "new")
+cli.add_lazy("mcpgen.cli_protocol", "diff", "explain", "validate")
+cli.add_lazy("mcpgen.cli_schema", "facts", "schema")
+cli.add_lazy("mcpgen.cli_server", "check-server")
+cli.add_lazy("mcpgen.cli_templates", "templates")
 
 
 def main(words: Sequence[str] | None = None) -> NoReturn:

@@ -7,18 +7,22 @@ before it is known that a package is not up to date.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mcpgen import build_request, manifest, output
+from mcpgen import build_request, manifest, output, overrides, paths
 from mcpgen import check as checking
 from mcpgen import directory as directories
 from mcpgen.build_request import BuildRequest, Source
 from mcpgen.console import Console
-from mcpgen.errors import OutputError, UsageError
+from mcpgen.errors import OutputError, UsageError, safe_text
+from mcpgen.overrides import Overrides
 from mcpgen.parts import selection
+
+if TYPE_CHECKING:
+    from mcpgen.update_report import Report
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,11 @@ class Wanted:
         facts: The facts file of the one schema file, if there is one.
         parts: Words of `--parts`.
         transports: Words of `--transport`.
+        templates: The directory of `--templates`, if one was named.
+        extensions: Words of `--extension`.
+        root: What the paths in `extensions` start from; the current directory by default.
+        adopted: The file of adopted rules, if one was named; else the one that the manifest of the
+            package records is used.
     """
 
     revisions: tuple[str, ...] = ()
@@ -38,6 +47,10 @@ class Wanted:
     facts: Path | None = None
     parts: tuple[str, ...] = ()
     transports: tuple[str, ...] = ()
+    templates: Path | None = None
+    extensions: tuple[str, ...] = ()
+    root: Path | None = None
+    adopted: Path | None = None
 
 
 def requested(
@@ -54,7 +67,25 @@ def requested(
     if not sources:
         raise UsageError("expected --revision R (a date, latest or all) or --schema FILE, got none")
     _refuse_current(directory)
-    return BuildRequest(package, sources, errata, strict, chosen)
+    extensions = build_request.named_extensions(wanted.extensions, wanted.root)
+    before = directories.read_manifest(directory) if directory.is_dir() else None
+    return BuildRequest(
+        package,
+        sources,
+        errata,
+        strict,
+        chosen,
+        _overrides(wanted, directory),
+        extensions,
+        build_request.extension_origins(extensions, directory),
+        build_request.old_names(before),
+        build_request.adopted_file(directory, before, wanted.adopted),
+    )
+
+
+def _overrides(wanted: Wanted, directory: Path) -> Overrides | None:
+    """The overrides that are named."""
+    return None if wanted.templates is None else overrides.read(wanted.templates, directory)
 
 
 def _refuse_current(directory: Path) -> None:
@@ -107,7 +138,20 @@ def updated(wanted: Wanted, directory: Path) -> BuildRequest:
     if not wanted.revisions:
         sources = build_request.recorded_sources(directory, record, sources)
     _refuse_current(directory)
-    return BuildRequest(record.package, sources, before.errata, selection=chosen)
+    extensions = build_request.named_extensions(wanted.extensions)
+    extensions = extensions or build_request.recorded_extensions(directory, record)
+    return BuildRequest(
+        record.package,
+        sources,
+        before.errata,
+        selection=chosen,
+        overrides=_overrides(wanted, directory)
+        or build_request.recorded_overrides(directory, record),
+        extensions=extensions,
+        extension_origins=build_request.extension_origins(extensions, directory),
+        old_names=build_request.old_names(record),
+        adopted=build_request.adopted_file(directory, record, wanted.adopted),
+    )
 
 
 def generate(console: Console, request: BuildRequest, directory: Path, *, force: bool) -> None:
@@ -120,23 +164,46 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
     unchanged = checking.unchanged(directory, request)
     if unchanged is not None:
         console.summary(f"{directory}: {_what(unchanged)} ({names})")
-        _record_written(console, request, directory, unchanged, ())
+        _record_written(console, request, directory, unchanged, (), ())
         return
+    from mcpgen import package_cache  # only where something is built
+
     output.expect_own(directory)
+    before = directories.read_manifest(directory) if directory.is_dir() else None
     for source in request.sources:
         if source.file is not None:
             _say_what_it_is_taken_as(console, source, errata=request.errata)
+    before = directories.read_manifest(directory) if directory.is_dir() else None
     notes: list[str] = []
     with console.progress(f"generating {request.package} ({names})"):
-        files = built(request, notes.append)
+        files = package_cache.built(request, notes.append)
+    if before is not None and before.options == request.options:
+        notes += _names_gone(before.names, files)
     for note in notes:
         console.summary(note)
     written = output.write(directory, files, force=force)
     console.summary(f"{directory}: {_what(written)} ({names})")
-    _record_written(console, request, directory, written, notes)
+    reports = _reports(before, request)
+    for line in (line for report in reports for line in report.lines()):
+        console.summary(line)
+    changes = [report.record() for report in reports]
+    _record_written(console, request, directory, written, notes, changes)
     if written.changed:
         for line in _advice(files, request.package, directory):
             console.summary(line)
+
+
+def _names_gone(before: Sequence[str], files: Mapping[str, str]) -> Iterator[str]:
+    """What is to be said of public names that a package has no longer, or under another name."""
+    from mcpgen import exports
+
+    now = exports.public_names(files["__init__.py"])
+    for name in sorted({*before} - {*now}):
+        new = exports.RENAMED.get(name)
+        if new in now:
+            yield f"renamed: {name} is now {new}; the old name gives a DeprecationWarning"
+        else:
+            yield f"gone: {safe_text(name)} is no longer a public name of the package"
 
 
 def _record_written(
@@ -145,6 +212,7 @@ def _record_written(
     directory: Path,
     written: output.Written,
     notes: Sequence[str],
+    changes: Sequence[Mapping[str, Any]],
 ) -> None:
     console.record(
         {
@@ -156,18 +224,17 @@ def _record_written(
             "removed": written.removed,
             "unchanged": written.unchanged,
             "notes": notes,
+            "changes": changes,
         }
     )
 
 
-def built(request: BuildRequest, report: Callable[[str], None]) -> dict[str, str]:
-    """The files of a package; its models are made in a process that starts before all else."""
-    from mcpgen.datamodel import Worker
+def _reports(before: manifest.Manifest | None, request: BuildRequest) -> Sequence[Report]:
+    """What changes in the protocol from a package to the one in its place."""
+    from mcpgen import update_report  # only where something is written
 
-    with Worker() as worker:
-        from mcpgen import pipeline
-
-        return pipeline.build(request, report, worker)
+    update_report.remember(request)
+    return update_report.reports(before, request) if before is not None else ()
 
 
 def _say_what_it_is_taken_as(console: Console, source: Source, *, errata: bool) -> None:
@@ -236,6 +303,8 @@ def check(console: Console, directory: Path, wanted: Wanted) -> bool:
             "schema_changed": dict(report.schema_changed),
             "generator_changed": report.generator_changed or None,
             "edited": report.edited,
+            "templates_changed": report.templates_changed,
+            "adopted_changed": report.adopted_changed,
             "missing": report.missing,
             "differing": report.differing,
             "diff": report.diff,
@@ -245,6 +314,10 @@ def check(console: Console, directory: Path, wanted: Wanted) -> bool:
         console.summary(f"the schema changed: {revision}: {what}")
     if report.generator_changed:
         console.summary(f"the generator changed: {report.generator_changed}")
+    for name in report.templates_changed:
+        console.summary(f"the template changed: {name}")
+    if report.adopted_changed:
+        console.summary("the adopted rules changed")
     for path in report.edited:
         console.summary(f"edited by hand: {path}")
     for path in report.missing:
@@ -274,6 +347,8 @@ def facts_text(console: Console, schema_file: Path, facts_file: Path | None) -> 
 def verify(console: Console, checkout: Path) -> bool:
     """Whether our schemas have the structure of the official ones; names every difference.
 
+    Revisions of the user's own folder are left out: nothing official has to be like them.
+
     Raises:
         UsageError: The checkout lacks a file.
     """
@@ -282,6 +357,8 @@ def verify(console: Console, checkout: Path) -> bool:
     same = True
     found: dict[str, Any] = {}
     for entry in schema.revisions():
+        if paths.is_own_revision(entry.name):
+            continue
         verdict = schema.verify(entry, checkout)
         for pointer, text in verdict.differences:
             console.text(f"{verdict.source}#{pointer}: {text}")

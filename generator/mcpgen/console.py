@@ -21,16 +21,16 @@ class Console:
 
     Attributes:
         quiet: Leave out progress and summaries; results are still shown.
-        as_json: Write one JSON object in place of all texts; errors stay lines.
+        as_json: Write one JSON value in place of all texts; errors stay lines.
     """
 
     quiet: bool = False
     as_json: bool = False
 
-    def record(self, fields: Mapping[str, Any]) -> None:
-        """Write the result of a command as a JSON object, if the user asked for JSON."""
+    def record(self, result: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+        """Write the result of a command as JSON, if the user asked for JSON."""
         if self.as_json:
-            click.echo(json.dumps(fields, indent=2))
+            click.echo(json.dumps(result, indent=2))
 
     @contextmanager
     def progress(self, text: str) -> Generator[None]:

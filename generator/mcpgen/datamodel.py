@@ -31,12 +31,6 @@ from mcpgen.literals import WIDTH, ascii_source, docstring, literal
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _WHOLE = "AllDefinitions_"
 """What the module's own type would be called, which is not written; no definition has this name."""
-_OF_PACKAGE = {
-    "Struct": ".._wire",
-    "Untagged": ".._wire",
-    "Variant": ".._wire",
-    "always_sent": ".._wire",
-}
 _SERVE = "import sys; sys.path[:] = sys.argv[1:]; from mcpgen.datamodel import serve; serve()"
 """The process has the search path of this one."""
 
@@ -50,6 +44,8 @@ class Job(TypedDict):
         aliases: Python names of members, by definition and wire name: `Tool.inputSchema`.
         imports: What only the templates of ours write.
         title: The module's docstring.
+        modules: The module of each name that `imports` and definitions have from elsewhere, as
+            `package.NAME`.
     """
 
     definitions: Mapping[str, Node]
@@ -57,6 +53,7 @@ class Job(TypedDict):
     aliases: Mapping[str, str]
     imports: Sequence[str]
     title: str
+    modules: Mapping[str, str]
 
 
 def source_of(job: Job) -> str:
@@ -87,7 +84,7 @@ def source_of(job: Job) -> str:
             custom_template_dir=templates,
             extra_template_data=extra,
             additional_imports=[*job["imports"]],
-            import_overrides=_OF_PACKAGE,
+            import_overrides={**job["modules"]},
             custom_file_header=docstring(job["title"]),
             formatters=[Formatter.BUILTIN],
             builtin_format_line_length=WIDTH,

@@ -10,7 +10,7 @@ import platform
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
 from typing import Literal
 
@@ -76,11 +76,12 @@ def _requirements() -> Iterator[Finding]:
         advice = "install it with pip"
         yield Finding("requirements", "wrong", "mcpgen is not an installed package", advice)
         return
+    extras = metadata("mcpgen").get_all("Provides-Extra") or []
     for line in lines:
         requirement = Requirement(line)
-        extra = _extra(requirement)
-        if not extra and requirement.marker and not requirement.marker.evaluate():
-            continue
+        extra = next((extra for extra in ("", *extras) if _applies(requirement, extra)), None)
+        if extra is None:
+            continue  # meant for another system
         name, wanted = requirement.name, str(requirement.specifier)
         advice = f"pip install '{name}{wanted}'"
         try:
@@ -95,11 +96,9 @@ def _requirements() -> Iterator[Finding]:
         yield Finding(name, "ok" if fits else "wrong", text, "" if fits else advice)
 
 
-def _extra(requirement: Requirement) -> str:
-    """The extra that a requirement belongs to; empty if it is needed always."""
-    marker = str(requirement.marker or "")
-    _, found, after = marker.partition("extra ==")
-    return after.strip().strip("\"'") if found else ""
+def _applies(requirement: Requirement, extra: str) -> bool:
+    """Whether a requirement is needed here, with an extra; with none where that is empty."""
+    return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
 
 
 def _schemas() -> Iterator[Finding]:
@@ -131,6 +130,8 @@ def _packages(directory: Path) -> Iterator[Finding]:
         reasons = [
             *(f"{name}: {what} changed" for name, what in report.schema_changed.items()),
             *([report.generator_changed] if report.generator_changed else []),
+            *(f"template changed: {name}" for name in report.templates_changed),
+            *(["adopted rules changed"] if report.adopted_changed else []),
             *(f"edited by hand: {path}" for path in report.edited),
             *(f"missing: {path}" for path in report.missing),
         ]

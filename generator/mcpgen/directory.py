@@ -121,6 +121,18 @@ def read_manifest(target: Path) -> manifest.Manifest | None:
     return record
 
 
+def texts(target: Path) -> dict[str, str]:
+    """The files of a package on disk by path and text, its manifest left out.
+
+    Raises:
+        OutputError: See `read_manifest`.
+        ManifestError: Likewise.
+    """
+    record = read_manifest(target)
+    paths = record.files if record is not None else ()
+    return {path: (target / path).read_text(encoding="utf-8") for path in paths}
+
+
 def refuse_links(target: Path, paths: Iterable[str]) -> None:
     """Refuse links in the places of files that mcpgen writes, and in those of their folders.
 

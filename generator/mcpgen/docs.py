@@ -6,7 +6,7 @@ those of the specification, below `docs/specification/<revision>/`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,11 @@ from typing import Any
 from mcpgen import paths
 from mcpgen.errors import DocsError
 from mcpgen.toml_records import Place, convert, read_toml
+
+NAME = "docs.toml"
+
+SITE = "https://modelcontextprotocol.io/specification"
+"""Where the pages of the specification are published, by revision."""
 
 _PARTS: dict[str, Any] = {"doc": "", "page": "", "fields": {}}
 
@@ -65,8 +70,11 @@ class Docs:
     def page(self, revision: str, name: str) -> str:
         """The page a type belongs to, such as `server/tools`, or an empty text."""
         topic = next((text.page for text in self._texts(revision, name) if text.page), "")
-        by_revision = self.pages.get(topic, {})
-        return by_revision.get(revision, by_revision.get("default", ""))
+        return self.page_of_topic(revision, topic)
+
+    def page_of_topic(self, revision: str, topic: str) -> str:
+        """The page about a topic, or an empty text."""
+        return _page_in(self.pages.get(topic, {}), revision)
 
     def _texts(self, revision: str, name: str) -> tuple[Text, ...]:
         """What is said about a type in a revision, what is special to it first."""
@@ -77,17 +85,64 @@ class Docs:
         return (entry.text,) if own is None else (own, entry.text)
 
 
+_NOTHING = Text("", "", {})
+
+
+def address(revision: str, page: str) -> str:
+    """Where a page of a revision is published."""
+    return f"{SITE}/{revision}/{page.removesuffix('/index')}"
+
+
 def load() -> Docs:
-    """The documentation that mcpgen has.
+    """The documentation that mcpgen has, and that of the user's folder for its revisions.
 
     Raises:
         DocsError: The file is malformed.
     """
-    return load_file(paths.schema_dir() / "docs.toml")
+    found = load_file(paths.schema_dir() / NAME)
+    own = paths.own_schema_dir()
+    if own is None or not (own / NAME).is_file():
+        return found
+    names = [folder.name for folder in own.iterdir() if folder.is_dir()]
+    return _with_own(found, load_file(own / NAME, found.pages), names)
 
 
-def load_file(path: Path) -> Docs:
+def _with_own(docs: Docs, own: Docs, revisions: Sequence[str]) -> Docs:
+    """Documentation in which the own one goes first, for some revisions alone."""
+    pages = dict(docs.pages)
+    for topic, paths_of_topic in own.pages.items():
+        added = {name: path for name in revisions if (path := _page_in(paths_of_topic, name))}
+        pages[topic] = {**pages.get(topic, {}), **added}
+    types = dict(docs.types)
+    for name, entry in own.types.items():
+        below = types.get(name, Entry(_NOTHING, {}))
+        special = {
+            revision: _merged(
+                _merged(entry.revisions.get(revision, _NOTHING), entry.text),
+                below.revisions.get(revision, _NOTHING),
+            )
+            for revision in revisions
+        }
+        types[name] = Entry(below.text, {**below.revisions, **special})
+    return Docs(pages, types)
+
+
+def _page_in(by_revision: Mapping[str, str], revision: str) -> str:
+    return by_revision.get(revision, by_revision.get("default", ""))
+
+
+def _merged(above: Text, below: Text) -> Text:
+    """A text with what another one says where it says nothing."""
+    fields = {**below.fields, **above.fields}
+    return Text(above.doc or below.doc, above.page or below.page, fields)
+
+
+def load_file(path: Path, topics: Collection[str] = ()) -> Docs:
     """The documentation in a file.
+
+    Args:
+        path: The file.
+        topics: Topics that it may name in addition to its own.
 
     Raises:
         DocsError: The file is malformed.
@@ -102,7 +157,7 @@ def load_file(path: Path) -> Docs:
     )
     for name, entry in found.types.items():
         for text in (entry.text, *entry.revisions.values()):
-            if text.page and text.page not in found.pages:
+            if text.page and text.page not in {*found.pages, *topics}:
                 at = place.at("types").at(name).at("page")
                 raise at.error("a topic of [pages]", text.page)
     return found

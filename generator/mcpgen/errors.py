@@ -10,9 +10,13 @@
     |   +-- DocsError       docs.toml
     |   +-- RevisionsError  revisions.toml
     |   +-- ManifestError   an mcpgen.json
+    |   +-- AdoptedError    a file of adopted rules, or a rule that no longer fits
     |   +-- SettingsError   [tool.mcpgen] of a pyproject.toml
     |   +-- MirrorError     the tools, resources and prompts of a mirrored server
+    +-- TemplateError       a template of the user's: file, line, expected, came
+    +-- HookError           a command of `hooks` failed, or changed the package
     +-- OutputError         the directory to write to, or to check
+    +-- ServerError         a server to check does not start or answer (exit code 2)
 
 The class says which input is to blame; attributes hold the data.
 """
@@ -99,6 +103,10 @@ class ManifestError(InputError):
     """The manifest of a package is malformed."""
 
 
+class AdoptedError(InputError):
+    """A file of adopted rules is malformed, or a rule does not fit what mcpgen writes now."""
+
+
 class SettingsError(InputError):
     """`[tool.mcpgen]` of a project is malformed."""
 
@@ -107,8 +115,33 @@ class MirrorError(InputError):
     """The lists of a mirrored server cannot be had, or are malformed."""
 
 
+class TemplateError(McpgenError):
+    """A template of the user's cannot take the place of mcpgen's, or cannot be rendered.
+
+    Args:
+        source: The file.
+        line: The line, from 1; `None` if the file as a whole is meant.
+        reason: What was expected, and what came.
+    """
+
+    def __init__(self, source: str, line: int | None, reason: str) -> None:
+        super().__init__(f"{source}: {reason}" if line is None else f"{source}:{line}: {reason}")
+        self.source = source
+        self.line = line
+
+
+class HookError(McpgenError):
+    """A command that is run after each generation failed, or changed the package."""
+
+
 class OutputError(McpgenError):
     """The directory to write to, or to check, is not as it must be."""
+
+
+class ServerError(McpgenError):
+    """A server to check does not start, or speaks no revision."""
+
+    exit_code = 2
 
 
 def safe_text(text: str, limit: int = 200) -> str:

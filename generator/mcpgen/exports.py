@@ -6,7 +6,8 @@ part begins.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from mcpgen.parts import Features
@@ -36,7 +37,7 @@ _UNSET = (_export("._wire", "types", "UNSET", "UnsetType"),)
 EXPORTS = (
     _export("._wire", "codec", "EncodingError", "ValidationError", "convert", "decoder", "encode"),
     _export("._wire", "client", "to_builtins"),
-    _export(".auth.addresses", "client+http", "AddressRules"),
+    _export(".auth.address_rules", "client+http", "AddressRules"),
     _export(".auth.grants", "client+http", "IdentityProvider"),
     _export(".auth.jwt_keys", "client+http", "PrivateKey"),
     _export(".auth.registration", "client+http", "client_metadata_document"),
@@ -110,8 +111,8 @@ EXPORTS = (
     _export(".server.auth.dpop_validation", "server+http", "DpopValidation"),
     _export(".server.auth.introspection", "server+http", "Introspection"),
     _export(".server.auth.jwt_verifier", "server+http", "JwtVerifier"),
-    _export(".server.auth.metadata_app", "server+http", "ProtectedResourceMetadata"),
     _export(".server.auth.protected", "server+http", "Protected"),
+    _export(".server.auth.resource_metadata", "server+http", "ProtectedResourceMetadata"),
     _export(
         ".server.auth.verifiers",
         "server+http",
@@ -187,6 +188,55 @@ _REVISION_ENTRIES = (
 )
 """The same, in the folder of each revision: they are loaded by name."""
 
+_EXTENSION_ENTRIES = (
+    ("types", "__init__.py"),
+    ("types", "methods.py"),
+    ("client", "client.py"),
+    ("client", "client_sync.py"),
+    ("server", "server.py"),
+)
+"""The same, in the folder of each extension."""
+
+
+RENAMED: Mapping[str, str] = {
+    "AnswerLostError": "ResponseLostError",
+    "Exchange": "RequestContext",
+}
+"""Public names that earlier versions of mcpgen wrote, with the names that took their place."""
+
+
+@dataclass(frozen=True)
+class RenamedExport:
+    """A name that a package goes on to offer, with a warning.
+
+    Attributes:
+        old: The name of earlier packages.
+        new: The name that took its place.
+    """
+
+    old: str
+    new: str
+
+
+def renamed(old_names: Iterable[str], rows: Iterable[Export]) -> tuple[RenamedExport, ...]:
+    """Those of the old names that a package can still offer, sorted: their new names are in it."""
+    current = {name for row in rows for name in row.names}
+    return tuple(
+        RenamedExport(old, RENAMED[old]) for old in sorted(old_names) if RENAMED.get(old) in current
+    )
+
+
+def public_names(module: str) -> tuple[str, ...]:
+    """The names in the list `__all__` of a module's text, sorted; none if it has no such list."""
+    for node in ast.parse(module).body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id="__all__")], value=ast.List(elts=items)):
+                constants = [item.value for item in items if isinstance(item, ast.Constant)]
+                return tuple(sorted(name for name in constants if isinstance(name, str)))
+            case _:
+                pass
+    return ()
+
 
 def exported(features: Features, *, unset: bool) -> tuple[Export, ...]:
     """What a package shows; `unset` where null is a value of optional members."""
@@ -194,8 +244,16 @@ def exported(features: Features, *, unset: bool) -> tuple[Export, ...]:
     return tuple(row for row in rows if row.parts & features.parts)
 
 
-def entries(features: Features, folders: tuple[str, ...]) -> Iterator[str]:
-    """Paths of the files that a package begins with; what they import comes along."""
+def entries(
+    features: Features, folders: tuple[str, ...], extensions: tuple[str, ...] = ()
+) -> Iterator[str]:
+    """Paths of the files that a package begins with; what they import comes along.
+
+    Args:
+        features: What the package has.
+        folders: The folder of each revision.
+        extensions: The folder of each extension.
+    """
     for row in exported(features, unset=True):
         yield row.module.removeprefix(".").replace(".", "/") + ".py"
     for part, path in _ENTRIES:
@@ -204,3 +262,6 @@ def entries(features: Features, folders: tuple[str, ...]) -> Iterator[str]:
     for part, path in _REVISION_ENTRIES:
         if part in features.parts:
             yield from (f"{folder}/{path}" for folder in folders)
+    for part, path in _EXTENSION_ENTRIES:
+        if part in features.parts:
+            yield from (f"{folder}/{path}" for folder in extensions)

@@ -17,6 +17,7 @@ from typing import Any
 from mcpgen import paths, revision_facts, schema
 from mcpgen.errors import FactsError, shown
 from mcpgen.json_types import is_object
+from mcpgen.method_facts import MethodFacts
 from mcpgen.toml_records import convert, read_toml
 
 
@@ -69,6 +70,23 @@ def load(revision: str) -> Facts:
         FactsError: The file is malformed.
     """
     return load_file(schema.entry(revision).folder / "facts.toml", revision)
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """`schema/facts.toml`."""
+
+    methods: Mapping[str, MethodFacts]
+
+
+def shared_methods() -> Mapping[str, MethodFacts]:
+    """The facts about methods that hold in every revision, before those of a revision.
+
+    Raises:
+        FactsError: The file is malformed.
+    """
+    table, place = read_toml(paths.schema_dir() / "facts.toml", FactsError)
+    return convert(table, _Shared, place).methods
 
 
 _CODES = {

@@ -23,6 +23,7 @@ class Imports:
         request_context: Of `runtime.request_context`, for type checkers.
         pending_requests: Of `runtime.pending_requests`, for type checkers.
         models: The module `models`, for type checkers.
+        core: The models of the revision, for type checkers of an extension.
     """
 
     abc: str
@@ -33,6 +34,7 @@ class Imports:
     request_context: str
     pending_requests: str
     models: str
+    core: str = ""
 
 
 def of_client(sent: Messages, handled: Messages) -> Imports:
@@ -104,6 +106,7 @@ def _imports(used: set[str]) -> Imports:
         request_context=those("RequestContext"),
         pending_requests=those("OnProgress"),
         models=those("models"),
+        core=those("core"),
     )
 
 

@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, Literal
 
@@ -73,6 +73,45 @@ class Options:
 
 
 @dataclass(frozen=True)
+class Templates:
+    """The templates of the user's that took the place of mcpgen's.
+
+    Attributes:
+        directory: Where they lie, from the package's directory; empty if there are none.
+        files: SHA-256 of each, by its name.
+    """
+
+    directory: str = ""
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
+class AdoptedOrigin:
+    """The file of adopted rules that were replayed.
+
+    Attributes:
+        file: Its path, from the package's directory; empty if there is none.
+        digest: SHA-256 of its text.
+    """
+
+    file: str = ""
+    digest: str = ""
+
+
+@dataclass(frozen=True)
+class ExtensionOrigin:
+    """What one extension of a package was made from.
+
+    Attributes:
+        schema: Path of its schema file, from the package's directory.
+        inputs: Fingerprint of the file.
+    """
+
+    schema: str
+    inputs: str
+
+
+@dataclass(frozen=True)
 class Manifest:
     """What a package was made from.
 
@@ -82,7 +121,16 @@ class Manifest:
         package: Import name.
         options: Options that shaped it.
         revisions: Origin by revision, oldest first.
+        extensions: Origin of each extension by its identifier, in the order of the options; no
+            member of the file without extensions.
         files: SHA-256 of every other file, by path within the package.
+        templates: The templates of the user's.
+        adopted: The rules that were replayed.
+        names: Its public names, sorted.
+        old_names: Public names of earlier packages in its place, sorted, which it goes on to offer
+            as long as they have new names.
+
+    The file leaves out the last four where they are empty.
     """
 
     mcpgen: str
@@ -90,15 +138,36 @@ class Manifest:
     package: str
     options: Options
     revisions: Mapping[str, Origin]
+    extensions: Mapping[str, ExtensionOrigin]
     files: Mapping[str, str]
+    templates: Templates = Templates()
+    adopted: AdoptedOrigin = AdoptedOrigin()
+    names: tuple[str, ...] = ()
+    old_names: tuple[str, ...] = ()
 
     def text(self) -> str:
         """The manifest as the file's text."""
-        return json.dumps(asdict(self), indent=2) + "\n"
+        document = asdict(self)
+        if not self.templates.directory:
+            del document["templates"]
+        if not self.adopted.file:
+            del document["adopted"]
+        for optional in ("names", "old_names", "extensions"):
+            if not document[optional]:
+                del document[optional]
+        return json.dumps(document, indent=2) + "\n"
 
 
 def new(
-    package: str, options: Options, revisions: Mapping[str, Origin], files: Mapping[str, str]
+    package: str,
+    options: Options,
+    revisions: Mapping[str, Origin],
+    files: Mapping[str, str],
+    templates: Templates | None = None,
+    extensions: Mapping[str, ExtensionOrigin] | None = None,
+    names: tuple[str, ...] = (),
+    old_names: tuple[str, ...] = (),
+    adopted: AdoptedOrigin | None = None,
 ) -> Manifest:
     """The manifest for files made now, given by path and text."""
     return Manifest(
@@ -107,7 +176,12 @@ def new(
         package=package,
         options=options,
         revisions=revisions,
+        extensions=extensions or {},
         files={path: fingerprint(files[path]) for path in sorted(files)},
+        templates=templates or Templates(),
+        adopted=adopted or AdoptedOrigin(),
+        names=names,
+        old_names=old_names,
     )
 
 
@@ -133,6 +207,7 @@ def read(directory: Path) -> Manifest | None:
 def _completed(document: Any) -> Any:
     """A manifest with the members that those of earlier releases lack."""
     if is_object(document):
+        document.setdefault("extensions", {})
         options, revisions = document.get("options"), document.get("revisions")
         if is_object(options):
             options.setdefault("parts", list(EVERYTHING.parts))
@@ -161,6 +236,15 @@ def _check_texts(record: Manifest, place: Place) -> None:
         for key, path in (("schema", origin.schema), ("facts", origin.facts)):
             if path and not _is_relative(path):
                 raise at.at(key).error("a relative path", path)
+    if record.templates.directory and not _is_relative(record.templates.directory):
+        expected = place.at("templates").at("directory")
+        raise expected.error("a relative path", record.templates.directory)
+    if record.adopted.file and not _is_relative(record.adopted.file):
+        raise place.at("adopted").at("file").error("a relative path", record.adopted.file)
+    for identifier, extension in record.extensions.items():
+        if not identifier.isprintable() or not _is_relative(extension.schema):
+            at = place.at("extensions").at(identifier).at("schema")
+            raise at.error("a relative path", extension.schema)
     for path in record.files:
         if not is_file_path(path):
             raise place.at("files").at(path).error(FILE_PATH, path)

@@ -126,6 +126,25 @@ def derive(normal: NormalizedSchema, facts: Facts) -> Methods:
     )
 
 
+def derive_some(
+    normal: NormalizedSchema, facts: Facts, messages: Mapping[str, Sequence[str]]
+) -> Methods:
+    """The methods of some messages, by the name of the union that says who sends them.
+
+    Raises:
+        SchemaError: As for `derive`.
+    """
+    table = _Table(normal, facts)
+    found = [
+        table.method(normal.definitions[name], *_UNIONS[union])
+        for union, named in messages.items()
+        for name in named
+    ]
+    _check_unique(normal, found)
+    definitions = {**normal.definitions, **table.added}
+    return Methods(replace(normal, definitions=definitions), tuple(found), (), False, False)
+
+
 def results_by_rule(normal: NormalizedSchema, facts: Facts) -> Results:
     """The results that facts leave to the rules, as far as the schema has them."""
     table = _Table(normal, facts)

@@ -8,7 +8,7 @@ decide unions without tags, what else to check, and the documentation.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mcpgen import names
@@ -16,8 +16,11 @@ from mcpgen.datamodel import Job, Worker, source_of
 from mcpgen.docstrings import Doc
 from mcpgen.errors import SchemaError, safe_text, shown
 from mcpgen.json_types import Json, Node
-from mcpgen.normalized import Check, Definition, Fixed, NormalizedSchema, Range
+from mcpgen.normalized import Check, Definition, Fixed, NormalizedSchema, Range, target
 from mcpgen.unions import Variant
+
+_OF_PACKAGE = ("Struct", "Untagged", "Variant", "always_sent")
+"""What modules of models import of the package."""
 
 
 def job(
@@ -26,6 +29,7 @@ def job(
     docs: Mapping[str, Doc],
     title: str,
     lacking: Mapping[str, Sequence[str]] | None = None,
+    core: Collection[str] = (),
 ) -> Job:
     """What a module with every definition is made from.
 
@@ -35,19 +39,47 @@ def job(
         docs: Documentation of every definition.
         title: The module's docstring.
         lacking: Members by definition that other revisions of the package have; they are `None`.
+        core: Definitions that an extension's module imports from the models of its revision.
     """
     extra: dict[str, dict[str, Any]] = {}
     aliases: dict[str, str] = {}
     definitions: dict[str, Node] = {}
     lacking = lacking or {}
     for name, definition in normal.definitions.items():
+        if name in core:
+            continue
         python = names.members(definition.properties)
-        definitions[name] = _input(definition, normal)
+        definitions[name] = _imported(_input(definition, normal), core)
         aliases |= {f"{name}.{wire}": member for wire, member in python.items() if wire != member}
         extra[name] = _extra(definition, normal, docs[name], unions.get(name, ()))
         extra[name]["lacking"] = lacking.get(name, ())
-    imports = _imports(normal, unions, extra)
-    return Job(definitions=definitions, extra=extra, aliases=aliases, imports=imports, title=title)
+    wire = "..._wire" if core else ".._wire"
+    return Job(
+        definitions=definitions,
+        extra=extra,
+        aliases=aliases,
+        imports=_imports(normal, unions, extra),
+        title=title,
+        modules=dict.fromkeys(_OF_PACKAGE, wire) | dict.fromkeys(sorted(core), "..models"),
+    )
+
+
+def _imported(node: Node, core: Collection[str]) -> Node:
+    """A schema with an import in place of each reference to a definition of the revision."""
+    if not core:
+        return node
+    if "$ref" in node:
+        return {"customTypePath": f"package.{target(node)}"} if target(node) in core else node
+    found = dict(node)
+    for key in ("items", "additionalProperties"):
+        if node.get(key):
+            found[key] = _imported(node[key], core)
+    if "anyOf" in node:
+        found["anyOf"] = [_imported(part, core) for part in node["anyOf"]]
+    if "properties" in node:
+        inner = node["properties"].items()
+        found["properties"] = {wire: _imported(child, core) for wire, child in inner}
+    return found
 
 
 def render(normal: NormalizedSchema, job: Job, worker: Worker | None = None, path: str = "") -> str:
@@ -69,7 +101,7 @@ def render(normal: NormalizedSchema, job: Job, worker: Worker | None = None, pat
         except Exception as error:
             # Of whatever kind: the schema is to blame, and the user is told where.
             raise _refusal(normal, job, error) from error
-    _check(source, normal)
+    _check(source, normal, job["definitions"])
     return source
 
 
@@ -87,7 +119,7 @@ def _refusal(normal: NormalizedSchema, job: Job, error: Exception) -> SchemaErro
     return normal.schema.error(pointer, "what can become Python", safe_text(came))
 
 
-def _check(source: str, normal: NormalizedSchema) -> None:
+def _check(source: str, normal: NormalizedSchema, own: Iterable[str]) -> None:
     """Check that each definition has its own name and members, and hides no import.
 
     Raises:
@@ -101,7 +133,8 @@ def _check(source: str, normal: NormalizedSchema) -> None:
         if isinstance(statement, ast.ImportFrom)
         for name in statement.names
     }
-    for name, definition in normal.definitions.items():
+    for name in own:
+        definition = normal.definitions[name]
         members = set(names.members(definition.properties).values())
         same = name in written and written[name] == (members if definition.is_object else None)
         if not same or name in imported:
@@ -242,9 +275,10 @@ def _imports(
         used += ["package.Untagged", "package.Variant"]
     if unions or any(each["lacking"] for each in extra.values()):
         used.append("typing.TYPE_CHECKING")
-    if any(definition.tag for definition in normal.definitions.values()):
+    own = [normal.definitions[name] for name in extra]
+    if any(definition.tag for definition in own):
         used += ["typing.ClassVar", "typing.Literal"]
-    objects = [extra[name] for name, each in normal.definitions.items() if each.is_object]
+    objects = [extra[each.name] for each in own if each.is_object]
     if any(each["always_sent"].keys() - _tag_name(each) for each in objects):
         used.append("package.always_sent")
     if any(name != wire for each in objects for name, wire in each["optional"].items()):

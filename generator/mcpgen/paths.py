@@ -1,13 +1,23 @@
 """Where the data of mcpgen lies: in a source checkout, or inside the installed wheel.
 
 A wheel carries `schema/` and `templates/` as `mcpgen/_data/`; a checkout has them at its top.
+Users may have a folder of revisions of their own beside these, which has the form of `schema/`.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
+
+SCHEMAS_VARIABLE = "MCPGEN_SCHEMAS"
+"""The environment variable that names a user's folder of revisions."""
+
+_own_schemas: ContextVar[Path | None] = ContextVar("own_schemas")
 
 
 def data_root(package: Path = PACKAGE) -> Path:
@@ -16,14 +26,55 @@ def data_root(package: Path = PACKAGE) -> Path:
     return installed if installed.is_dir() else package.parent.parent
 
 
+def is_checkout() -> bool:
+    """Whether mcpgen runs from a source checkout, whose `schema/` can be added to."""
+    return data_root() == PACKAGE.parent.parent
+
+
 def schema_dir() -> Path:
-    """The directory with one folder per revision."""
+    """The directory with one folder for each revision that comes with mcpgen."""
     return data_root() / "schema"
+
+
+def own_schema_dir() -> Path | None:
+    """The user's folder of revisions: what `own_schemas` set, else what the environment names."""
+    named = os.environ.get(SCHEMAS_VARIABLE)
+    return _own_schemas.get(Path(named) if named else None)
+
+
+@contextmanager
+def own_schemas(folder: Path | None) -> Generator[None]:
+    """Take the revisions in a folder in addition to those that come with mcpgen; `None`: none."""
+    token = _own_schemas.set(folder)
+    try:
+        yield
+    finally:
+        _own_schemas.reset(token)
+
+
+def is_own_revision(name: str) -> bool:
+    """Whether a revision lies in the user's folder, which goes before that of mcpgen."""
+    own = own_schema_dir()
+    return own is not None and (own / name).is_dir()
+
+
+def revision_dir(name: str) -> Path:
+    """The folder of a revision; it need not exist."""
+    own = own_schema_dir()
+    return own / name if own is not None and is_own_revision(name) else schema_dir() / name
 
 
 def templates_dir() -> Path:
     """The directory with the templates of packages and models."""
     return data_root() / "templates"
+
+
+def relative_path(path: Path, directory: Path) -> str:
+    """The path of a file from a directory; its name alone where there is no such path."""
+    try:
+        return Path(os.path.relpath(path, directory)).as_posix()
+    except ValueError:  # on another drive
+        return path.name
 
 
 def shown_path(path: Path) -> str:

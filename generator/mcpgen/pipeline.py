@@ -11,6 +11,8 @@ from dataclasses import replace
 
 from mcpgen import (
     docs,
+    exports,
+    extensions,
     facts,
     manifest,
     methods,
@@ -27,6 +29,7 @@ from mcpgen.build_request import BuildRequest, Source, inputs
 from mcpgen.datamodel import Worker
 from mcpgen.docstrings import Texts
 from mcpgen.errors import safe_text
+from mcpgen.extension_files import ExtensionFile
 from mcpgen.json_types import Node
 
 _GUESS = 400
@@ -47,14 +50,14 @@ def build(
         worker: The process that makes the models; this one without it.
 
     Raises:
-        McpgenError: A schema, its corrections or its facts are wrong.
+        McpgenError: A schema, its corrections, its facts, a template or a rule are wrong.
     """
     texts = docs.load()
     specs: list[spec.RevisionSpec] = []
     origins: dict[str, manifest.Origin] = {}
     for source in request.sources:
         loaded = load(source, request.errata)
-        specs.append(_spec_of(source, loaded, texts, request.strict, report))
+        specs.append(_spec_of(request, source, loaded, texts, report))
         origins[source.revision] = manifest.Origin(
             source.origin,
             loaded.digest,
@@ -62,26 +65,53 @@ def build(
             source.schema_path,
             source.facts_path,
         )
-    files = render.render_package(specs, request.package, request.selection, worker)
-    record = manifest.new(request.package, request.options, origins, files)
+    if request.extensions and not any(each.extensions for each in specs):
+        raise extensions.without_revision(request.extensions[0], [*origins])
+    own_templates = request.overrides.directory if request.overrides is not None else None
+    rules = request.adopted.rules() if request.adopted is not None else ()
+    files = render.render_package(
+        specs, request.package, request.selection, worker, own_templates, request.old_names, rules
+    )
+    for rule in rules:
+        if rule.text.module not in files:
+            report(
+                f"adopted: {rule.place.source}: {safe_text(rule.name)} has no effect: the package"
+                f" has no {rule.text.module}"
+            )
+    record = manifest.new(
+        request.package,
+        request.options,
+        origins,
+        files,
+        request.templates,
+        request.extension_origins,
+        exports.public_names(files["__init__.py"]),
+        request.old_names,
+        request.adopted_origin,
+    )
     return {**files, manifest.NAME: record.text()}
 
 
 def _spec_of(
+    request: BuildRequest,
     source: Source,
     loaded: schema.Schema,
     texts: docs.Docs,
-    strict: bool,
     report: Callable[[str], None],
 ) -> spec.RevisionSpec:
     """Everything about one revision of a package; reports on one from a file of the user's."""
     if source.origin == "mcpgen":
-        return revision_spec(loaded, facts.load(source.revision), texts)
+        built = revision_spec(
+            loaded, facts.load(source.revision), texts, extension_files=request.extensions
+        )
+        _report_extensions(built, report)
+        return built
     stated = source.facts if source.facts_of is None else None
     found = schema_facts.facts_for(loaded, source.base, stated)
-    if strict:
+    if request.strict:
         schema_facts.expect_all_stated(found, loaded.source)
-    built = revision_spec(loaded, found.facts, texts, newer_than(source.base, loaded))
+    newer = newer_than(source.base, loaded)
+    built = revision_spec(loaded, found.facts, texts, newer, request.extensions)
     if stated is not None:
         schema_facts.expect_methods(loaded, source.base, stated)
     for note in built.models.normal.notes:
@@ -90,7 +120,17 @@ def _spec_of(
         report(f"guess: {safe_text(str(guess), _GUESS)}")
     if carried := schema_facts.summary(found):
         report(f"carried over: {carried}; mcpgen facts {loaded.source} lists them")
+    _report_extensions(built, report)
     return built
+
+
+def _report_extensions(built: spec.RevisionSpec, report: Callable[[str], None]) -> None:
+    """Report what of the extensions of a revision was read as something else than it says."""
+    for extension in built.extensions:
+        normal = extension.models.normal
+        for note in normal.notes:
+            pointer = safe_text(normal.schema.pointer(note.pointer))
+            report(f"note: {normal.schema.source}#{pointer}: {note.text}")
 
 
 def revision_spec(
@@ -98,6 +138,7 @@ def revision_spec(
     stated: facts.Facts,
     texts: docs.Docs,
     newer: Sequence[Mapping[str, Node]] | None = None,
+    extension_files: Sequence[ExtensionFile] = (),
 ) -> spec.RevisionSpec:
     """Everything about one revision.
 
@@ -107,9 +148,11 @@ def revision_spec(
         texts: The documentation of types.
         newer: The definitions of the revisions after it, for their names; those that mcpgen has
             unless given.
+        extension_files: The extensions to have beside it, if it has a capability for them.
 
     Raises:
-        SchemaError: The schema has no plain form, a method no result, or a union no test.
+        SchemaError: The schema has no plain form, a method no result, or a union no test; or an
+            extension does not go with it.
     """
     if newer is None:
         newer = [_definitions(row) for row in schema.revisions() if row.name > loaded.revision]
@@ -119,7 +162,7 @@ def revision_spec(
     decided = unions.decided(found.normal, _params_and_results(found))
     found = replace(found, normal=decided.normal)
     prose = Texts(loaded, texts)
-    return spec.of_revision(
+    built = spec.of_revision(
         loaded.revision,
         stated,
         found,
@@ -128,6 +171,25 @@ def revision_spec(
         prose,
         rpc_api.derive(found, prose),
     )
+    if not extension_files:
+        return built
+    published = _published(loaded)
+    core = extensions.Core(loaded, published, stated, newer, found, held_by_role)
+    merged = extensions.merge_all(extension_files, core)
+    return replace(built, extensions=tuple(_extension_spec(each, stated) for each in merged))
+
+
+def _extension_spec(extension: extensions.Extension, stated: facts.Facts) -> spec.ExtensionSpec:
+    prose = Texts(extension.schema, docs.Docs())
+    derived = rpc_api.derive(extension.methods, prose, extension.core)
+    return spec.of_extension(extension, stated, prose, derived)
+
+
+def _published(loaded: schema.Schema) -> Mapping[str, Node]:
+    """The definitions of a revision before they were corrected, which other schemas repeat."""
+    known = (row for row in schema.revisions() if row.digest == loaded.digest)
+    row = next(known, None)
+    return loaded.definitions if row is None else schema.load(row.name, errata=False).definitions
 
 
 def _params_and_results(found: methods.Methods) -> frozenset[str]:

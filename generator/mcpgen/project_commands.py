@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
 
-from mcpgen import build_request, commands, names
+from mcpgen import build_request, commands, hooks, names, package_cache, paths
 from mcpgen import directory as directories
 from mcpgen.build_request import BuildRequest
 from mcpgen.commands import Wanted, count_of
@@ -23,9 +23,8 @@ from mcpgen.skeleton import mirror as mirrors
 from mcpgen.skeleton import project as projects
 from mcpgen.skeleton import server_lists, writing
 from mcpgen.skeleton.mirror import Limits, Mirror, Snapshot
-from mcpgen.skeleton.project import Project, Side
+from mcpgen.skeleton.project import Project, Side, toml
 from mcpgen.skeleton.server_lists import ServerLists
-from mcpgen.skeleton.templates import toml
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ def new(console: Console, wanted: NewProject) -> None:
     revisions = tuple(source.revision for source in sources)
     request = BuildRequest(f"{module}.{projects.PROTOCOL}", sources, selection=chosen)
     with console.progress(f"generating {wanted.name} ({', '.join(revisions)})"):
-        package = commands.built(request, console.summary)
+        package = package_cache.built(request, console.summary)
         mirror, snapshot = _mirrored(console, wanted, request, package)
         project = Project(
             wanted.name,
@@ -115,6 +114,7 @@ def new(console: Console, wanted: NewProject) -> None:
             chosen.transports,
             _mirror_settings(wanted),
             mirror is not None and mirror.expands,
+            _own_schemas(wanted.directory.resolve(), revisions),
         )
         files = projects.user_files(project, mirror)
     own = len(files)
@@ -186,7 +186,9 @@ def _every_revision(request: BuildRequest, package: Mapping[str, str]) -> Mappin
     sources = build_request.named_sources(("all",))
     if request.sources == sources and request.selection == selection():
         return package
-    return commands.built(BuildRequest("peer", sources, selection=selection(("client",))), _ignore)
+    return package_cache.built(
+        BuildRequest("peer", sources, selection=selection(("client",))), _ignore
+    )
 
 
 def _ignore(note: str) -> None:
@@ -203,6 +205,14 @@ def _mirror_settings(wanted: NewProject) -> Code | None:
         return None
     place = Path(os.path.relpath(Path.cwd(), root)).as_posix()
     return Code(f"server = {toml(wanted.from_server)}\ndirectory = {toml(place)}")
+
+
+def _own_schemas(root: Path, revisions: Sequence[str]) -> Code | None:
+    """The user's folder of revisions, seen from the project, if a revision is from there."""
+    own = paths.own_schema_dir()
+    if own is None or not any(map(paths.is_own_revision, revisions)):
+        return None
+    return toml(Path(os.path.relpath(own.resolve(), root)).as_posix())
 
 
 def _report(console: Console, mirror: Mirror) -> None:
@@ -223,17 +233,19 @@ def generate(console: Console, settings: Settings, *, force: bool) -> None:
     Raises:
         McpgenError: A setting or an input is wrong, or a directory cannot be written.
     """
-    _write_packages(console, settings, force=force)
-    if settings.mirror is not None:
-        directory = settings.mirror_directory
-        snapshot = mirrors.read(directory)
-        _write_mirror(console, settings, snapshot, snapshot, force=force)
+    with settings.own_revisions():
+        _write_packages(console, settings, force=force)
+        if settings.mirror is not None:
+            snapshot = mirrors.read(settings.mirror_directory)
+            _write_mirror(console, settings, snapshot, snapshot, force=force)
 
 
 def _write_packages(console: Console, settings: Settings, *, force: bool) -> None:
     requests = [_request(settings, package) for package in settings.packages]
     for package, request in zip(settings.packages, requests, strict=True):
-        commands.generate(console, request, settings.directory(package), force=force)
+        directory = settings.directory(package)
+        commands.generate(console, request, directory, force=force)
+        hooks.run(console, package.hooks, directory, settings.root)
 
 
 def update(console: Console, settings: Settings, *, force: bool) -> None:
@@ -242,24 +254,24 @@ def update(console: Console, settings: Settings, *, force: bool) -> None:
     Raises:
         McpgenError: As for `generate`; or the server cannot be asked.
     """
-    _write_packages(console, settings, force=force)
-    if settings.mirror is None:
-        return
+    with settings.own_revisions():
+        _write_packages(console, settings, force=force)
+        if settings.mirror is not None:
+            _update_mirror(console, settings, settings.mirror, force=force)
+
+
+def _update_mirror(
+    console: Console, settings: Settings, mirror: MirrorSettings, *, force: bool
+) -> None:
+    """Ask the mirrored server again, say what changed, and write the mirror anew."""
     old = mirrors.read(settings.mirror_directory)
     request = _request(settings, settings.packages[0])
-    package = _on_disk(settings.directory(settings.packages[0]))
-    lists, limits = _server_lists(console, settings.mirror, settings.root, request, package)
+    package = directories.texts(settings.directory(settings.packages[0]))
+    lists, limits = _server_lists(console, mirror, settings.root, request, package)
     for line in server_lists.changes(old.lists, lists):
         console.summary(line)
     new_snapshot = replace(old, lists=lists, limits=limits)
     _write_mirror(console, settings, old, new_snapshot, force=force)
-
-
-def _on_disk(directory: Path) -> dict[str, str]:
-    """A package that was just written, by path and text."""
-    record = directories.read_manifest(directory)
-    paths = record.files if record is not None else ()
-    return {path: (directory / path).read_text(encoding="utf-8") for path in paths}
 
 
 def _write_mirror(
@@ -288,6 +300,10 @@ def _request(settings: Settings, package: PackageSettings) -> BuildRequest:
         settings.root / package.facts if package.facts else None,
         package.parts,
         package.transports,
+        settings.templates(package),
+        package.extensions,
+        settings.root,
+        settings.adopted(package),
     )
     directory = settings.directory(package)
     return commands.requested(wanted, directory, errata=package.errata, strict=package.strict)
@@ -299,17 +315,18 @@ def check(console: Console, settings: Settings) -> bool:
     Raises:
         McpgenError: A directory is not a package of mcpgen's, or an input is wrong.
     """
-    current = True
-    for package in settings.packages:
-        directory = settings.directory(package)
-        current &= commands.check(console, directory, Wanted())
-        changed = _other_settings(_request(settings, package), directory)
-        if changed:
-            console.summary(f"the settings changed: {', '.join(changed)}; run mcpgen")
-        current &= not changed
-    if settings.mirror is not None:
-        current &= _check_mirror(console, settings)
-    return current
+    with settings.own_revisions():
+        current = True
+        for package in settings.packages:
+            directory = settings.directory(package)
+            current &= commands.check(console, directory, Wanted())
+            changed = _other_settings(_request(settings, package), directory)
+            if changed:
+                console.summary(f"the settings changed: {', '.join(changed)}; run mcpgen")
+            current &= not changed
+        if settings.mirror is not None:
+            current &= _check_mirror(console, settings)
+        return current
 
 
 def _check_mirror(console: Console, settings: Settings) -> bool:
@@ -335,5 +352,8 @@ def _other_settings(request: BuildRequest, directory: Path) -> list[str]:
         "parts": (request.options.parts, record.options.parts),
         "transports": (request.options.transports, record.options.transports),
         "errata": (request.options.errata, record.options.errata),
+        "templates": (request.templates.directory, record.templates.directory),
+        "adopted": (request.adopted_origin.file, record.adopted.file),
+        "extensions": ([*request.extension_origins], [*record.extensions]),
     }
     return [name for name, (wanted, recorded) in pairs.items() if wanted != recorded]

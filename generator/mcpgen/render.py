@@ -1,29 +1,27 @@
 """From specs to the text of every file of a package.
 
 Files of `templates/package` are copied as they are, and so are the classes of facts; what ends in
-`.jinja` is rendered, what lies in `revision/` once per revision, and formatted by Ruff. Parts that
-several templates include lie in `templates/stubs`. Only files that the selected parts need are
-made, and each gets a header.
+`.jinja` is rendered, what lies in `revision/` once per revision, in `extension/` once per extension
+of a revision, and formatted by Ruff. Parts that several templates include lie in `templates/stubs`.
+Only files that the selected parts need are made, and each gets a header.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-from mcpgen import closure, models, paths
+from mcpgen import closure, models, paths, templates
+from mcpgen.adopted.rules import Rule
 from mcpgen.datamodel import Job, Worker
 from mcpgen.formatting import Header, formatted
-from mcpgen.literals import checked, docstring, literal
 from mcpgen.parts import EVERYTHING, Selection
-from mcpgen.spec import PackageSpec, RevisionSpec, package
+from mcpgen.spec import ExtensionSpec, PackageSpec, RevisionSpec, package
 
 _SUFFIX = ".jinja"
 _PER_REVISION = "revision"
+_PER_EXTENSION = "extension"
 _SKIPPED = "__pycache__"
 _SHARED = frozenset({"method_facts.py", "revision_facts.py"})
 """Modules of mcpgen that packages have a copy of."""
@@ -34,6 +32,9 @@ def render_package(
     package_name: str,
     selection: Selection = EVERYTHING,
     worker: Worker | None = None,
+    overrides: Path | None = None,
+    old_names: Sequence[str] = (),
+    rules: Sequence[Rule] = (),
 ) -> dict[str, str]:
     """The text of every file of a package by its path, sorted.
 
@@ -42,32 +43,47 @@ def render_package(
         package_name: Its import name.
         selection: The parts and the transports to write.
         worker: The process that makes the models; this one without it.
+        overrides: A directory with templates that take the place of mcpgen's.
+        old_names: Public names of earlier packages that it goes on to offer.
+        rules: Adopted rules to replay, in order.
 
     Raises:
         UsageError: No revision has a transport that was selected.
+        TemplateError: An override cannot be rendered.
+        AdoptedError: A rule does not fit what is rendered.
     """
-    spec = package(revisions, package_name, selection)
+    spec = package(revisions, package_name, selection, old_names)
     jobs = {
         f"{revision.folder}/models.py": _models_job(spec, revision) for revision in spec.revisions
     }
+    for revision, extension, folder in _extensions(spec):
+        jobs[f"{folder}/models.py"] = _extension_job(revision, extension)
     if worker is not None:
         worker.start(jobs)
-    makers = _makers(spec, jobs, worker)
+    makers = _makers(spec, jobs, worker, overrides)
 
     def text_of(path: str) -> str:
         return makers[path]()
 
     files = closure.needed(spec.entries, makers, text_of, jobs)
     files["__init__.py"] = text_of("__init__.py")
-    root = _root()
-    copied = {path for path in files if path in _SHARED or (root / path).is_file()}
+    copied = {path for path in files if is_copied(path)}
+    if rules:
+        from mcpgen.adopted import replay  # few packages have rules
+
+        files = replay.replayed(files, rules, copied)
     files |= formatted({path: text for path, text in files.items() if path not in copied})
     header = Header.of(spec)
     return {path: header.above(path, files[path]) for path in sorted(files)}
 
 
+def is_copied(path: str) -> bool:
+    """Whether a file of a package is the same in every package."""
+    return path in _SHARED or (_root() / path).is_file()
+
+
 def _makers(
-    spec: PackageSpec, jobs: Mapping[str, Job], worker: Worker | None
+    spec: PackageSpec, jobs: Mapping[str, Job], worker: Worker | None, overrides: Path | None
 ) -> dict[str, Callable[[], str]]:
     """What makes the text of each file that a package may have, by its path."""
     makers: dict[str, Callable[[], str]] = {}
@@ -76,15 +92,41 @@ def _makers(
     for name in _SHARED:
         makers[name] = partial((paths.PACKAGE / name).read_text, encoding="utf-8")
     for path, source in _templates(""):
-        makers[path] = partial(_rendered, source, package=spec)
+        makers[path] = partial(templates.rendered, source, overrides, package=spec)
     for revision in spec.revisions:
         for path, source in _templates(_PER_REVISION):
-            made = partial(_rendered, source, package=spec, revision=revision)
+            made = partial(templates.rendered, source, overrides, package=spec, revision=revision)
             makers[f"{revision.folder}/{path}"] = made
         path = f"{revision.folder}/models.py"
         normal = revision.models.normal
         makers[path] = partial(models.render, normal, jobs[path], worker, path)
+    for revision, extension, folder in _extensions(spec):
+        for path, source in _templates(_PER_EXTENSION):
+            makers[f"{folder}/{path}"] = partial(
+                templates.rendered,
+                source,
+                overrides,
+                package=spec,
+                revision=revision,
+                extension=extension,
+            )
+        path = f"{folder}/models.py"
+        normal = extension.models.normal
+        makers[path] = partial(models.render, normal, jobs[path], worker, path)
     return makers
+
+
+def _extensions(spec: PackageSpec) -> Iterator[tuple[RevisionSpec, ExtensionSpec, str]]:
+    """The extensions of all revisions, each with its folder."""
+    for revision in spec.revisions:
+        for extension in revision.extensions:
+            yield revision, extension, f"{revision.folder}/{extension.module}"
+
+
+def _extension_job(revision: RevisionSpec, extension: ExtensionSpec) -> Job:
+    parts = extension.models
+    title = f"The types of {extension.identifier} in {revision.name}."
+    return models.job(parts.normal, parts.unions, parts.docs, title, core=extension.core)
 
 
 def _models_job(spec: PackageSpec, revision: RevisionSpec) -> Job:
@@ -92,10 +134,6 @@ def _models_job(spec: PackageSpec, revision: RevisionSpec) -> Job:
     title = f"The messages of {revision.name}: a Struct for every object, under its name."
     lacking = spec.merged.lacking.get(revision.name, {})
     return models.job(parts.normal, parts.unions, parts.docs, title, lacking)
-
-
-def _rendered(source: str, **values: PackageSpec | RevisionSpec) -> str:
-    return _environment(paths.templates_dir()).get_template(source).render(values)
 
 
 def _root() -> Path:
@@ -112,22 +150,6 @@ def _templates(folder: str) -> Iterator[tuple[str, str]]:
     """Templates of a folder: the path of what each renders, below that folder, and its name."""
     for path in (_root() / folder).rglob(f"*{_SUFFIX}"):
         inner = path.relative_to(_root() / folder)
-        if folder or inner.parts[0] != _PER_REVISION:
+        if folder or inner.parts[0] not in (_PER_REVISION, _PER_EXTENSION):
             source = path.relative_to(paths.templates_dir()).as_posix()
             yield inner.as_posix().removesuffix(_SUFFIX), source
-
-
-@cache
-def _environment(root: Path) -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(root),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-        finalize=checked,
-    )
-    filters: Mapping[str, Any] = {"literal": literal, "docstring": docstring}
-    environment.filters.update(filters)
-    return environment

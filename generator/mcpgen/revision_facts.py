@@ -159,6 +159,8 @@ class ErrorCodes:
         defined: Codes of the range -32099 to -32020 that may be sent; `None` if the revision does
             not reserve that range.
         retired: Codes of earlier revisions that must not be sent any more.
+
+    Source: basic/index, server/resources.
     """
 
     resource_not_found: int = -32002
@@ -181,6 +183,8 @@ class Behaviour:
         structured_content: What a tool's structured result may be.
         log_level: Set once a session, or asked for by each request.
         listen: The request that opens a subscription stream, or `None`.
+
+    Source: basic/index, server/tools, server/utilities/logging.
     """
 
     unreadable_id: Literal["null", "omit"] = "null"

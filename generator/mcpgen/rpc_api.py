@@ -15,7 +15,7 @@ from mcpgen.json_types import Node
 from mcpgen.methods import Method, Methods
 from mcpgen.normalized import ANY_MAP, Definition, NormalizedSchema, reference
 from mcpgen.schema_queries import META
-from mcpgen.type_hints import GIVEN, annotation, union
+from mcpgen.type_hints import GIVEN, Containers, annotation, union
 from mcpgen.unions import holds_object
 
 CURSOR = "cursor"
@@ -149,9 +149,9 @@ class RpcApi:
     handled: Messages
 
 
-def derive(methods: Methods, texts: Texts) -> RpcApi:
-    """The API of one revision."""
-    maker = _Maker(methods.normal, texts)
+def derive(methods: Methods, texts: Texts, core: frozenset[str] = frozenset()) -> RpcApi:
+    """The API of one revision, or of an extension beside the `core` definitions of its revision."""
+    maker = _Maker(methods.normal, texts, replace(GIVEN, core=core))
 
     def messages(*groups: Iterable[Method], notifications: Iterable[Method]) -> Messages:
         requests = {m.python_name: maker.call(m) for group in groups for m in group}
@@ -177,17 +177,18 @@ def merge(apis: Mapping[str, RpcApi]) -> RpcApi:
 
 
 class _Maker:
-    def __init__(self, normal: NormalizedSchema, texts: Texts) -> None:
+    def __init__(self, normal: NormalizedSchema, texts: Texts, types: Containers) -> None:
         self.normal = normal
         self.texts = texts
+        self.types = types
 
     def call(self, method: Method) -> Call:
         message = self.normal.definitions[method.type]
         params = self.normal.named(method.params)
         whole = params is not None and not params.is_object
         arguments = self._whole(params) if params and whole else self._arguments(params, method)
-        result = union(f"models.{name}" for name in method.results) or "None"
-        answer = union(f"models.{name}" for name in self._answers(method)) or "None"
+        result = union(map(self.types.named, method.results)) or "None"
+        answer = union(map(self.types.named, self._answers(method))) or "None"
         return _documented(
             Call(
                 name=method.name,
@@ -195,20 +196,25 @@ class _Maker:
                 doc="",
                 page_doc="",
                 handler_doc="",
-                params=_params(method),
+                params=self._params(method),
                 arguments=arguments,
                 whole=whole,
                 result=result,
                 answer=answer,
-                item=f"models.{method.item}" if method.item else None,
+                item=self.types.named(method.item) if method.item else None,
                 summary=self.texts.summary(message),
                 source=self.texts.source(message),
             ),
             (),
         )
 
+    def _params(self, method: Method) -> str:
+        if method.params is None:
+            return "None"
+        return self.types.named(method.params) + ("" if method.params_required else " | None")
+
     def _whole(self, params: Definition) -> tuple[Argument, ...]:
-        kind = annotation(_with_wire(self.normal, reference(params.name)), GIVEN)
+        kind = annotation(_with_wire(self.normal, reference(params.name)), self.types)
         return (Argument("params", "params", kind, True, False, self.texts.summary(params)),)
 
     def _arguments(self, params: Definition | None, method: Method) -> tuple[Argument, ...]:
@@ -222,7 +228,7 @@ class _Maker:
             Argument(
                 name=free[python[wire]],
                 field=python[wire],
-                type=annotation(_with_wire(self.normal, node), GIVEN),
+                type=annotation(_with_wire(self.normal, node), self.types),
                 required=wire in params.required,
                 nullable=self.normal.allows_null(node),
                 doc=self.texts.member(params, wire),
@@ -258,12 +264,6 @@ def _with_wire(normal: NormalizedSchema, node: Node) -> Node:
     if node.get("type") == "array":
         return {**node, "items": _with_wire(normal, node["items"])}
     return node
-
-
-def _params(method: Method) -> str:
-    if method.params is None:
-        return "None"
-    return f"models.{method.params}" + ("" if method.params_required else " | None")
 
 
 def _documented(call: Call, revisions: Sequence[str]) -> Call:

@@ -6,12 +6,15 @@ the file. Keys that mcpgen does not know are errors: a misspelt one would be wit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mcpgen.errors import SettingsError
+from mcpgen import paths
+from mcpgen.errors import SettingsError, UsageError
 from mcpgen.input_files import check_json, read_text
 from mcpgen.json_types import is_object
 from mcpgen.toml_records import MAX_BYTES, Place, convert
@@ -19,7 +22,8 @@ from mcpgen.toml_records import MAX_BYTES, Place, convert
 FILE = "pyproject.toml"
 
 _TABLE = "/tool/mcpgen"
-_SHARED = ("packages", "mirror")
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_SHARED = ("packages", "mirror", "schemas_dir")
 """Keys of the table that are not about one package."""
 
 
@@ -36,6 +40,12 @@ class PackageSettings:
         facts: The facts file of the one schema file.
         errata: Whether known defects of published schemas are corrected.
         strict: Whether a fact that can only be guessed is an error.
+        templates: Directory with templates that take the place of mcpgen's; empty for none.
+        hooks: Commands that are run after each generation, as lists of arguments; `{output}` in an
+            argument stands for the directory of the package.
+        extensions: Schema files of extensions, as for `--extension`.
+        adopted: The file with the rules of `mcpgen adopt`; empty for the one that the package was
+            made with.
     """
 
     output: str
@@ -46,6 +56,10 @@ class PackageSettings:
     facts: str = ""
     errata: bool = True
     strict: bool = False
+    templates: str = ""
+    hooks: tuple[tuple[str, ...], ...] = ()
+    extensions: tuple[str, ...] = ()
+    adopted: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,15 +87,34 @@ class Settings:
         root: The folder of the file.
         packages: The packages, in order.
         mirror: The mirrored server, if there is one.
+        schemas_dir: A folder of revisions of the user's own; empty for none.
     """
 
     root: Path
     packages: tuple[PackageSettings, ...]
     mirror: MirrorSettings | None = None
+    schemas_dir: str = ""
+
+    @contextmanager
+    def own_revisions(self) -> Generator[None]:
+        """Take the revisions of the user's folder too, unless the command names another one."""
+        if not self.schemas_dir or paths.own_schema_dir() is not None:
+            yield
+            return
+        with paths.own_schemas(_from_here(self.root / self.schemas_dir)):
+            yield
 
     def directory(self, package: PackageSettings) -> Path:
         """The directory of a package."""
         return _from_here(self.root / package.output)
+
+    def templates(self, package: PackageSettings) -> Path | None:
+        """The directory of a package's own templates, if it has some."""
+        return _from_here(self.root / package.templates) if package.templates else None
+
+    def adopted(self, package: PackageSettings) -> Path | None:
+        """The file with the adopted rules of a package, if it is named."""
+        return _from_here(self.root / package.adopted) if package.adopted else None
 
     @property
     def mirror_directory(self) -> Path:
@@ -108,6 +141,21 @@ def find(start: Path) -> Settings | None:
     return None
 
 
+def around(start: Path) -> Settings:
+    """The settings of the project that a folder lies in.
+
+    Raises:
+        UsageError: No file has any.
+        SettingsError: The file that comes first, from the folder upwards, is malformed.
+    """
+    found = find(start)
+    if found is None:
+        raise UsageError(
+            "expected the directory of a package, or a pyproject.toml with [tool.mcpgen]"
+        )
+    return found
+
+
 def read(folder: Path) -> Settings | None:
     """The settings in a folder; `None` if its pyproject.toml has no `[tool.mcpgen]`, or is missing.
 
@@ -132,7 +180,8 @@ def read(folder: Path) -> Settings | None:
     if "mirror" in table:
         mirror = convert(table["mirror"], MirrorSettings, place.at("mirror"))
         _check_mirror(mirror, packages, place.at("mirror"))
-    return Settings(folder, packages, mirror)
+    schemas_dir: str = convert(table.get("schemas_dir", ""), str, place.at("schemas_dir"))
+    return Settings(folder, packages, mirror, schemas_dir)
 
 
 def _table_in(text: str, source: str) -> Any:
@@ -184,6 +233,17 @@ def _check_outputs(packages: Sequence[PackageSettings], place: Place) -> None:
         seen.add(output)
         if not package.revisions and not package.schemas:
             raise at.error("revisions or schemas", "neither")
+        for index, hook in enumerate(package.hooks):
+            _check_hook(hook, at.at("hooks").at(index))
+
+
+def _check_hook(hook: Sequence[str], place: Place) -> None:
+    if not hook or not hook[0]:
+        raise place.error("a program and its arguments", list(hook))
+    for argument in hook:
+        for name in _PLACEHOLDER.findall(argument):
+            if name != "output":
+                raise place.error("no placeholder but {output}", f"{{{name}}}")
 
 
 def _check_mirror(

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from mcpgen import blocking, exports, imports, merging, names, revision_facts, rpc_api
 from mcpgen.blocking import BlockingMethod
 from mcpgen.docstrings import Doc, Texts, docstring
-from mcpgen.exports import Export
+from mcpgen.exports import Export, RenamedExport
+from mcpgen.extensions import Extension
 from mcpgen.facts import Facts
 from mcpgen.imports import Imports
 from mcpgen.json_types import Json
+from mcpgen.literals import Code
 from mcpgen.merging import Merged
 from mcpgen.methods import Method, Methods, Role
 from mcpgen.normalized import Definition, NormalizedSchema
 from mcpgen.parts import EVERYTHING, Features, Selection, features
 from mcpgen.rpc_api import RpcApi
+from mcpgen.type_hints import HELD
 from mcpgen.unions import Variant
 
+_OF_CORE = "core."
 _RESULT_TYPE = "resultType"
 _TABLES = {
     "REVISION",
@@ -119,6 +123,70 @@ class ModelsSpec:
 
 
 @dataclass(frozen=True)
+class ExtensionSpec:
+    """One extension beside a revision.
+
+    Attributes:
+        identifier: Under which both sides declare it.
+        module: Its module in the subpackage of the revision.
+        types: Names of its own definitions.
+        core: Names of the definitions of the revision.
+        tables: Its methods, with types as its module of methods has them: `models.X` for its own,
+            `core.X` for those of the revision.
+        api: Its typed API.
+        models: What its models are made from, with the definitions of the revision.
+    """
+
+    identifier: str
+    module: str
+    types: tuple[str, ...]
+    core: frozenset[str]
+    tables: Tables
+    api: RpcApi
+    models: ModelsSpec
+
+    @property
+    def label(self) -> Code:
+        """The identifier in prose: it has letters, digits and `.-_/` alone."""
+        return Code(self.identifier)
+
+    @property
+    def uses_core(self) -> bool:
+        """Whether params or results are types of the revision."""
+        return any(name.startswith(_OF_CORE) for name in self._used)
+
+    @property
+    def uses_own(self) -> bool:
+        """Whether params or results are types of its own."""
+        return not all(name.startswith(_OF_CORE) for name in self._used)
+
+    @property
+    def _used(self) -> list[str]:
+        names = [name for row in self.tables.all for name in (row.params, row.result)]
+        return [name for name in names if name is not None]
+
+    @property
+    def exports(self) -> tuple[str, ...]:
+        """The types in the order in which `__all__` is kept."""
+        return tuple(sorted(self.types))
+
+    @property
+    def client_imports(self) -> Imports:
+        """Imports of the module of the client class."""
+        return imports.of_client(self.api.client, self.api.handled)
+
+    @property
+    def sync_imports(self) -> Imports:
+        """Imports of the module of the blocking client class."""
+        return imports.of_client_sync(self.api.client)
+
+    @property
+    def server_imports(self) -> Imports:
+        """Imports of the module of the server stubs."""
+        return imports.of_handlers_and_session(self.api.client, self.api.server)
+
+
+@dataclass(frozen=True)
 class RevisionSpec:
     """One revision.
 
@@ -137,6 +205,7 @@ class RevisionSpec:
         extension_fact_rows: The same for methods that an extension adds, by method.
         result_types: Values of `resultType` that are understood.
         models: What the models are made from.
+        extensions: The extensions beside it, in order.
     """
 
     name: str
@@ -152,6 +221,7 @@ class RevisionSpec:
     extension_fact_rows: tuple[FactRow, ...]
     result_types: tuple[str, ...]
     models: ModelsSpec
+    extensions: tuple[ExtensionSpec, ...] = ()
 
     @property
     def exports(self) -> tuple[str, ...]:
@@ -204,6 +274,7 @@ class PackageSpec:
         types: All types, sorted by name.
         merged: The types over all revisions; empty in a package of one.
         has: What it has of the parts and the transports.
+        old_names: Public names of earlier packages that it offers as far as they have new names.
     """
 
     name: str
@@ -212,6 +283,7 @@ class PackageSpec:
     types: tuple[Type, ...]
     merged: Merged
     has: Features
+    old_names: tuple[str, ...] = ()
 
     @property
     def has_unset(self) -> bool:
@@ -224,9 +296,20 @@ class PackageSpec:
         return exports.exported(self.has, unset=self.has_unset)
 
     @property
+    def deprecated(self) -> tuple[RenamedExport, ...]:
+        """Public names of earlier packages, with those that took their place."""
+        return exports.renamed(self.old_names, self.exports)
+
+    @property
     def entries(self) -> tuple[str, ...]:
         """Paths of the files that it begins with."""
-        return tuple(exports.entries(self.has, tuple(r.folder for r in self.revisions)))
+        folders = tuple(revision.folder for revision in self.revisions)
+        extensions = tuple(
+            f"{revision.folder}/{extension.module}"
+            for revision in self.revisions
+            for extension in revision.extensions
+        )
+        return tuple(exports.entries(self.has, folders, extensions))
 
     @property
     def blocking_methods(self) -> tuple[BlockingMethod, ...]:
@@ -297,8 +380,60 @@ def of_revision(
     )
 
 
+def of_extension(
+    extension: Extension, facts: Facts, texts: Texts, derived: RpcApi
+) -> ExtensionSpec:
+    """An extension beside a revision.
+
+    Args:
+        extension: The extension.
+        facts: The facts of the revision.
+        texts: The docstrings.
+        derived: Its typed API.
+    """
+    normal, types = extension.methods.normal, extension.types
+    return ExtensionSpec(
+        identifier=extension.file.identifier,
+        module=extension.file.module,
+        types=types,
+        core=extension.core,
+        tables=_qualified(_tables(extension.methods, facts), extension.core),
+        api=derived,
+        models=ModelsSpec(
+            normal,
+            extension.tests,
+            {name: _doc(normal.definitions[name], texts, extension.tests) for name in types},
+            texts,
+        ),
+    )
+
+
+def _qualified(tables: Tables, core: frozenset[str]) -> Tables:
+    """The methods of an extension, each type with the module that it is in."""
+    types = replace(HELD, core=core)
+
+    def typed(name: str | None) -> str | None:
+        return None if name is None else types.named(name)
+
+    def rows(group: Sequence[Row]) -> tuple[Row, ...]:
+        return tuple(
+            replace(row, params=typed(row.params), result=typed(row.result)) for row in group
+        )
+
+    return Tables(
+        rows(tables.client_requests),
+        rows(tables.server_requests),
+        rows(tables.client_notifications),
+        rows(tables.server_notifications),
+        (),
+    )
+
+
 def package(
-    revisions: Sequence[RevisionSpec], name: str, selection: Selection = EVERYTHING
+    revisions: Sequence[RevisionSpec],
+    name: str,
+    selection: Selection = EVERYTHING,
+    old_names: Sequence[str] = (),
 ) -> PackageSpec:
     """A package of some revisions, oldest first.
 
@@ -318,6 +453,7 @@ def package(
             [merging.Source(r.name, r.models.normal, r.models.texts) for r in ordered]
         ),
         has=features(selection, [revision.facts for revision in ordered]),
+        old_names=tuple(old_names),
     )
 
 

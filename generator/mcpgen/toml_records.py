@@ -85,6 +85,16 @@ def toml_value(value: Json) -> str:
     return _toml_string(value) if isinstance(value, str) else json.dumps(value)
 
 
+def toml_text(text: str) -> str:
+    """A string of TOML; one of several lines as people read it, where TOML can hold it so."""
+    if "\n" not in text:
+        return _toml_string(text)
+    readable = all(char.isprintable() or char == "\n" for char in text)
+    if readable and "'''" not in text and not text.endswith("'"):
+        return f"'''\n{text}'''"
+    return _toml_string(text)
+
+
 def toml_key(name: str) -> str:
     """A key of a TOML table: bare where that can be."""
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name, re.ASCII) else _toml_string(name)

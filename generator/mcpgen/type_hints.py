@@ -24,11 +24,17 @@ class Containers:
         array: The type of a list.
         map: The type of a map.
         prefix: What precedes the name of a definition.
+        core: Definitions of the revision, where the types of an extension are written.
     """
 
     array: str
     map: str
     prefix: str = "models."
+    core: frozenset[str] = frozenset()
+
+    def named(self, name: str) -> Code:
+        """The type of a definition."""
+        return Code(f"core.{name}" if name in self.core else f"{self.prefix}{name}")
 
 
 GIVEN = Containers("Sequence", "Mapping")
@@ -44,7 +50,7 @@ MERGED = Containers("list", "dict", "")
 def annotation(node: Node, containers: Containers = HELD) -> Code:
     """The type of a property; bounds are left out."""
     if "$ref" in node:
-        return Code(f"{containers.prefix}{target(node)}")
+        return containers.named(target(node))
     if "const" in node:
         return _literal([node["const"]])
     if "enum" in node:

@@ -16,6 +16,7 @@ import click
 
 from mcpgen import directory as directories
 from mcpgen import paths
+from mcpgen.build_request import named_extensions
 from mcpgen.commands import Wanted
 from mcpgen.errors import UsageError
 
@@ -36,12 +37,24 @@ def inputs(wanted: Wanted, directory: Path) -> tuple[Path, ...]:
         wanted: What the options ask for.
         directory: The package; it need not be there.
     """
-    named = [*wanted.schemas, *([wanted.facts] if wanted.facts else [])]
+    optional = (wanted.facts, wanted.templates)
+    named = [*wanted.schemas, *(path for path in optional if path is not None)]
+    extensions = [each.path for each in named_extensions(wanted.extensions)]
     record = directories.read_manifest(directory) if directory.is_dir() else None
     if record is not None and not named:
         for origin in record.revisions.values():
             named += [directory / path for path in (origin.schema, origin.facts) if path]
-    own = (paths.schema_dir(), paths.templates_dir())
+        if record.templates.directory:
+            named.append(directory / record.templates.directory)
+    folders = (paths.schema_dir(), paths.templates_dir(), paths.own_schema_dir())
+    own = tuple(folder.resolve() for folder in folders if folder is not None)
+    if wanted.adopted is not None:
+        named.append(wanted.adopted)
+    elif record is not None and record.adopted.file:
+        named.append(directory / record.adopted.file)
+    if record is not None and not extensions:
+        extensions = [directory / origin.schema for origin in record.extensions.values()]
+    named += extensions
     return (*own, *(path.resolve() for path in named))
 
 

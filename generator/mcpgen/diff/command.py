@@ -63,8 +63,9 @@ def run_options(
         return
     if old is None or new is None:
         raise UsageError("expected two revisions or schema files, A and B")
+    console.as_json |= values["form"] == "json"  # --format json is --json
     options = Options(
-        form="json" if values["as_json"] else values["form"],
+        form="json" if console.as_json else values["form"],
         output=values["output"],
         settings=values["settings"],
         affects=values["affects"],
@@ -108,6 +109,9 @@ def _is_meant(party: str, word: str) -> bool:
 
 
 def _write(console: Console, diff: Diff, options: Options) -> None:
+    if options.output is None and console.as_json:
+        console.record(report.record(diff))
+        return
     text = _forms()[options.form](diff)
     if options.output is None:
         if options.form == "text":

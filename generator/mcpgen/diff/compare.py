@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import get_args
 
 from mcpgen.diff import fact_changes, rules, similarity
+from mcpgen.diff.alternatives import EMPTY
 from mcpgen.diff.changes import OTHER, Change, Message, counts
 from mcpgen.diff.collected import Collected, Spot
 from mcpgen.diff.protocol import Protocol
 from mcpgen.diff.rules import Severity
-from mcpgen.diff.shapes import EMPTY
 from mcpgen.diff.values import Values
 from mcpgen.methods import Kind, Method, Role
 
@@ -100,8 +100,8 @@ class _Comparison:
         """How alike two messages are: half by name, half by what they hold."""
         alike = [
             self.values.likeness(
-                (ours and self.old.shapes.object(ours)) or EMPTY,
-                (theirs and self.new.shapes.object(theirs)) or EMPTY,
+                (ours and self.old.alternatives.object(ours)) or EMPTY,
+                (theirs and self.new.alternatives.object(theirs)) or EMPTY,
             )
             for ours, theirs in ((one.params, other.params), (one.result, other.result))
             if ours or theirs
@@ -134,8 +134,8 @@ class _Comparison:
             self.values.compare(_ref(old.params), _ref(new.params), spot)
             return
         if old.has_params and new.has_params:
-            ours = self.old.shapes.object(old.params) if old.params else EMPTY
-            theirs = self.new.shapes.object(new.params) if new.params else EMPTY
+            ours = self.old.alternatives.object(old.params) if old.params else EMPTY
+            theirs = self.new.alternatives.object(new.params) if new.params else EMPTY
             self.values.objects(ours or EMPTY, theirs or EMPTY, spot)
 
     def types(self) -> None:
@@ -145,7 +145,7 @@ class _Comparison:
             if other is not None:
                 self.values.objects(envelope, other, _of_type(text, text))
         for name in sorted(self.old.types & self.new.types):
-            one, other = self.old.shapes.object(name), self.new.shapes.object(name)
+            one, other = self.old.alternatives.object(name), self.new.alternatives.object(name)
             if one is not None and other is not None:
                 self.values.objects(one, other, _of_type(name, name))
         inline = self.values.extracted
@@ -170,7 +170,7 @@ class _Comparison:
             at_one_place = self.values.renamed.get((one, other))
             if at_one_place is not None:
                 return max(at_one_place, similarity.ENOUGH)
-            ours, theirs = self.old.shapes.object(one), self.new.shapes.object(other)
+            ours, theirs = self.old.alternatives.object(one), self.new.alternatives.object(other)
             if ours is None or theirs is None or len(ours.fields) < 2:
                 return 0.0
             likeness = self.values.likeness(ours, theirs)

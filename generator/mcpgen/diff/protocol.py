@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 
 from mcpgen import build_request, facts, methods, normalize, pipeline, roles, schema_facts
+from mcpgen.diff.alternatives import Alternative, Alternatives, Array, Object
 from mcpgen.diff.changes import OTHER, Message
-from mcpgen.diff.shapes import Array, Atom, Object, Shapes
 from mcpgen.facts import Facts
 from mcpgen.json_types import Node
 from mcpgen.methods import Kind, Method, Methods, Role
@@ -61,9 +61,9 @@ class Protocol:
         return self.methods.normal
 
     @cached_property
-    def shapes(self) -> Shapes:
+    def alternatives(self) -> Alternatives:
         """The values that its schemas allow."""
-        return Shapes(self.normal)
+        return Alternatives(self.normal)
 
     def messages(self, sender: Role, kind: Kind) -> dict[str, Method]:
         """The messages of one direction by name, and what is asked inside results."""
@@ -91,7 +91,9 @@ class Protocol:
         """The objects that every message is, by its kind."""
         found: dict[str, Object] = {}
         for text, candidates in _ENVELOPES:
-            objects = (self.shapes.object(name) for name in candidates if name in self.published)
+            objects = (
+                self.alternatives.object(name) for name in candidates if name in self.published
+            )
             first = next((each for each in objects if each is not None), None)
             if first is not None:
                 fields = {wire: node for wire, node in first.fields.items() if wire not in _CONTENT}
@@ -115,7 +117,7 @@ class Protocol:
     @cached_property
     def errors(self) -> tuple[Object, ...]:
         """The types of error responses that have a code of their own."""
-        found = (self.shapes.object(name) for name in sorted(self.published))
+        found = (self.alternatives.object(name) for name in sorted(self.published))
         return tuple(
             each
             for each in found
@@ -128,7 +130,7 @@ class Protocol:
         found: dict[str, set[Message]] = {}
         for method in (*self.methods.all, *self.methods.inputs):
             for slot in self.slots(method):
-                for key in self._reached(self.shapes.of(slot.node)):
+                for key in self._reached(self.alternatives.of(slot.node)):
                     found.setdefault(key, set()).add(slot.message)
         in_methods = frozenset(found)
         others = [(each, [Message("server", "error response")]) for each in self.errors]
@@ -141,19 +143,19 @@ class Protocol:
                 found.setdefault(key, set()).update(messages)
         return {key: frozenset(messages) for key, messages in found.items()}
 
-    def _reached(self, atoms: Sequence[Atom]) -> set[str]:
+    def _reached(self, alternatives: Sequence[Alternative]) -> set[str]:
         seen: set[str] = set()
-        pending = list(atoms)
+        pending = list(alternatives)
         while pending:
-            atom = pending.pop()
-            if isinstance(atom, Array) and atom.key not in seen:
-                seen.add(atom.key)
-                pending += self.shapes.of(atom.items)
-            elif isinstance(atom, Object) and atom.key not in seen:
-                seen.add(atom.key)
-                for node in (*atom.fields.values(), atom.rest):
+            alternative = pending.pop()
+            if isinstance(alternative, Array) and alternative.key not in seen:
+                seen.add(alternative.key)
+                pending += self.alternatives.of(alternative.items)
+            elif isinstance(alternative, Object) and alternative.key not in seen:
+                seen.add(alternative.key)
+                for node in (*alternative.fields.values(), alternative.rest):
                     if node:
-                        pending += self.shapes.of(node)
+                        pending += self.alternatives.of(node)
         return seen
 
 

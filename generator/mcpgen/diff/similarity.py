@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from difflib import SequenceMatcher
 from typing import TypeVar
 
-from mcpgen.diff.shapes import Object, Shapes, described
+from mcpgen.diff.alternatives import Alternatives, Object, described
 
 Thing = TypeVar("Thing")
 
@@ -26,15 +26,17 @@ def of_names(old: str, new: str) -> float:
     return SequenceMatcher(None, one, other, autojunk=False).ratio()
 
 
-def of_objects(old: Object, new: Object, old_shapes: Shapes, new_shapes: Shapes) -> float:
+def of_objects(
+    old: Object, new: Object, old_alternatives: Alternatives, new_alternatives: Alternatives
+) -> float:
     """How many members of two objects have the same name and type, of all that either has."""
     every = old.fields.keys() | new.fields.keys()
     if not every:
         return 1.0 if (old.rest is None) == (new.rest is None) else 0.0
     shared = 0.0
     for wire in old.fields.keys() & new.fields.keys():
-        one = described(old_shapes.of(old.fields[wire]))
-        other = described(new_shapes.of(new.fields[wire]))
+        one = described(old_alternatives.of(old.fields[wire]))
+        other = described(new_alternatives.of(new.fields[wire]))
         shared += 1.0 if one == other else 0.5
     return shared / len(every)
 

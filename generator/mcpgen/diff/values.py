@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mcpgen.diff import similarity
+from mcpgen.diff.alternatives import ANY, Alternative, Array, Literal, Object, Scalar, described
 from mcpgen.diff.collected import Collected, Spot
 from mcpgen.diff.protocol import Protocol
-from mcpgen.diff.shapes import ANY, Array, Atom, Literal, Object, Scalar, described
 from mcpgen.errors import shown
 from mcpgen.json_types import Json, Node
 from mcpgen.schema_queries import META, canonical
@@ -61,7 +61,7 @@ class Values:
             self._open.remove(pair)
 
     def _compare(self, old: Node, new: Node, spot: Spot) -> None:
-        ours, theirs = self.old.shapes.of(old), self.new.shapes.of(new)
+        ours, theirs = self.old.alternatives.of(old), self.new.alternatives.of(new)
         if (ANY in ours) != (ANY in theirs):
             rule = "FIELD_TYPE_WIDENED" if ANY in theirs else "FIELD_TYPE_NARROWED"
             self.collected.add(rule, spot, described(ours), described(theirs))
@@ -78,11 +78,11 @@ class Values:
         self._items(ours, theirs, spot)
 
     def _values(
-        self, ours: Sequence[Atom], theirs: Sequence[Atom], spot: Spot
+        self, ours: Sequence[Alternative], theirs: Sequence[Alternative], spot: Spot
     ) -> tuple[bool, bool]:
         """Compare fixed values; whether one side has some and the other has nothing for them."""
-        old = {atom.text for atom in ours if isinstance(atom, Literal)}
-        new = {atom.text for atom in theirs if isinstance(atom, Literal)}
+        old = {alternative.text for alternative in ours if isinstance(alternative, Literal)}
+        new = {alternative.text for alternative in theirs if isinstance(alternative, Literal)}
         removed = {text for text in old - new if not _is_covered(text, theirs)}
         added = {text for text in new - old if not _is_covered(text, ours)}
         if not (old and new):
@@ -99,7 +99,9 @@ class Values:
             self.collected.add("VALUE_ADDED", spot, described(ours), text)
         return False, False
 
-    def _bounds(self, ours: Sequence[Atom], theirs: Sequence[Atom], spot: Spot) -> None:
+    def _bounds(
+        self, ours: Sequence[Alternative], theirs: Sequence[Alternative], spot: Spot
+    ) -> None:
         old, new = _loosest(ours), _loosest(theirs)
         for kind in old.keys() & new.keys():
             self._compare_bounds(old[kind], new[kind], spot)
@@ -120,18 +122,22 @@ class Values:
             rule = "FIELD_BOUND_TIGHTENED" if tightened else "FIELD_BOUND_LOOSENED"
             self.collected.add(rule, spot, *texts)
 
-    def _items(self, ours: Sequence[Atom], theirs: Sequence[Atom], spot: Spot) -> None:
-        old = [atom for atom in ours if isinstance(atom, Array)]
-        new = [atom for atom in theirs if isinstance(atom, Array)]
+    def _items(
+        self, ours: Sequence[Alternative], theirs: Sequence[Alternative], spot: Spot
+    ) -> None:
+        old = [alternative for alternative in ours if isinstance(alternative, Array)]
+        new = [alternative for alternative in theirs if isinstance(alternative, Array)]
         if old and new:
-            before: Node = {"anyOf": [atom.items for atom in old]}
-            after: Node = {"anyOf": [atom.items for atom in new]}
+            before: Node = {"anyOf": [alternative.items for alternative in old]}
+            after: Node = {"anyOf": [alternative.items for alternative in new]}
             self.compare(before, after, spot.below("[]"))
 
-    def _objects(self, ours: Sequence[Atom], theirs: Sequence[Atom], spot: Spot) -> bool:
+    def _objects(
+        self, ours: Sequence[Alternative], theirs: Sequence[Alternative], spot: Spot
+    ) -> bool:
         """Compare the objects among alternatives; whether single ones have nothing in common."""
-        old = [atom for atom in ours if isinstance(atom, Object)]
-        new = [atom for atom in theirs if isinstance(atom, Object)]
+        old = [alternative for alternative in ours if isinstance(alternative, Object)]
+        new = [alternative for alternative in theirs if isinstance(alternative, Object)]
         if not (old and new):
             return False
         if len(old) == len(new) == 1:
@@ -176,16 +182,16 @@ class Values:
         )
 
     def _tags(self, side: Protocol, each: Object) -> Mapping[str, str]:
-        found = {wire: side.shapes.of(each.fields[wire]) for wire in each.required}
+        found = {wire: side.alternatives.of(each.fields[wire]) for wire in each.required}
         return {
-            wire: atoms[0].text
-            for wire, atoms in found.items()
-            if len(atoms) == 1 and isinstance(atoms[0], Literal)
+            wire: alternatives[0].text
+            for wire, alternatives in found.items()
+            if len(alternatives) == 1 and isinstance(alternatives[0], Literal)
         }
 
     def likeness(self, one: Object, other: Object) -> float:
         """How alike two objects are."""
-        return similarity.of_objects(one, other, self.old.shapes, self.new.shapes)
+        return similarity.of_objects(one, other, self.old.alternatives, self.new.alternatives)
 
     def _note_name(self, one: Object, other: Object, likeness: float) -> None:
         if one.name and other.name and one.name != other.name:
@@ -220,11 +226,11 @@ class Values:
             self._field(old, new, (wire, wire), spot)
         for wire in removed:
             rule = "FIELD_REMOVED_REQUIRED" if wire in old.required else "FIELD_REMOVED_OPTIONAL"
-            text = described(self.old.shapes.of(old.fields[wire]))
+            text = described(self.old.alternatives.of(old.fields[wire]))
             self.collected.add(rule, spot.member(wire, wire), old=text)
         for wire in added:
             rule = "FIELD_ADDED_REQUIRED" if wire in new.required else "FIELD_ADDED_OPTIONAL"
-            text = described(self.new.shapes.of(new.fields[wire]))
+            text = described(self.new.alternatives.of(new.fields[wire]))
             self.collected.add(rule, spot.member(wire, wire), new=text)
         self._rest(old, new, spot, is_meta=is_meta)
 
@@ -241,7 +247,7 @@ class Values:
     ) -> list[tuple[str, str, float]]:
         def alike(one: str, other: str) -> float:
             before, after = old.fields[one], new.fields[other]
-            ours, theirs = self.old.shapes.of(before), self.new.shapes.of(after)
+            ours, theirs = self.old.alternatives.of(before), self.new.alternatives.of(after)
             same = described(ours) == described(theirs)
             return similarity.of_names(one, other) if same else 0.0
 
@@ -273,31 +279,33 @@ def _presence(was_required: bool) -> tuple[str, str]:
     return ("required", "optional") if was_required else ("optional", "required")
 
 
-def _kinds_of(atoms: Iterable[Atom]) -> set[str]:
+def _kinds_of(alternatives: Iterable[Alternative]) -> set[str]:
     """The JSON types of alternatives that are no fixed values."""
     return {
-        "object" if isinstance(atom, Object) else str(atom)
-        for atom in atoms
-        if not isinstance(atom, Literal)
+        "object" if isinstance(alternative, Object) else str(alternative)
+        for alternative in alternatives
+        if not isinstance(alternative, Literal)
     }
 
 
-def _is_covered(text: str, atoms: Iterable[Atom]) -> bool:
+def _is_covered(text: str, alternatives: Iterable[Alternative]) -> bool:
     """Whether a fixed value is one of those that a type allows."""
     value: object = json.loads(text)
     kind = _JSON_TYPES.get(type(value), "object")
-    return any(isinstance(atom, Scalar) and atom.type == kind for atom in atoms)
+    return any(
+        isinstance(alternative, Scalar) and alternative.type == kind for alternative in alternatives
+    )
 
 
-def _loosest(atoms: Iterable[Atom]) -> dict[str, dict[str, Json]]:
+def _loosest(alternatives: Iterable[Alternative]) -> dict[str, dict[str, Json]]:
     """The bounds that hold for all alternatives of a type, by type."""
     found: dict[str, dict[str, Json]] = {}
-    for atom in atoms:
-        if isinstance(atom, Scalar | Array):
-            before = found.get(str(atom), dict(atom.bounds))
-            found[str(atom)] = {
+    for alternative in alternatives:
+        if isinstance(alternative, Scalar | Array):
+            before = found.get(str(alternative), dict(alternative.bounds))
+            found[str(alternative)] = {
                 keyword: _looser(keyword, before[keyword], value)
-                for keyword, value in atom.bounds.items()
+                for keyword, value in alternative.bounds.items()
                 if keyword in before
             }
     return found

@@ -48,14 +48,13 @@ class Explanation:
     repairs: Mapping[str, repair.Repair]
 
 
-def explain(console: Console, source: str, names: Sequence[str], *, as_json: bool) -> None:
+def explain(console: Console, source: str, names: Sequence[str]) -> None:
     """Say what the messages of a file are, and which revisions accept them.
 
     Args:
         console: Where texts go.
         source: The file; `-` for standard input.
         names: Revisions to ask; all if empty.
-        as_json: Whether to print JSON.
 
     Raises:
         UsageError: The file cannot be read, or a revision does not exist.
@@ -66,8 +65,8 @@ def explain(console: Console, source: str, names: Sequence[str], *, as_json: boo
     found = [
         _explained(turn, revisions) for turn in conversation.follow(recorded, revisions[::-1]).turns
     ]
-    if as_json:
-        click.echo(json.dumps([_explanation_record(each) for each in found], indent=2))
+    if console.as_json:
+        console.record([_explanation_record(each) for each in found])
         return
     texts = [_explanation_text(each, alone=len(found) == 1) for each in found]
     click.echo("\n\n".join(texts))
@@ -223,14 +222,13 @@ class Problem:
     text: str
 
 
-def validate(console: Console, source: str, name: str | None, *, as_json: bool) -> None:
+def validate(console: Console, source: str, name: str | None) -> None:
     """Check a recorded conversation against one revision; exit with 1 if it breaks it.
 
     Args:
         console: Where texts go.
         source: The file; `-` for standard input.
         name: The revision; the one that the recording names unless given.
-        as_json: Whether to print JSON.
 
     Raises:
         UsageError: The file cannot be read, or the revision does not exist or is not named.
@@ -241,8 +239,8 @@ def validate(console: Console, source: str, name: str | None, *, as_json: bool) 
         recorded = tuple(conversation.unbatched(recorded))
     held = conversation.follow(recorded, [chosen])
     problems = [problem for turn in held.turns for problem in _problems(turn, chosen)]
-    if as_json:
-        click.echo(json.dumps(_validation_record(chosen, held, problems), indent=2))
+    if console.as_json:
+        console.record(_validation_record(chosen, held, problems))
     else:
         for problem in problems:
             at = f" at {safe_text(problem.pointer)}" if problem.pointer else ""

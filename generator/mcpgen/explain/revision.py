@@ -11,10 +11,10 @@ from typing import Any, Literal
 from jsonschema import Draft202012Validator
 
 from mcpgen import docs, schema
+from mcpgen.diff.alternatives import ANY, Array, Object
+from mcpgen.diff.alternatives import Literal as Fixed
 from mcpgen.diff.changes import OTHER
 from mcpgen.diff.protocol import Protocol, load
-from mcpgen.diff.shapes import ANY, Array, Object
-from mcpgen.diff.shapes import Literal as Fixed
 from mcpgen.errors import shown
 from mcpgen.explain import violations
 from mcpgen.explain.violations import Violation
@@ -26,7 +26,6 @@ from mcpgen.schema_queries import META, canonical
 
 Kind = Literal["request", "notification", "success response", "error response", "invalid message"]
 
-SITE = "https://modelcontextprotocol.io/specification"
 _ENVELOPES: Mapping[Kind, tuple[str, ...]] = {
     "request": ("JSONRPCRequest",),
     "notification": ("JSONRPCNotification",),
@@ -285,7 +284,7 @@ class Revision:
 
     def _known(self, name: str, message: Node) -> int:
         """How many members of a result a type knows."""
-        held = self.protocol.shapes.object(name) if name else None
+        held = self.protocol.alternatives.object(name) if name else None
         result: Json = message.get("result")
         if held is None or not is_object(result):
             return 0
@@ -295,10 +294,10 @@ class Revision:
         error: Json = message.get("error")
         code = error.get("code") if is_object(error) else None
         for each in self.protocol.errors:
-            held = self.protocol.shapes.of(each.fields["error"])
-            for atom in held:
-                if isinstance(atom, Object) and "code" in atom.fields and each.name:
-                    codes = self.protocol.shapes.of(atom.fields["code"])
+            held = self.protocol.alternatives.of(each.fields["error"])
+            for alternative in held:
+                if isinstance(alternative, Object) and "code" in alternative.fields and each.name:
+                    codes = self.protocol.alternatives.of(alternative.fields["code"])
                     if [str(one) for one in codes if isinstance(one, Fixed)] == [str(code)]:
                         return each.name
         return self.envelope("error response")
@@ -339,14 +338,14 @@ class Revision:
     def page(self, name: str) -> str:
         """Address of the page about a type; empty if none is known."""
         page = _docs().page(self.version, name)
-        return f"{SITE}/{self.version}/{page.removesuffix('/index')}" if page else ""
+        return docs.address(self.version, page) if page else ""
 
     def summary(self, name: str) -> str:
         """What a type is, in a sentence; empty if that is not known."""
         return _docs().type_doc(self.version, name)
 
     def _unknown(self, name: str, value: Json, path: tuple[object, ...]) -> Iterator[str]:
-        held = self.protocol.shapes.object(name)
+        held = self.protocol.alternatives.object(name)
         if held is not None:
             envelope = {"/jsonrpc", "/id", "/method"}
             yield from (at for at in self._unknown_in(held, value, path) if at not in envelope)
@@ -363,17 +362,19 @@ class Revision:
                 yield json_pointer((*path, wire))
 
     def _unknown_at(self, node: Node, value: Json, path: tuple[object, ...]) -> Iterator[str]:
-        atoms = self.protocol.shapes.of(node)
-        if ANY in atoms:
+        alternatives = self.protocol.alternatives.of(node)
+        if ANY in alternatives:
             return
         if is_array(value):
-            for atom in atoms:
-                if isinstance(atom, Array):
+            for alternative in alternatives:
+                if isinstance(alternative, Array):
                     for index, item in enumerate(value):
-                        yield from self._unknown_at(atom.items, item, (*path, index))
+                        yield from self._unknown_at(alternative.items, item, (*path, index))
                     return
         if is_object(value):
-            objects = [atom for atom in atoms if isinstance(atom, Object)]
+            objects = [
+                alternative for alternative in alternatives if isinstance(alternative, Object)
+            ]
             fitting = [each for each in objects if self._fits(each, value)]
             if fitting:
                 best = max(fitting, key=lambda each: len(each.fields.keys() & value.keys()))
@@ -384,8 +385,10 @@ class Revision:
         for wire in held.required:
             if wire not in value:
                 return False
-            fixed = [a for a in self.protocol.shapes.of(held.fields[wire]) if isinstance(a, Fixed)]
-            if fixed and canonical(value[wire]) not in {atom.text for atom in fixed}:
+            fixed = [
+                a for a in self.protocol.alternatives.of(held.fields[wire]) if isinstance(a, Fixed)
+            ]
+            if fixed and canonical(value[wire]) not in {alternative.text for alternative in fixed}:
                 return False
         return True
 

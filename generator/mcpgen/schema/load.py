@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -135,6 +135,49 @@ def load_file(path: Path, *, revision: str | None = None, errata: bool = True) -
     return read_file(path).schema(revision=revision, errata=errata)
 
 
+def read_extension(path: Path, core: Mapping[str, Node]) -> SchemaFile:
+    """The content of the schema file of an extension, JSON or TypeScript by its suffix.
+
+    Args:
+        path: The file.
+        core: The definitions of the revision, which TypeScript may import.
+
+    Raises:
+        SchemaError: The file cannot be read as a JSON object or as TypeScript.
+    """
+    if not is_typescript(path):
+        return read_file(path)
+    from mcpgen.schema import typescript  # most schemas are JSON
+
+    module = typescript.read(path)
+    whole = typescript.with_core(module, core)
+    document = typescript.document(whole, "$defs", typescript.Fidelity.TYPESCRIPT)
+    own = typescript.without_core(document, module, core)
+    return SchemaFile(path, own, digest(own))
+
+
+def extended(core: Schema, file: SchemaFile, own: Mapping[str, Json]) -> Schema:
+    """The schema of a revision with further definitions beside its own.
+
+    Args:
+        core: The schema of the revision.
+        file: The file that the definitions are from, for messages and prose.
+        own: The definitions, with references into `$defs`.
+
+    Raises:
+        SchemaError: A definition is malformed, or refers to one that neither has.
+    """
+    source = paths.shown_path(file.path)
+    _check_document({"$defs": {**own}}, source)
+    merged = _schema(
+        SchemaFile(file.path, {"$defs": {**core.definitions, **own}}, file.digest),
+        core.revision,
+        (),
+    )
+    container = _container(file.document, source)
+    return replace(merged, container=container, constants=core.constants)
+
+
 def read_document(path: Path) -> Node:
     """The JSON object in a file, unchecked and as it is.
 
@@ -193,9 +236,17 @@ class SchemaFile:
         Raises:
             SchemaError: The file is not a schema of the protocol.
         """
+        return self.corrected(self.errata if errata else (), revision or self.revision)
+
+    def corrected(self, entries: tuple[corrections.Erratum, ...], revision: str) -> Schema:
+        """The schema in the file with some corrections, checked.
+
+        Raises:
+            SchemaError: The file is not a schema of the protocol.
+            ErrataError: A correction does not fit.
+        """
         _check_document(self.document, paths.shown_path(self.path))
-        entries = self.errata if errata else ()
-        return _schema(self, revision or self.revision, entries)
+        return _schema(self, revision, entries)
 
 
 def read_file(path: Path) -> SchemaFile:

@@ -1,4 +1,7 @@
-"""The revisions that mcpgen has: their order, status and fingerprints (`schema/revisions.toml`)."""
+"""The revisions that mcpgen has: their order, status and fingerprints (`schema/revisions.toml`).
+
+A user's folder of revisions has such a list too. Its rows go before those of mcpgen.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ class RevisionEntry:
     @property
     def folder(self) -> Path:
         """The directory with the data of this revision."""
-        return paths.schema_dir() / self.name
+        return paths.revision_dir(self.name)
 
 
 @dataclass(frozen=True)
@@ -42,10 +45,31 @@ class _Table:
     revision: tuple[RevisionEntry, ...]
 
 
-@cache
+LIST = "revisions.toml"
+"""The name of the list within a folder of revisions."""
+
+
 def revisions() -> tuple[RevisionEntry, ...]:
-    """All revisions, oldest first."""
-    return read_revisions(paths.schema_dir() / "revisions.toml")
+    """All revisions, oldest first: those of mcpgen, and those of the user.
+
+    Raises:
+        UsageError: The user's folder has no list of revisions.
+        RevisionsError: A list is malformed.
+    """
+    own = paths.own_schema_dir()
+    rows = {row.name: row for row in _rows(paths.schema_dir())}
+    if own is not None:
+        rows |= {row.name: row for row in _rows(own)}
+    return tuple(rows[name] for name in sorted(rows))
+
+
+@cache
+def _rows(folder: Path) -> tuple[RevisionEntry, ...]:
+    if folder != paths.schema_dir() and not (folder / LIST).is_file():
+        raise UsageError(
+            f"{folder}: expected a folder with {LIST}, as mcpgen schema add writes it, got none"
+        )
+    return read_revisions(folder / LIST)
 
 
 def read_revisions(path: Path) -> tuple[RevisionEntry, ...]:

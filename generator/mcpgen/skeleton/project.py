@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from mcpgen import __version__
+from mcpgen import __version__, paths, templates
 from mcpgen.build_request import RUNTIME
 from mcpgen.errors import UsageError, safe_text
 from mcpgen.formatting import formatted
+from mcpgen.json_types import Json
 from mcpgen.literals import Code
 from mcpgen.skeleton.mirror import Mirror
-from mcpgen.skeleton.templates import rendered, toml, verbatim
+from mcpgen.toml_records import toml_value
 
 Side: TypeAlias = Literal["server", "client"]
 
@@ -100,6 +101,7 @@ class Project:
         transport_names: The transports of its package, or `all`.
         mirror: Lines of `[tool.mcpgen.mirror]`; `None` without a mirrored server.
         needs_uritemplate: Whether the mirrored server has resource templates.
+        schemas_dir: The user's folder of revisions as TOML, from the project; `None` for none.
     """
 
     name: str
@@ -108,6 +110,7 @@ class Project:
     transport_names: tuple[str, ...] = ("all",)
     mirror: Code | None = None
     needs_uritemplate: bool = False
+    schemas_dir: Code | None = None
 
     @property
     def module(self) -> str:
@@ -170,6 +173,11 @@ class Project:
         return f"usage: python -m {self.module} {targets}"
 
 
+def toml(value: Json) -> Code:
+    """A value as TOML, in ASCII."""
+    return Code(toml_value(value))
+
+
 def module_name(name: str) -> str:
     """The import name for the name of a project.
 
@@ -208,8 +216,8 @@ def _placed(path: str, project: Project) -> str:
 
 def _text(source: str, project: Project, mirror: Mirror | None) -> str:
     if source.endswith(".jinja"):
-        return rendered(source, project=project, mirror=mirror)
-    return verbatim(source)
+        return templates.rendered(f"project/{source}", project=project, mirror=mirror)
+    return (paths.templates_dir() / "project" / source).read_text(encoding="utf-8")
 
 
 def folder(project: Project, name: str) -> str:

@@ -13,11 +13,12 @@ from pathlib import Path
 from mcpgen import paths
 from mcpgen.errors import SchemaError, TypeScriptError
 from mcpgen.input_files import is_typescript
+from mcpgen.schema.typescript.core_types import with_core, without_core
 from mcpgen.schema.typescript.json_schema import Fidelity, document
 from mcpgen.schema.typescript.parse import MAX_BYTES, parse
 from mcpgen.schema.typescript.syntax import Module
 
-__all__ = ["Fidelity", "document", "is_typescript", "read"]
+__all__ = ["Fidelity", "document", "is_typescript", "read", "with_core", "without_core"]
 
 
 def read(path: Path) -> Module:

@@ -252,7 +252,8 @@ class _Writer:
         present = [member for member in members if not _is_left_out(member)]
         schema: Node = {}
         if index is not None:
-            schema["additionalProperties"] = self._schema(index.type, trail)
+            closed = isinstance(index.type, Keyword) and index.type.name == "never"
+            schema["additionalProperties"] = False if closed else self._schema(index.type, trail)
         if present:
             schema["properties"] = {each.name: self._property(each, trail) for each in present}
         required = sorted(member.name for member in present if not member.optional)

@@ -49,6 +49,7 @@ Text that is no TypeScript at all may take ten seconds for this size.
 
 MAX_DEPTH = 60
 """How deep types may be nested."""
+_RENAMED = re.compile(r"(?<![\w$*])([\w$]+)\s+as\s+([\w$]+)")
 
 
 def parse(text: bytes, source: str) -> Module:
@@ -84,6 +85,7 @@ class _Parser:
         self._source = source
         self._types: dict[str, Declaration] = {}
         self._constants: dict[str, Constant] = {}
+        self._renamed: dict[str, str] = {}
         self._zod = ""
 
     def module(self) -> Module:
@@ -97,7 +99,7 @@ class _Parser:
         types: Mapping[str, Declaration] = self._types
         if self._zod:
             types = zod.with_references(types)
-        return Module(self._source, types, self._constants)
+        return Module(self._source, types, self._constants, self._renamed)
 
     # Text, places and errors
 
@@ -188,8 +190,10 @@ class _Parser:
                 raise self._error(node, "an interface, a type, an enum or a constant")
 
     def _import(self, node: Node) -> None:
-        """Remember the name that Zod has here; other names are errors where they are used."""
+        """Remember the name that Zod has here, and types that are imported under another name."""
         source = node.child_by_field_name("source")
+        for name, local in _RENAMED.findall(self._text_of(node)):
+            self._renamed[local] = name
         if source is None or not re.fullmatch(r"zod(/.*)?", self._string(source)):
             return
         for clause in _children(node):

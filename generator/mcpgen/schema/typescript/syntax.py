@@ -225,11 +225,13 @@ class Module:
         source: The file, for messages.
         types: Interfaces, aliases and enums by name; an enum is an alias of a union of literals.
         constants: Constants by name.
+        renamed: Types that are imported under another name than their own, by that name.
     """
 
     source: str
     types: Mapping[str, Declaration]
     constants: Mapping[str, Constant]
+    renamed: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def error(self, at: Position, expected: str, came: object) -> TypeScriptError:
         """The error for a place in the file; `came` is shown as short JSON."""

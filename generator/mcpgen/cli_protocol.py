@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mcpgen.cli_options import common
+from mcpgen.cli_options import common_options, json_option
 from mcpgen.console import Console
 
 _OUTPUT = click.Path(dir_okay=False, path_type=Path)
@@ -26,7 +26,6 @@ _SIDES = tuple(
     default="text",
     help="Form of the report.",
 )
-@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("-o", "--output", type=_OUTPUT, metavar="FILE", help="Write the report to FILE.")
 @click.option(
     "--severity",
@@ -50,11 +49,10 @@ _SIDES = tuple(
 )
 @click.option("--no-errata", is_flag=True, help="Take published schemas as they are.")
 @click.option("--rules", "only_rules", is_flag=True, help="Print the rules and end.")
-@common
+@json_option
+@common_options
 @click.pass_obj
-def diff(
-    console: Console, /, old: str | None, new: str | None, quiet: bool, **options: Any
-) -> None:
+def diff(console: Console, /, old: str | None, new: str | None, **options: Any) -> None:
     """Tell what changes from A to B: revisions, or schema files in JSON or TypeScript.
 
     Each change has a rule, which says whom it affects and why it is breaking or not, for code that
@@ -63,15 +61,13 @@ def diff(
     """
     from mcpgen.diff import command
 
-    console.quiet |= quiet
     command.run_options(console, old, new, options)
 
 
 def _recording(command: Any) -> Any:
     """Add what the commands that read messages take."""
     source = click.argument("source", metavar="[FILE]", default="-")
-    as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-    return source(as_json(common(click.pass_obj(command))))
+    return source(json_option(common_options(click.pass_obj(command))))
 
 
 @click.command()
@@ -82,9 +78,7 @@ def _recording(command: Any) -> Any:
     help="Ask this revision; all unless given. May be given several times.",
 )
 @_recording
-def explain(
-    console: Console, source: str, revisions: tuple[str, ...], as_json: bool, quiet: bool
-) -> None:
+def explain(console: Console, source: str, revisions: tuple[str, ...]) -> None:
     """Tell what the messages in FILE or standard input are, and which revisions accept them.
 
     FILE holds one message, several (an array, or one on each line), or a trace of MCP_TRACE. Where
@@ -92,8 +86,7 @@ def explain(
     """
     from mcpgen.explain import command
 
-    console.quiet |= quiet
-    command.explain(console, source, revisions, as_json=as_json)
+    command.explain(console, source, revisions)
 
 
 @click.command()
@@ -103,9 +96,7 @@ def explain(
     help="The revision; the one that the messages agree on unless given.",
 )
 @_recording
-def validate(
-    console: Console, source: str, revision: str | None, as_json: bool, quiet: bool
-) -> None:
+def validate(console: Console, source: str, revision: str | None) -> None:
     """Check a recorded conversation, such as a trace of MCP_TRACE, against one revision.
 
     Each response is held against the result of the request that it answers. Exits with 1 if a
@@ -113,5 +104,4 @@ def validate(
     """
     from mcpgen.explain import command
 
-    console.quiet |= quiet
-    command.validate(console, source, revision, as_json=as_json)
+    command.validate(console, source, revision)

@@ -1,7 +1,7 @@
-"""The values that a schema allows at one place, whatever way the schema takes to say so.
+"""The alternatives that a schema allows at one place, whatever way the schema takes to say so.
 
-A shape is a set of alternatives. References, names of types, the order of members and the way in
-which a union is nested leave no trace in a shape, so rewriting a schema does not change it.
+References, names of types, the order of members and the way in which a union is nested leave no
+trace in the alternatives, so rewriting a schema does not change them.
 """
 
 from __future__ import annotations
@@ -101,16 +101,16 @@ class Object:
         return self.name or "object"
 
 
-Atom: TypeAlias = Scalar | Literal | Array | Object
-"""One alternative of a shape."""
+Alternative: TypeAlias = Scalar | Literal | Array | Object
+"""One kind of value that a place may have."""
 
 ANY = Scalar("any")
 EMPTY = Object(None, "{}", {}, frozenset(), {}, open=False)
 """An object of which nothing is said."""
 
 
-class Shapes:
-    """The shapes of one schema.
+class Alternatives:
+    """The alternatives at each place of one schema.
 
     The plain form of a schema makes a map of every object about which generated code needs to know
     nothing; here the published schema says what such an object is.
@@ -133,9 +133,9 @@ class Shapes:
             if definition.pointer.endswith(f"/{META}")
         }
 
-    def of(self, node: Json) -> tuple[Atom, ...]:
+    def of(self, node: Json) -> tuple[Alternative, ...]:
         """The alternatives of a schema, each once."""
-        found = {atom.key: atom for atom in self._atoms(node, 0)}
+        found = {alternative.key: alternative for alternative in self._alternatives(node, 0)}
         return (ANY,) if ANY.key in found else tuple(found.values())
 
     def object(self, name: str) -> Object | None:
@@ -195,7 +195,7 @@ class Shapes:
             return {}  # made from several places, or by mcpgen
         return found if is_object(found) else {}
 
-    def _atoms(self, node: Json, depth: int) -> Iterator[Atom]:
+    def _alternatives(self, node: Json, depth: int) -> Iterator[Alternative]:
         if not is_object(node) or depth > _MAX_ALIASES:
             yield ANY
         elif "$ref" in node:
@@ -206,7 +206,7 @@ class Shapes:
             yield from (Literal(canonical(value)) for value in node["enum"])
         elif variants := node.get("anyOf", node.get("oneOf")):
             for variant in variants:
-                yield from self._atoms(variant, depth + 1)
+                yield from self._alternatives(variant, depth + 1)
         else:
             types: Json = node.get("type", [])
             kinds = [types] if isinstance(types, str) else types
@@ -215,16 +215,16 @@ class Shapes:
             for kind in kinds:
                 yield from self._of_type(kind, node)
 
-    def _referred(self, name: str, depth: int) -> Iterator[Atom]:
+    def _referred(self, name: str, depth: int) -> Iterator[Alternative]:
         definition = self._normal.definitions.get(name)
         if definition is None:
             yield ANY
         elif (found := self.object(name)) is not None:
             yield found
         else:
-            yield from self._atoms(self._node(definition), depth + 1)
+            yield from self._alternatives(self._node(definition), depth + 1)
 
-    def _of_type(self, kind: str, node: Node) -> Iterator[Atom]:
+    def _of_type(self, kind: str, node: Node) -> Iterator[Alternative]:
         bounds = {key: node[key] for key in BOUNDS if key in node}
         if kind == "array":
             items: Json = node.get("items", {})
@@ -240,9 +240,9 @@ class Shapes:
             yield self._build(None, node.get("properties", {}), node.get("required", ()), node)
 
 
-def described(atoms: Sequence[Atom]) -> str:
-    """A shape in words: `integer | string`, `TextContent | ImageContent`, `array`."""
-    texts = list(dict.fromkeys(map(str, atoms)))
+def described(alternatives: Sequence[Alternative]) -> str:
+    """Alternatives in words: `integer | string`, `TextContent | ImageContent`, `array`."""
+    texts = list(dict.fromkeys(map(str, alternatives)))
     if "number" in texts and "integer" in texts:
         texts.remove("integer")
     return " | ".join(sorted(texts)) or "nothing"

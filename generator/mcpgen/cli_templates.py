@@ -1,0 +1,106 @@
+"""Commands about templates of the user's own: `templates list`, `copy`, `diff` and `accept`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from mcpgen.cli_options import DIRECTORY, common_options, json_option
+from mcpgen.console import Console
+
+
+@click.group()
+def templates() -> None:
+    """Override single templates of the package.
+
+    \b
+    mcpgen templates copy NAME DIR     begin with the template as it is, then edit it
+    mcpgen -r latest -o pkg --templates DIR
+    """
+
+
+def _complete_names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    from mcpgen import overrides
+
+    return [name for name in overrides.names() if name.startswith(begun)]
+
+
+_NAME = click.argument("name", shell_complete=_complete_names)
+_PLACE = click.argument("directory", type=DIRECTORY, metavar="DIR")
+
+
+@templates.command("list")
+@click.argument("directory", type=DIRECTORY, metavar="[DIR]", required=False)
+@json_option
+@common_options
+@click.pass_obj
+def list_(console: Console, directory: Path | None) -> None:
+    """List the templates, or with DIR the overrides in it: current or outdated."""
+    from mcpgen import overrides
+
+    if directory is None:
+        console.record([{"name": name} for name in overrides.names()])
+        for name in overrides.names():
+            console.text(name)
+        return
+    states = overrides.states(directory)
+    console.record([{"name": name, "state": state} for name, state in states.items()])
+    for name, state in states.items():
+        console.text(f"{state}: {name}")
+
+
+@templates.command()
+@_NAME
+@_PLACE
+@common_options
+@click.pass_obj
+def copy(console: Console, name: str, directory: Path) -> None:
+    """Copy the template NAME to DIR, where it takes the place of mcpgen's.
+
+    DIR/.originals keeps a second copy: by it, mcpgen tells when the template has changed. Commit
+    both.
+    """
+    from mcpgen import overrides
+
+    place = overrides.copy(name, directory)
+    console.summary(f"{place}: copied; edit it, then generate with --templates {directory}")
+
+
+@templates.command()
+@_PLACE
+@json_option
+@common_options
+@click.pass_obj
+def diff(console: Console, directory: Path) -> None:
+    """Show how templates changed in mcpgen since the overrides in DIR were copied.
+
+    Exits with 1 if an override is outdated.
+    """
+    from mcpgen import overrides
+
+    names = [name for name, state in overrides.states(directory).items() if state == "outdated"]
+    text = overrides.changes(directory)
+    console.record({"outdated": names, "diff": text})
+    console.diff(text)
+    if names:
+        console.summary(
+            f"take over into {directory} what matters, then run mcpgen templates accept NAME"
+            f" {directory}"
+        )
+        sys.exit(1)
+    console.summary(f"{directory}: all overrides are current")
+
+
+@templates.command()
+@_NAME
+@_PLACE
+@common_options
+@click.pass_obj
+def accept(console: Console, name: str, directory: Path) -> None:
+    """Record that the override of NAME in DIR fits the template as it is now."""
+    from mcpgen import overrides
+
+    overrides.accept(name, directory)
+    console.summary(f"{directory / name}: accepted")

@@ -1,0 +1,100 @@
+"""Packages that were built before: the same inputs, tools and options give the same files.
+
+A key covers everything that a build reads: mcpgen's code, templates and documentation, the versions
+of the libraries that write output, Python's version, every known schema and its facts (the names of
+later revisions count in earlier ones), the files of the user, the options, and the place of the
+package, which its manifest records paths from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from mcpgen import build_request, cache, manifest, paths
+from mcpgen.build_request import BuildRequest, Source
+from mcpgen.schema.structure import canonical
+
+_KIND = "package"
+_LIBRARIES = ("datamodel-code-generator", "jinja2", "jsonschema", "ruff", "tree-sitter-typescript")
+"""Distributions that decide what is written or refused."""
+
+
+def built(request: BuildRequest, report: Callable[[str], None]) -> dict[str, str]:
+    """The files of a package, from the cache if they are there.
+
+    The models are made in a process that starts before all else.
+
+    Args:
+        request: The package.
+        report: Is called with what a user should know of a schema file, as `pipeline.build` does.
+
+    Raises:
+        McpgenError: A schema, its corrections or its facts are wrong.
+    """
+    key = _key(request)
+    kept = cache.read(_KIND, key)
+    if kept is not None:
+        entry: dict[str, Any] = json.loads(kept)
+        for note in entry["notes"]:
+            report(note)
+        files: dict[str, str] = entry["files"]
+        return files
+    notes: list[str] = []
+    files = _build(request, notes.append)
+    if _key(request) == key:  # no input changed meanwhile
+        cache.write(_KIND, key, json.dumps({"files": files, "notes": notes}).encode())
+    for note in notes:
+        report(note)
+    return files
+
+
+def _build(request: BuildRequest, report: Callable[[str], None]) -> dict[str, str]:
+    from mcpgen.datamodel import Worker
+
+    with Worker() as worker:
+        from mcpgen import pipeline
+
+        return pipeline.build(request, report, worker)
+
+
+def _key(request: BuildRequest) -> str:
+    """Digest of everything that the package is built from.
+
+    A request shows all of its fields, with digests where they stand for files, save for the files
+    that `build_request.inputs` covers.
+    """
+    files = [
+        (build_request.inputs(source, request.errata), _content(source))
+        for source in request.sources
+    ]
+    tools = [
+        *(manifest.generator_fingerprint(), platform.python_version()),
+        *(version(name) for name in _LIBRARIES),
+    ]
+    schemas = [manifest.combined(_files(paths.schema_dir()))]
+    own = paths.own_schema_dir()
+    schemas += [manifest.combined(_files(own))] if own is not None else []
+    return hashlib.sha256(json.dumps([repr(request), files, tools, schemas]).encode()).hexdigest()
+
+
+def _content(source: Source) -> str:
+    """What was read of a schema file, which may have changed since."""
+    file = source.file
+    if file is None:
+        return ""
+    return manifest.fingerprint(canonical([file.document, dict(file.constants)]))
+
+
+def _files(folder: Path) -> list[tuple[str, Path]]:
+    """The files of a folder of revisions, by their path in it."""
+    return [
+        (path.relative_to(folder).as_posix(), path)
+        for pattern in ("*.toml", "*/*.toml", "*/schema.json")
+        for path in folder.glob(pattern)
+    ]

@@ -1,0 +1,86 @@
+"""Declarations for the types of a revision, which the TypeScript of an extension may import.
+
+They stand for references and for members that a type takes over by `extends` or `&`. What else they
+are is known from the schema of the revision, so a type of no object has no members here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from mcpgen.json_types import Json, Node, is_array, is_object
+from mcpgen.schema.typescript.syntax import (
+    NO_COMMENT,
+    Declaration,
+    Index,
+    Interface,
+    Keyword,
+    Literal,
+    Member,
+    Module,
+    Object,
+    Position,
+    Reference,
+    Type,
+)
+
+_NOWHERE = Position(1, 1)
+_KEYWORDS = {"string": "string", "boolean": "boolean", "integer": "number", "number": "number"}
+
+
+def with_core(module: Module, definitions: Mapping[str, Node]) -> Module:
+    """A module that knows the definitions of a revision too, under the names it imports them by.
+
+    What the module declares itself comes before what the revision has under that name.
+    """
+    core = {name: _interface(name, node) for name, node in definitions.items()}
+    local = {
+        own: replace(core[name], name=own)
+        for own, name in module.renamed.items()
+        if name in core and own not in module.types
+    }
+    types: dict[str, Declaration] = {**core, **local, **module.types}
+    return replace(module, types=types)
+
+
+def without_core(document: Node, module: Module, definitions: Mapping[str, Node]) -> Node:
+    """The definitions of a module alone, with references to the revision by its own names."""
+    local = {own: name for own, name in module.renamed.items() if own not in module.types}
+    own = {name: node for name, node in document["$defs"].items() if name in module.types}
+
+    def renamed(node: Json) -> Json:
+        if is_array(node):
+            return [renamed(part) for part in node]
+        if not is_object(node):
+            return node
+        found = {key: renamed(part) for key, part in node.items()}
+        name = str(node.get("$ref", "")).removeprefix("#/$defs/")
+        if name in local and local[name] in definitions:
+            found["$ref"] = f"#/$defs/{local[name]}"
+        return found
+
+    return {**document, "$defs": renamed(own)}
+
+
+def _interface(name: str, node: Node) -> Interface:
+    properties: Mapping[str, Json] = node.get("properties", {})
+    required = node.get("required", ())
+    members = tuple(
+        Member(wire, _type(child), wire not in required, NO_COMMENT, _NOWHERE)
+        for wire, child in properties.items()
+    )
+    index = Index(Keyword("unknown", _NOWHERE), _NOWHERE) if not properties else None
+    return Interface(name, (), Object(members, index, _NOWHERE), NO_COMMENT, _NOWHERE)
+
+
+def _type(node: Json) -> Type:
+    if is_object(node):
+        if "$ref" in node:
+            return Reference(node["$ref"].rpartition("/")[2], (), _NOWHERE)
+        if "const" in node:
+            return Literal(node["const"], _NOWHERE)
+        kind = node.get("type")
+        if isinstance(kind, str) and kind in _KEYWORDS:
+            return Keyword(_KEYWORDS[kind], _NOWHERE)
+    return Keyword("unknown", _NOWHERE)

@@ -1,0 +1,93 @@
+"""The templates: files below `templates/` with Jinja in them, and the values that they may write.
+
+A template is named by its path from there, such as `package/revision/client.py.jinja`. Every value
+that one writes is source made by the generator, a number, or a plain name; see `literals.checked`.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import (
+    Environment,
+    FileSystemLoader,
+    StrictUndefined,
+    TemplateNotFound,
+    TemplateSyntaxError,
+    Undefined,
+)
+
+from mcpgen import paths
+from mcpgen.errors import TemplateError, safe_text
+from mcpgen.literals import checked, docstring, literal
+
+_REASON = 300
+"""Characters of an error within a template that are shown."""
+
+
+def rendered(name: str, overrides: Path | None = None, **values: object) -> str:
+    """A template as text.
+
+    Args:
+        name: Its name.
+        overrides: A directory whose templates take the place of those of the same name.
+        values: What it may use, by name.
+
+    Raises:
+        TemplateError: An override names a value that does not exist, writes one that is not safe,
+            or is no template.
+        ValueError: A template of mcpgen's writes a value that is not safe.
+    """
+    environment = _environment(paths.templates_dir(), overrides)
+    try:
+        return environment.get_template(name).render(values)
+    except Exception as error:
+        # Whatever an expression of the user's raises is told with its place.
+        if overrides is not None and (place := _place_in(overrides, error)) is not None:
+            path, line = place
+            reason = str(error)
+            if isinstance(error, TemplateNotFound):
+                reason = f"there is no template {error.name}"
+            raise TemplateError(path, line, safe_text(reason, _REASON)) from error
+        raise
+
+
+def _place_in(directory: Path, error: Exception) -> tuple[str, int] | None:
+    """The innermost line of an override that an error comes from; Jinja keeps file and line."""
+    if isinstance(error, TemplateSyntaxError):
+        places = [(error.filename or "", error.lineno)]
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        places = [(frame.filename, frame.lineno or 1) for frame in frames]
+    inside = [place for place in places if Path(place[0]).is_relative_to(directory)]
+    return inside[-1] if inside else None
+
+
+def _written(value: object) -> str:
+    """What a template may write for a value.
+
+    Raises:
+        UndefinedError: There is no such value; its text names it.
+        ValueError: See `literals.checked`.
+    """
+    return str(value) if isinstance(value, Undefined) else checked(value)
+
+
+@cache
+def _environment(root: Path, overrides: Path | None) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader([root] if overrides is None else [overrides, root]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+        finalize=_written,
+    )
+    filters: Mapping[str, Any] = {"literal": literal, "docstring": docstring}
+    environment.filters.update(filters)
+    return environment
