@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Client and server of the Model Context Protocol.
 
 Revisions: 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28.
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from ._wire import (
         to_builtins,
     )
-    from .auth.addresses import (
+    from .auth.address_rules import (
         AddressRules,
     )
     from .auth.grants import (
@@ -179,11 +178,11 @@ if TYPE_CHECKING:
     from .server.auth.jwt_verifier import (
         JwtVerifier,
     )
-    from .server.auth.metadata_app import (
-        ProtectedResourceMetadata,
-    )
     from .server.auth.protected import (
         Protected,
+    )
+    from .server.auth.resource_metadata import (
+        ProtectedResourceMetadata,
     )
     from .server.auth.verifiers import (
         AnyOf,
@@ -322,8 +321,8 @@ __all__ = [
     "DpopValidation",
     "Introspection",
     "JwtVerifier",
-    "ProtectedResourceMetadata",
     "Protected",
+    "ProtectedResourceMetadata",
     "AnyOf",
     "InvalidTokenError",
     "TokenVerifier",
@@ -364,7 +363,7 @@ _HOMES = {
     "UNSET": "._wire",
     "UnsetType": "._wire",
     "to_builtins": "._wire",
-    "AddressRules": ".auth.addresses",
+    "AddressRules": ".auth.address_rules",
     "IdentityProvider": ".auth.grants",
     "PrivateKey": ".auth.jwt_keys",
     "client_metadata_document": ".auth.registration",
@@ -438,8 +437,8 @@ _HOMES = {
     "DpopValidation": ".server.auth.dpop_validation",
     "Introspection": ".server.auth.introspection",
     "JwtVerifier": ".server.auth.jwt_verifier",
-    "ProtectedResourceMetadata": ".server.auth.metadata_app",
     "Protected": ".server.auth.protected",
+    "ProtectedResourceMetadata": ".server.auth.resource_metadata",
     "AnyOf": ".server.auth.verifiers",
     "InvalidTokenError": ".server.auth.verifiers",
     "TokenVerifier": ".server.auth.verifiers",

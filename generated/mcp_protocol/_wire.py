@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """What the modules of a revision are built on: models, JSON in and out, rows of method tables.
 
 msgspec reads and writes JSON. An optional member that is absent is `None`; where null is a value of
@@ -528,6 +527,11 @@ class Method:
     def cacheable(self) -> bool:
         """Whether its result says for how long it may be used."""
         return TTL in members_of(self.result)
+
+    @cached_property
+    def params_structs(self) -> frozenset[type[msgspec.Struct]]:
+        """The Structs that its params may be."""
+        return structs_of(self.params)
 
     @cached_property
     def result_structs(self) -> frozenset[type[msgspec.Struct]]:

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Command lines made fit for an error or a log line: secrets among their words are masked.
 
 A secret is known by the name that stands before it (`--api-key=x`, `--token x`, `API_KEY=x`,

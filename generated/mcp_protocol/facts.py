@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """A revision as data: its methods, and the facts that `revision_facts` defines.
 
 Rendered modules create instances. Other code reads facts, and never compares revisions.

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Text and values of others, made fit for an error or a log line.
 
 A peer, a schema or a URI decides what these hold, so they are shown within bounds, on one line, and

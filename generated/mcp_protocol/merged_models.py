@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Base of the classes of `models` in a package of several revisions.
 
 Such a class stands for the Structs that the revisions have under its name. A message is decoded

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The types of all revisions, one class for each name.
 
 An object of a session has the class of the session's own revision, and `isinstance` takes each of

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """What a revision of the protocol states only in prose, as data.
 
 These classes are the one definition of each fact: its name, its type, what holds where a revision
@@ -166,6 +165,8 @@ class ErrorCodes:
         defined: Codes of the range -32099 to -32020 that may be sent; `None` if the revision does
             not reserve that range.
         retired: Codes of earlier revisions that must not be sent any more.
+
+    Source: basic/index, server/resources.
     """
 
     resource_not_found: int = -32002
@@ -188,6 +189,8 @@ class Behaviour:
         structured_content: What a tool's structured result may be.
         log_level: Set once a session, or asked for by each request.
         listen: The request that opens a subscription stream, or `None`.
+
+    Source: basic/index, server/tools, server/utilities/logging.
     """
 
     unreadable_id: Literal["null", "omit"] = "null"

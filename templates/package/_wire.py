@@ -523,6 +523,11 @@ class Method:
         return TTL in members_of(self.result)
 
     @cached_property
+    def params_structs(self) -> frozenset[type[msgspec.Struct]]:
+        """The Structs that its params may be."""
+        return structs_of(self.params)
+
+    @cached_property
     def result_structs(self) -> frozenset[type[msgspec.Struct]]:
         """The Structs that its result may be."""
         return structs_of(self.result)

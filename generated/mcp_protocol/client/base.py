@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The base of every client class: an open session, and the user's handlers."""
 
 from __future__ import annotations
@@ -161,6 +160,7 @@ class ClientBase:
             The typed result.
 
         Raises:
+            LocalProtocolError: The params do not fit the revision. Raw JSON is sent unchecked.
             RemoteError: The server answered with an error.
             RequestTimeoutError: No response in time.
         """

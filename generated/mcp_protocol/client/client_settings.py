@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Settings of a client: its description, timeouts and bounds."""
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any
 
 from ..json_schema.validation import VALIDATION_SECONDS
 from ..runtime.peer import CONCURRENT_REQUESTS
-from ..transports.http_timeouts import HTTP_TIMEOUTS, HttpTimeouts
+from ..transports.http.http_timeouts import HTTP_TIMEOUTS, HttpTimeouts
 from .response_cache import Caching
 
 

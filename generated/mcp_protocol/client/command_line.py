@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The commands of `python -m <package>` that use a server: list, call, read, prompt, inspect.
 
 A target is a URL, a command line, or `module:server`, which is served by a process of its own.

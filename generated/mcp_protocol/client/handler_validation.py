@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Validation of a server's requests, and of the results of the client's handlers.
 
 A server may only use capabilities that the client declared, and a result must match its request.

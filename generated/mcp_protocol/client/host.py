@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Functions for host applications: icons that are safe to show, and the choice of a model.
 
 Source: basic/index#icons (2025-11-25, 2026-07-28), client/sampling#model-preferences.

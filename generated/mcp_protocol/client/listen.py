@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Subscriptions to changes of a server's lists and resources.
 
 Where a revision has subscription streams, a subscription is a request that stays open. If the

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The client's request pipeline: cache lookup, sending, retries, input rounds, validation.
 
 `call` answers a request from the cache while the cached result is fresh. Otherwise `_send` sends

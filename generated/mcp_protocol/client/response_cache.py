@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The client's response cache: results that the server declared fresh for some time.
 
 Results are stored as JSON, so that each caller gets objects of its own. Private results are dropped

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """A server process as the target of a client.
 
 A process that ends after the probe, or stays silent, is restarted once, with `initialize` as the

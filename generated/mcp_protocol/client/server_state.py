@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """State that a client keeps of a server: its tools, its session, and pending elicitations.
 
 A transport may replace a lost session by a new one. The client then repeats the requests whose

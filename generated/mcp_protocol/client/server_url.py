@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """A URL as the target of a client: what is said of HTTP, and the channel to a server there."""
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """A session in a thread of its own, for code without an event loop.
 
 Any other thread may make a call, and blocks until the result is there. An exception in the waiting

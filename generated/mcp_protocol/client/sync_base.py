@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The methods of a blocking client that do not depend on a schema, derived from `ClientBase`."""
 
 from __future__ import annotations
@@ -113,6 +112,7 @@ class SyncClientBase:
             The typed result.
 
         Raises:
+            LocalProtocolError: The params do not fit the revision. Raw JSON is sent unchecked.
             RemoteError: The server answered with an error.
             RequestTimeoutError: No response in time.
         """

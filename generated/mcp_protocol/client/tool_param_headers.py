@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The parameter headers of a server's tools: HTTP headers that repeat arguments of a call.
 
 Source: basic/transports/streamable-http#custom-headers-from-tool-parameters.

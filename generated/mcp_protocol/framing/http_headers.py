@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """HTTP header fields of the protocol: how values are encoded, decoded and compared.
 
 A value that is not plain ASCII, or that looks like an encoded one, is encoded as `=?base64?...?=`.

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Line framing: bytes in, whole messages out, and back. Opens no stream and decodes no JSON.
 
 A message is one line. A chunk may end anywhere, so the reader keeps the unfinished tail, and

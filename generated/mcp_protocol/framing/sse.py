@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Server-sent events: bytes in, events out, and back. Opens no stream and reads no JSON.
 
 An event is several lines followed by a blank line. Lines end with LF, CRLF or CR, and a chunk may

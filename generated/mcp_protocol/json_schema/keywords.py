@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """JSON Schema keywords with bounded cost, in place of those of the library `jsonschema`.
 
 The keywords take linear time and count their work beforehand: values are compared by canonical

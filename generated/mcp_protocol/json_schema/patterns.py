@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Regular expressions of JSON Schemas: searched in linear time, or refused.
 
 A backtracking engine can take exponential time for a short pattern and a short text, and that of

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Validation of values against JSON Schemas that are data: of a user, or of a server.
 
 The library `jsonschema` validates; it is imported when it is used first. References to other

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Capabilities: which ones a request requires, and the extensions declared among them.
 
 Some params may only be sent to a client that declared a part of the capability: a mode of

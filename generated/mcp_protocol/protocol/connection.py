@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """One connection without its I/O: received bytes become events, calls become messages to send.
 
 `Connection` correlates, checks and refuses; it opens nothing, waits for nothing and reads no clock
@@ -29,7 +28,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from .._wire import UNWRITABLE, convert, error_text, is_object
+from .._wire import UNWRITABLE, convert, encode, error_text, is_object
 from ..channel import OutgoingMessage, RequestId
 from ..errors import (
     LocalProtocolError,
@@ -166,7 +165,8 @@ class Connection:
 
         Args:
             name: The method.
-            params: Its typed params, or a wire object, or raw JSON; `None` for none.
+            params: Its typed params, or a wire object, or raw JSON, which is sent unchecked; `None`
+                for none.
             meta: What the user adds to `_meta`.
             progress: Whether to ask for progress.
             related_request_id: The received request on whose behalf it is made, if any.
@@ -181,14 +181,15 @@ class Connection:
             MethodNotFoundError: The agreed revision has no such request for this side.
             MissingCapabilityError: The peer did not declare a required capability.
             LocalProtocolError: The request must not be sent now, `meta` breaks a rule, or the
-                params have no JSON form.
+                params do not fit the revision or have no JSON form.
         """
         state = self._state
         revision, capabilities = self._request_target(name, related_request_id)
         method = state.outbound_method(revision, name)
         if method is None:
             raise MethodNotFoundError(name)
-        if params is not None and not isinstance(params, (msgspec.Struct, Mapping, Raw)):
+        is_typed = type(params) in method.params_structs
+        if not (is_typed or params is None or isinstance(params, (msgspec.Struct, Mapping, Raw))):
             got = safe_repr(params)
             raise LocalProtocolError(f"{name}: expected an object as params, got {got}")
         check_required_capabilities(method, revision, params, capabilities)
@@ -204,7 +205,12 @@ class Connection:
                 added = {**added, _TOKEN: identifier}
             encoded = state.meta.encoded(revision, added) if added else None
             shaped = with_meta(params, added, encoded)
+            if not (is_typed or isinstance(params, Raw)):
+                _check_params(method, shaped)
             data = jsonrpc.encode_request(identifier, name, shaped)
+        except msgspec.ValidationError as error:
+            state.outbound.pop(identifier)
+            raise LocalProtocolError(f"{name}: params: {error_text(error)}") from None
         except UNWRITABLE as error:
             state.outbound.pop(identifier)
             text = f"{name}: params: no JSON form: {error_text(error)}"
@@ -654,6 +660,17 @@ class Connection:
         """Drop a request of the negotiation whose response is no longer needed."""
         if identifier is not None:
             self._state.outbound.pop(identifier)
+
+
+def _check_params(method: Method, params: Any) -> None:
+    """Check the params of a request, `_meta` included, by the types of the revision.
+
+    Raises:
+        ValidationError: The revision has other params.
+        UNWRITABLE: The params have no JSON form.
+    """
+    if method.params is not None and (method.params_required or params is not UNSET):
+        method.decode_params(b"{}" if params is UNSET else encode(params))
 
 
 def _cancelled(

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Forms: flat schemas of fields that a person fills in, and values held against them.
 
 Both ends use them: a server before it asks and when it is answered, a client before it answers.

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """JSON-RPC 2.0 messages: parsed and encoded, with params and results as raw JSON.
 
 A received message is one of five kinds; a malformed one is an `InvalidMessage` with the error for
@@ -15,7 +14,7 @@ Source: basic/index (messages).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Annotated, Any, TypeAlias, TypeGuard
 
@@ -174,6 +173,11 @@ def is_id(value: object) -> TypeGuard[RequestId]:
 def is_batch(data: bytes) -> bool:
     """Whether the first byte that is not white space begins a JSON array."""
     return data[:1] != b"{" and data[:16].lstrip(b" \t\r\n")[:1] == b"["
+
+
+def parse_messages(data: bytes) -> Sequence[Message]:
+    """Parse one message, or the messages of a JSON array; there is always at least one."""
+    return parse_batch(data) if is_batch(data) else (parse(data),)
 
 
 def parse_batch(data: bytes) -> list[Message]:

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Lenient decoding: malformed optional members are treated as absent; extra members are kept.
 
 An object with extra members is an instance of a class derived from its Struct, with the field

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The two lifecycles as tables: which message moves a session where, and which must not come.
 
 A session of the handshake kind walks through `State`; the tables say what each message does in

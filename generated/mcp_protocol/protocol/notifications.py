@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Notifications in the shape of a revision, and the subscriptions that decide who gets them.
 
 A subscription stream is a request that stays open. Its params filter the changes; each

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Parameter headers: HTTP header fields that repeat arguments of a tool call.
 
 A property of an input schema names its header, without the prefix, by `x-mcp-header`. A client over

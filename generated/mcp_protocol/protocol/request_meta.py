@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """`_meta` of requests and results: key rules, what this side states, what a client stated.
 
 A request with per-request `_meta` is self-contained, whatever was agreed on the connection. Any

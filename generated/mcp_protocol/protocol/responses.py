@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Responses to the peer's requests: results and errors in the shape of a revision.
 
 Source: basic/index (responses, error codes, meta), basic/patterns/mrtr (2026-07-28).

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Conversations with a model, as sampling requests carry them: which messages may follow which.
 
 Both ends hold them against the same rules, a server before it asks and a client before it has the

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The state of one connection: roles, what was agreed, and the requests open in each direction.
 
 Ids of our requests are a counter and never recur, which satisfies every revision. The progress

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The annotations of a tool that describe its behaviour, with the defaults of the specification.
 
 The annotations are as trustworthy as the server.

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Addresses: which texts are URIs, and which of them lead out of their place.
 
 Source: RFC 3986; client/roots#root, client/elicitation#url-mode-elicitation-requests.

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Version negotiation of a client: probe, handshake, or a probe followed by a handshake.
 
 The steps form a table. A client of both lifecycles sends `server/discover` first. It stays with the

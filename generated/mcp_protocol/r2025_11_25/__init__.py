@@ -2,8 +2,7 @@
 # options, then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The revision 2025-11-25: message models, method tables, and typed stubs.
 
 Its types can be imported from here; they are loaded at first use.

@@ -3,6 +3,5 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """A peer at work: a connection and a channel joined by tasks, and its pending requests."""

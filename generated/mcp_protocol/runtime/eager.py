@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Eager execution of coroutines: in the current task, with a callback when they first suspend.
 
 Most handlers finish without suspending. A task of its own would cost more than such a handler, so

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Secrets in messages, masked before a message is written down: by member name, and within text.
 
 Member names decide where a message is JSON. Within text, and in messages that cannot be decoded,

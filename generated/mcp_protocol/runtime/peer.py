@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The running peer: a connection, a channel and an application joined by tasks.
 
 One task reads messages and runs their handlers until one of them suspends (see `eager`); then a new

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Requests of this side and the tasks that wait for their responses.
 
 Each request waits in its caller's task; the task that reads settles it. Each is settled once; a

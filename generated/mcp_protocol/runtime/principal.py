@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The principal: on whose behalf a request is served, and what that principal may do.
 
 A transport that authenticates sets `PRINCIPAL` before a request is handled. Handlers read it as
@@ -15,16 +14,16 @@ Source: basic/authorization.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, TypeAlias
 
+from ..auth.scopes import checked_scopes
+
 Identity: TypeAlias = tuple[str | None, str, str | None]
 """Issuer, subject and client: what sessions, streams and request states are bound to."""
 
-_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _NO_SCOPES: frozenset[str] = frozenset()
 
 
@@ -97,26 +96,6 @@ class Principal:
         parts += [f"issuer={self.issuer!r}"] if self.issuer is not None else []
         parts += [f"client_id={self.client_id!r}"] if self.client_id is not None else []
         return f"Principal({', '.join(parts)})"
-
-
-def checked_scopes(scopes: Collection[str]) -> frozenset[str]:
-    """Scopes as a set.
-
-    Raises:
-        TypeError: One string instead of a collection.
-        ValueError: A scope contains a character that scopes can't have.
-
-    Source: RFC 6749, section 3.3.
-    """
-    if isinstance(scopes, str):
-        raise TypeError(f"scopes: expected a collection of strings, got {scopes!r}")
-    for scope in scopes:
-        if _SCOPE.fullmatch(scope) is None:
-            raise ValueError(
-                f"scopes: expected visible ASCII without spaces, quotes and backslashes, "
-                f"got {scope!r}"
-            )
-    return frozenset(scopes)
 
 
 ANONYMOUS = Principal("")

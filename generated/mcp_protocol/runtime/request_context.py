@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The context of a received request or notification, which its handler is given."""
 
 from __future__ import annotations
@@ -126,7 +125,8 @@ class RequestContext:
 
         Raises:
             MissingCapabilityError: The peer did not declare a required capability.
-            LocalProtocolError: The revision does not allow this side to send it.
+            LocalProtocolError: The revision does not allow this side to send it, or has other
+                params.
             RemoteError: The peer answered with an error.
         """
         return await self.peer.request(

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The wire trace: both directions of a channel, one JSON object per line, with secrets masked.
 
 The environment variable MCP_TRACE names the file. Several processes may use the same file: each

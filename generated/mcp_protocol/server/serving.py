@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Serving an application over a channel, and announcements to all clients of a server.
 
 Changes that a server announces (a list that changed, a resource that was updated) may come from

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Transports: channels over memory, standard streams and child processes.
 
 Each is thin: wait, frame, pass on. What a message means is decided elsewhere.

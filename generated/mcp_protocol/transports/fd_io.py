@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """File descriptors as sources and sinks of bytes.
 
 The event loop waits for descriptors that it can poll (pipes, sockets, terminals on POSIX); threads

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Messages as lines over a source and a sink of bytes: the framing of stdio.
 
 `Source` and `Sink` are the common interface of standard streams, pipes, sockets and threads.

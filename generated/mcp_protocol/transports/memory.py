@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """A pair of channels within one process: what one sends, the other receives.
 
 Messages pass as bytes, so both ends run the real encoding.

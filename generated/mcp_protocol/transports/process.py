@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The client's side of stdio: a server as a child process, with its streams as a channel.
 
 Two threads watch the process: one reads its standard error, even while the event loop is busy, and

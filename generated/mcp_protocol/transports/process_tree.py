@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """A child process and its descendants: started, signalled and awaited together.
 
 On POSIX the child leads a session, so a signal to its process group also reaches its children, even

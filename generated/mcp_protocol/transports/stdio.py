@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The server's side of stdio: this process's standard input and output as a channel.
 
 Any code of the process may print, and so may its children. Therefore both streams are redirected

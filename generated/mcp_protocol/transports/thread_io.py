@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Sources and sinks that use threads, for descriptors that no event loop can poll.
 
 Each end has a daemon thread, because a read that never returns must not keep the process alive. The

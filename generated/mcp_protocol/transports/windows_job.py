@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """A job object of Windows: ends a process together with its descendants.
 
 The job ends its processes when its last handle is closed, so even a client that is killed leaves no

@@ -154,6 +154,7 @@ class ClientBase:
             The typed result.
 
         Raises:
+            LocalProtocolError: The params do not fit the revision. Raw JSON is sent unchecked.
             RemoteError: The server answered with an error.
             RequestTimeoutError: No response in time.
         """

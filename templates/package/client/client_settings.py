@@ -8,7 +8,7 @@ from typing import Any
 
 from ..json_schema.validation import VALIDATION_SECONDS
 from ..runtime.peer import CONCURRENT_REQUESTS
-from ..transports.http_timeouts import HTTP_TIMEOUTS, HttpTimeouts
+from ..transports.http.http_timeouts import HTTP_TIMEOUTS, HttpTimeouts
 from .response_cache import Caching
 
 

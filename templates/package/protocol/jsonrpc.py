@@ -8,7 +8,7 @@ Source: basic/index (messages).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Annotated, Any, TypeAlias, TypeGuard
 
@@ -167,6 +167,11 @@ def is_id(value: object) -> TypeGuard[RequestId]:
 def is_batch(data: bytes) -> bool:
     """Whether the first byte that is not white space begins a JSON array."""
     return data[:1] != b"{" and data[:16].lstrip(b" \t\r\n")[:1] == b"["
+
+
+def parse_messages(data: bytes) -> Sequence[Message]:
+    """Parse one message, or the messages of a JSON array; there is always at least one."""
+    return parse_batch(data) if is_batch(data) else (parse(data),)
 
 
 def parse_batch(data: bytes) -> list[Message]:

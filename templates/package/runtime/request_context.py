@@ -119,7 +119,8 @@ class RequestContext:
 
         Raises:
             MissingCapabilityError: The peer did not declare a required capability.
-            LocalProtocolError: The revision does not allow this side to send it.
+            LocalProtocolError: The revision does not allow this side to send it, or has other
+                params.
             RemoteError: The peer answered with an error.
         """
         return await self.peer.request(

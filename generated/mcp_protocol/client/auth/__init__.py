@@ -3,6 +3,5 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
-"""Authorization at work: drivers of the flows, stores, and the user's browser."""
+# ruff: noqa - a file that fixes change counts as edited
+"""Authorization of clients: credentials for `connect`, the flow driver, stores, interactions."""

@@ -3,9 +3,8 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
-"""Ways to a token without a user: for the client itself, or one that was had elsewhere."""
+# ruff: noqa - a file that fixes change counts as edited
+"""Authorization without a user: client credentials, assertions, and tokens from elsewhere."""
 
 from __future__ import annotations
 
@@ -13,9 +12,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from inspect import isawaitable
 from typing import TYPE_CHECKING
 
-from ...auth.addresses import PUBLIC, AddressCheck, AddressRules
+from ...auth.address_rules import PUBLIC, AddressCheck, AddressRules
 from ...auth.client_authentication import ClientIdentity
-from ...auth.discovery import Discovered, Surroundings
+from ...auth.discovery import AuthorizationServer, FlowContext
 from ...auth.grants import (
     FetchAssertion,
     IdentityProvider,
@@ -25,6 +24,7 @@ from ...auth.grants import (
 )
 from ...auth.records import Grant
 from ...auth.steps import Flow
+from ...auth.tokens import is_header_safe
 from ...errors import AuthorizationError
 from ...facts import Revisions
 from ...transports.http.http_errors import same_origin
@@ -38,21 +38,21 @@ if TYPE_CHECKING:  # signing is an extra
 
 
 class ClientCredentials:
-    """A token for the client itself, which was registered beforehand.
+    """Authorizes a pre-registered client itself, by client credentials.
 
     Args:
-        client_id: Its id.
-        client_secret: Its secret.
-        key: What it signs with in place of a secret.
-        issuer: The authorization server that it is registered with; by default the first one met.
-        store: Where grants are kept; by default in memory.
-        scopes: Scopes to ask for beyond those that the server wants.
+        client_id: The client id.
+        client_secret: The client secret.
+        key: The key that signs assertions, in place of a secret.
+        issuer: The authorization server of the client; by default the first one discovered.
+        store: The store of grants; by default in memory.
+        scopes: Scopes to request in addition to those that the server requires.
         audience: The audience of assertions; by default the issuer.
-        dpop: A key that tokens are bound to, or `True` to make one.
-        addresses: What may be fetched beyond public https addresses.
+        dpop: The key to bind tokens to (DPoP), or `True` to generate a key.
+        addresses: Addresses that are allowed in addition to public https.
 
     Raises:
-        ValueError: There is neither a secret nor a key.
+        ValueError: Neither a secret nor a key is given.
     """
 
     extensions: tuple[str, ...] = ("io.modelcontextprotocol/oauth-client-credentials",)
@@ -79,14 +79,14 @@ class ClientCredentials:
         return f"<ClientCredentials {self._client.client_id!r}>"
 
     def authorizer(self, url: str, revisions: Revisions) -> Authorizer:
-        """The authorizer of a connection; see `Authorization`."""
+        """See `Authorization.authorizer`."""
         return TokenAuthorizer(self, url, revisions)
 
-    def granted(
-        self, around: Surroundings, server: Discovered, scopes: tuple[str, ...]
+    def request_grant(
+        self, context: FlowContext, server: AuthorizationServer, scopes: tuple[str, ...]
     ) -> Flow[Grant]:
-        """See `GrantSource.granted`."""
-        return client_credentials(around, self._client, server, scopes)
+        """See `GrantSource.request_grant`."""
+        return client_credentials(context, self._client, server, scopes)
 
     def client_of(self, grant: Grant) -> ClientIdentity | None:
         """See `GrantSource.client_of`."""
@@ -94,17 +94,18 @@ class ClientCredentials:
 
 
 class WorkloadIdentity:
-    """A token for the assertion that a platform gives its workloads.
+    """Authorizes a workload by an assertion of its platform.
 
     Args:
-        fetch_jwt: Gives the assertion for an issuer and its token endpoint; may be a coroutine
+        fetch_jwt: Returns the assertion for an issuer and its token endpoint; may be a coroutine
             function.
-        client_id: The id of the client, where the authorization server wants one.
-        issuer: The authorization server that assertions are for; by default the first one met.
-        store: Where grants are kept; by default in memory.
-        scopes: Scopes to ask for beyond those that the server wants.
-        dpop: A key that tokens are bound to, or `True` to make one.
-        addresses: What may be fetched beyond public https addresses.
+        client_id: The client id, if the authorization server requires one.
+        issuer: The authorization server that assertions are for; by default the first one
+            discovered.
+        store: The store of grants; by default in memory.
+        scopes: Scopes to request in addition to those that the server requires.
+        dpop: The key to bind tokens to (DPoP), or `True` to generate a key.
+        addresses: Addresses that are allowed in addition to public https.
     """
 
     extensions: tuple[str, ...] = ()
@@ -128,14 +129,14 @@ class WorkloadIdentity:
         return "<WorkloadIdentity>"
 
     def authorizer(self, url: str, revisions: Revisions) -> Authorizer:
-        """The authorizer of a connection; see `Authorization`."""
+        """See `Authorization.authorizer`."""
         return TokenAuthorizer(self, url, revisions)
 
-    def granted(
-        self, around: Surroundings, server: Discovered, scopes: tuple[str, ...]
+    def request_grant(
+        self, context: FlowContext, server: AuthorizationServer, scopes: tuple[str, ...]
     ) -> Flow[Grant]:
-        """See `GrantSource.granted`."""
-        return workload_identity(around, self._fetch_jwt, self._client, server, scopes)
+        """See `GrantSource.request_grant`."""
+        return workload_identity(context, self._fetch_jwt, self._client, server, scopes)
 
     def client_of(self, grant: Grant) -> ClientIdentity | None:
         """See `GrantSource.client_of`."""
@@ -143,19 +144,19 @@ class WorkloadIdentity:
 
 
 class EnterpriseManaged:
-    """A token for a user whom an identity provider vouches for, without asking the user.
+    """Authorizes a user by an assertion of an identity provider, without interaction.
 
     Args:
-        client_id: The id of the client at the authorization server of the MCP server.
-        client_secret: Its secret there.
-        id_jag: The identity provider, or a function of issuer and resource that gives an assertion
-            and may be a coroutine function.
-        key: What the client signs with in place of a secret.
-        issuer: The authorization server that it is registered with; by default the first one met.
-        store: Where grants are kept; by default in memory.
-        scopes: Scopes to ask for beyond those that the server wants.
-        dpop: A key that tokens are bound to, or `True` to make one.
-        addresses: What may be fetched beyond public https addresses.
+        client_id: The client id at the authorization server of the MCP server.
+        client_secret: The client secret at that authorization server.
+        id_jag: The identity provider, or a function that returns the assertion for an issuer and a
+            resource; may be a coroutine function.
+        key: The key that signs assertions, in place of a secret.
+        issuer: The authorization server of the client; by default the first one discovered.
+        store: The store of grants; by default in memory.
+        scopes: Scopes to request in addition to those that the server requires.
+        dpop: The key to bind tokens to (DPoP), or `True` to generate a key.
+        addresses: Addresses that are allowed in addition to public https.
     """
 
     extensions: tuple[str, ...] = ("io.modelcontextprotocol/enterprise-managed-authorization",)
@@ -181,14 +182,14 @@ class EnterpriseManaged:
         return f"<EnterpriseManaged {self._client.client_id!r}>"
 
     def authorizer(self, url: str, revisions: Revisions) -> Authorizer:
-        """The authorizer of a connection; see `Authorization`."""
+        """See `Authorization.authorizer`."""
         return TokenAuthorizer(self, url, revisions)
 
-    def granted(
-        self, around: Surroundings, server: Discovered, scopes: tuple[str, ...]
+    def request_grant(
+        self, context: FlowContext, server: AuthorizationServer, scopes: tuple[str, ...]
     ) -> Flow[Grant]:
-        """See `GrantSource.granted`."""
-        return enterprise_managed(around, self._id_jag, self._client, server, scopes)
+        """See `GrantSource.request_grant`."""
+        return enterprise_managed(context, self._id_jag, self._client, server, scopes)
 
     def client_of(self, grant: Grant) -> ClientIdentity | None:
         """See `GrantSource.client_of`."""
@@ -196,12 +197,12 @@ class EnterpriseManaged:
 
 
 class Bearer:
-    """A token that was had elsewhere.
+    """Sends an access token that the application obtains itself.
 
     Args:
-        token: The token, or a function that gives it, which may be a coroutine function; called
-            again once a server refuses what it gave.
-        addresses: Whether the server may be spoken to without TLS.
+        token: The token, or a function that returns it; may be a coroutine function. It is called
+            again if the server refuses the token.
+        addresses: Whether servers without TLS are allowed.
     """
 
     extensions: tuple[str, ...] = ()
@@ -219,13 +220,13 @@ class Bearer:
         return "<Bearer>"
 
     def authorizer(self, url: str, revisions: Revisions) -> Authorizer:
-        """The authorizer of a connection; see `Authorization`."""
+        """See `Authorization.authorizer`."""
         AddressCheck(url, self._addresses).check_server(url)
         return _BearerAuthorizer(self._token, url)
 
 
 class _BearerAuthorizer:
-    """Adds a token of the user's; see `Authorizer`."""
+    """Adds the token of the application; see `Authorizer`."""
 
     def __init__(self, token: str | Callable[[], str | Awaitable[str]], url: str) -> None:
         self._token = token
@@ -237,10 +238,10 @@ class _BearerAuthorizer:
         if url != self._url and not same_origin(url, self._url):
             return {}
         if not self._fields:
-            given = self._token if isinstance(self._token, str) else self._token()
-            token = await given if isawaitable(given) else given
-            if not token or not token.isascii() or not token.isprintable() or " " in token:
-                raise AuthorizationError("the token can't be sent in a header")
+            value = self._token if isinstance(self._token, str) else self._token()
+            token = await value if isawaitable(value) else value
+            if not is_header_safe(token):
+                raise AuthorizationError("token: expected visible ASCII, which a header can carry")
             self._fields = {"Authorization": f"Bearer {token}"}
         return self._fields
 
@@ -271,11 +272,10 @@ def _machine_settings(
 ) -> AuthSettings:
     """The settings of a client without a user."""
     return AuthSettings(
-        MemoryStore() if store is None else store,
-        addresses,
-        tuple(scopes),
-        dpop or None,
-        None,
-        issuer,
-        True,
+        store=MemoryStore() if store is None else store,
+        addresses=addresses,
+        scopes=tuple(scopes),
+        proof_key=dpop or None,
+        issuer=issuer,
+        binds_issuer=True,
     )

@@ -3,9 +3,8 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
-"""Access tokens that a user authorizes, in one go or in two halves."""
+# ruff: noqa - a file that fixes change counts as edited
+"""Authorization by a user: in one call, or in two halves that may run in different processes."""
 
 from __future__ import annotations
 
@@ -15,19 +14,19 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from ...auth.addresses import PUBLIC, AddressRules
+from ...auth.address_rules import PUBLIC, AddressRules
+from ...auth.canonical_uri import canonical_resource
 from ...auth.challenges import parse_challenges
 from ...auth.client_authentication import AuthMethod, ClientIdentity
-from ...auth.code_flow import CodeRequest, authorized, client_of, code_grant, code_request
-from ...auth.device_flow import device_authorized
+from ...auth.code_flow import CodeRequest, begin_code_flow, client_of, code_flow, finish_code_flow
+from ...auth.device_flow import device_flow
 from ...auth.discovery import (
-    Discovered,
-    Surroundings,
-    discovered,
+    AuthorizationServer,
+    FlowContext,
+    discover,
     initial_scopes,
     with_offline_access,
 )
-from ...auth.documents import canonical_resource
 from ...auth.dpop import ProofKey
 from ...auth.records import Grant, encoded_record, grant_key
 from ...auth.registration import ApplicationType, ClientProfile, check_metadata_url
@@ -40,7 +39,7 @@ from .auth_fetcher import AuthFetcher
 from .flow_driver import FlowDriver
 from .interactions import Device, Interaction, Loopback
 from .stores import MemoryStore, Store
-from .token_authorizer import AuthSettings, TokenAuthorizer, surroundings
+from .token_authorizer import AuthSettings, TokenAuthorizer, configured_key, flow_context
 
 if TYPE_CHECKING:  # signing is an extra
     from ...auth.jwt_keys import PrivateKey
@@ -50,27 +49,28 @@ Result = TypeVar("Result")
 
 
 class OAuth:
-    """A token that a user authorizes: discovery, registration, PKCE, refresh, step-up.
+    """Authorizes by a user: discovery, registration, PKCE, refresh, step-up.
 
     Args:
         client_name: The name that the user is shown.
-        client_id: An id that was registered beforehand.
-        client_secret: The secret of that id.
-        issuer: The authorization server that they belong to; by default the first one met.
-        metadata_url: The https address of the client's metadata, which is its id where the
-            authorization server supports that.
-        interaction: The way to the user; by default a browser that comes back to a free port.
-        redirect: The same, by another name.
-        store: Where grants and registrations are kept; by default in memory.
-        scopes: Scopes to ask for beyond those that the server wants.
-        key: What the client signs with, to authenticate by `private_key_jwt`.
-        auth_method: How the client authenticates; by default as the server supports.
+        client_id: A pre-registered client id.
+        client_secret: The secret of that client id.
+        issuer: The authorization server that they belong to; by default the first one discovered.
+        metadata_url: The https URL of the client id metadata document, which is the client id where
+            the authorization server supports such documents.
+        interaction: The interaction with the user; by default `Loopback()`.
+        redirect: An alias of `interaction`.
+        store: The store of grants and registrations; by default in memory.
+        scopes: Scopes to request in addition to those that the server requires.
+        key: The key that signs assertions, for `private_key_jwt`.
+        auth_method: The authentication method at the token endpoint; by default one that the
+            authorization server supports.
         audience: The audience of assertions; by default the issuer.
-        dpop: A key that tokens are bound to, or `True` to make one.
-        application_type: `native` or `web`; by default told by the redirect URI.
-        addresses: What may be fetched beyond public https addresses.
-        send_resource: Whether requests have `resource`; some servers refuse it.
-        accept_issuer_slash: Whether an issuer may differ by a slash in the end.
+        dpop: The key to bind tokens to (DPoP), or `True` to generate a key.
+        application_type: `native` or `web`; by default derived from the redirect URI.
+        addresses: Addresses that are allowed in addition to public https.
+        send_resource: Whether requests have the `resource` parameter, which some servers refuse.
+        accept_issuer_slash: Whether the issuer in metadata may differ by a trailing slash.
 
     Raises:
         ValueError: The arguments contradict each other, or a URL is not allowed.
@@ -106,71 +106,67 @@ class OAuth:
         if metadata_url is not None:
             check_metadata_url(metadata_url)
         self.profile = ClientProfile(
-            client_name,
-            client_id,
-            client_secret,
-            issuer,
-            metadata_url,
-            key,
-            auth_method,
-            audience,
-            application_type,
+            client_name=client_name,
+            client_id=client_id,
+            client_secret=client_secret,
+            metadata_url=metadata_url,
+            key=key,
+            method=auth_method,
+            audience=audience,
+            application_type=application_type,
         )
         self.settings = AuthSettings(
-            MemoryStore() if store is None else store,
-            addresses,
-            tuple(scopes),
-            dpop or None,
-            interaction or redirect or Loopback(),
-            issuer,
-            client_id is not None,
-            send_resource,
-            accept_issuer_slash,
+            store=MemoryStore() if store is None else store,
+            addresses=addresses,
+            scopes=tuple(scopes),
+            proof_key=dpop or None,
+            interaction=interaction or redirect or Loopback(),
+            issuer=issuer,
+            binds_issuer=client_id is not None,
+            send_resource=send_resource,
+            accept_issuer_slash=accept_issuer_slash,
         )
 
     def __repr__(self) -> str:
         return f"<OAuth {self.profile.client_name!r}>"
 
     def authorizer(self, url: str, revisions: Revisions) -> Authorizer:
-        """The authorizer of a connection; see `Authorization`."""
+        """See `Authorization.authorizer`."""
         return TokenAuthorizer(self, url, revisions)
 
-    def granted(
-        self, around: Surroundings, server: Discovered, scopes: tuple[str, ...]
+    def request_grant(
+        self, context: FlowContext, server: AuthorizationServer, scopes: tuple[str, ...]
     ) -> Flow[Grant]:
-        """See `GrantSource.granted`."""
+        """See `GrantSource.request_grant`."""
         if isinstance(self.settings.interaction, Device):
-            return device_authorized(around, self.profile, server, scopes)
-        return authorized(around, self.profile, server, scopes)
+            return device_flow(context, self.profile, server, scopes)
+        return code_flow(context, self.profile, server, scopes)
 
     def client_of(self, grant: Grant) -> ClientIdentity | None:
         """See `GrantSource.client_of`."""
         return client_of(grant, self.profile)
 
     async def begin(self, url: str) -> PendingAuthorization:
-        """The first half of an authorization: find the server, register, make the URL to show.
+        """The first half of an authorization: discovery, registration, and the URL to show.
 
         Args:
-            url: The MCP server.
+            url: The URL of the MCP server.
 
         Raises:
-            AuthorizationError: It failed.
-            TransportError: A server can't be reached.
+            AuthorizationError: Discovery or registration failed.
+            TransportError: A server cannot be reached.
         """
-        around = surroundings(url, REVISIONS, self.settings)
+        context = flow_context(url, REVISIONS, self.settings)
         if self.settings.proof_key:
-            from ...auth.jwt_keys import PrivateKey
-
-            key = self.settings.proof_key
-            made = PrivateKey.generate() if isinstance(key, bool) else key
-            around = replace(around, proofs=ProofKey(made, around.now))
-        return PendingAuthorization(self, url, await _run(self, around, _begun(self, around)))
+            key = configured_key(self.settings.proof_key)
+            context = replace(context, proofs=ProofKey(key, context.now))
+        return PendingAuthorization(self, url, await _run(self, context, _begin(self, context)))
 
     def pending(self, text: str) -> PendingAuthorization:
-        """An authorization that was begun elsewhere, from what its `dumps` gave.
+        """A pending authorization from its text, which `PendingAuthorization.dumps` returned.
 
         Raises:
-            ValueError: The text is something else.
+            ValueError: The text is not a pending authorization.
         """
         try:
             server, request = msgspec.json.decode(text, type=tuple[str, CodeRequest])
@@ -183,9 +179,9 @@ class PendingAuthorization:
     """An authorization that waits for the user.
 
     Args:
-        oauth: The way to a token.
+        oauth: The settings.
         server: The URL of the MCP server.
-        request: The first half.
+        request: The authorization request.
     """
 
     def __init__(self, oauth: OAuth, server: str, request: CodeRequest) -> None:
@@ -193,61 +189,62 @@ class PendingAuthorization:
         self._server = server
         self._request: CodeRequest | None = request
         self.url = request.url
-        """Where to send the user."""
+        """The URL to send the user to."""
 
     def __repr__(self) -> str:
         return "<PendingAuthorization>"
 
     def dumps(self) -> str:
-        """The authorization as text, for `OAuth.pending`. It holds secrets: keep it on the server.
+        """The authorization as text, for `OAuth.pending`. The text contains secrets.
 
         Raises:
-            AuthorizationError: It was finished.
+            AuthorizationError: The authorization was finished before.
         """
         if self._request is None:
-            raise AuthorizationError("the authorization was finished")
+            raise AuthorizationError("the authorization was finished before")
         return msgspec.json.encode((self._server, self._request)).decode()
 
     async def finish(self, returned: str) -> None:
-        """The second half: change the code for a token, and put it into the store.
+        """The second half: exchange the code for a token, and store the token.
 
-        It may be called once: a return that was wrong ends the authorization.
+        Call it once: an invalid response ends the authorization, too.
 
         Args:
-            returned: The URL that the user came back by.
+            returned: The redirect URI with the authorization response.
 
         Raises:
             OAuthError: The user or the authorization server refused.
-            AuthorizationError: The return is not one of this authorization, or it was finished.
+            AuthorizationError: The response does not belong to this authorization, or the
+                authorization was finished before.
         """
         request, self._request = self._request, None
         if request is None:
-            raise AuthorizationError("the authorization was finished")
+            raise AuthorizationError("the authorization was finished before")
         settings = self._oauth.settings
-        around = surroundings(self._server, REVISIONS, settings)
-        around = _with_key(around, request.grant)
+        context = flow_context(self._server, REVISIONS, settings)
+        context = _with_stored_key(context, request.grant)
         grant = await _run(
-            self._oauth, around, code_grant(around, self._oauth.profile, request, returned)
+            self._oauth, context, finish_code_flow(context, self._oauth.profile, request, returned)
         )
         key = grant_key(canonical_resource(self._server))
         await settings.store.save(key, encoded_record(grant))
 
 
-def _begun(oauth: OAuth, around: Surroundings) -> Flow[CodeRequest]:
-    around.addresses.check_server(around.server_url)
+def _begin(oauth: OAuth, context: FlowContext) -> Flow[CodeRequest]:
+    context.addresses.check_server(context.server_url)
     fields = {"Accept": MEDIA_TYPE}
-    response: Fetched = yield Fetch("GET", around.server_url, fields)
+    response: Fetched = yield Fetch("GET", context.server_url, fields)
     header = response.fields.get("www-authenticate", "") if response.status == 401 else ""
     challenges = [each for each in parse_challenges(header) if each.is_scheme("Bearer", "DPoP")]
     settings = oauth.settings
-    server = yield from discovered(around, challenges, settings.issuer)
+    server = yield from discover(context, challenges, settings.issuer)
     scopes = initial_scopes(challenges, server, settings.scopes)
     scopes = with_offline_access(scopes, server)
-    return (yield from code_request(around, oauth.profile, server, scopes))
+    return (yield from begin_code_flow(context, oauth.profile, server, scopes))
 
 
-async def _run(oauth: OAuth, around: Surroundings, flow: Flow[Result]) -> Result:
-    fetcher = AuthFetcher(around.addresses.permits)
+async def _run(oauth: OAuth, context: FlowContext, flow: Flow[Result]) -> Result:
+    fetcher = AuthFetcher(context.addresses.permits)
     try:
         settings = oauth.settings
         return await FlowDriver(fetcher, settings.store, settings.interaction).run(flow)
@@ -255,10 +252,10 @@ async def _run(oauth: OAuth, around: Surroundings, flow: Flow[Result]) -> Result
         await fetcher.close()
 
 
-def _with_key(around: Surroundings, grant: Grant) -> Surroundings:
+def _with_stored_key(context: FlowContext, grant: Grant) -> FlowContext:
     if grant.proof_key is None:
-        return around
+        return context
     from ...auth.jwt_keys import PrivateKey
 
     key = PrivateKey(grant.proof_key, grant.algorithm)
-    return replace(around, proofs=ProofKey(key, around.now))
+    return replace(context, proofs=ProofKey(key, context.now))

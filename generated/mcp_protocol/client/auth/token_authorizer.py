@@ -3,13 +3,12 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
-"""The token of one connection: kept, sent, renewed before its end, and got anew when refused.
+# ruff: noqa - a file that fixes change counts as edited
+"""The token of one connection: stored, sent, refreshed before its expiry, replaced when refused.
 
-One task at a time renews; the others wait for what it gets. Over processes the store's lock does
-the same, and only for requests to the token endpoint: a token that another process got meanwhile is
-used. No lock is held while a request to the MCP server is under way.
+One task at a time refreshes; the others wait and use its token. The lock of the store does the same
+between processes, and only for requests to the token endpoint. A token that another process has
+stored meanwhile is used. No lock is held during a request to the MCP server.
 
 Source: basic/authorization (access token usage, refresh tokens, step-up authorization flow).
 """
@@ -25,23 +24,23 @@ from typing import TYPE_CHECKING, Any, Protocol
 import anyio
 import msgspec
 
-from ...auth.addresses import PUBLIC, AddressCheck, AddressRules
+from ...auth.address_rules import PUBLIC, AddressCheck, AddressRules
+from ...auth.canonical_uri import canonical_resource
 from ...auth.challenges import Challenge, parse_challenges
 from ...auth.client_authentication import ClientIdentity
 from ...auth.discovery import (
-    Discovered,
-    Surroundings,
-    discovered,
+    AuthorizationServer,
+    FlowContext,
+    discover,
     initial_scopes,
     step_up_scopes,
     with_offline_access,
 )
-from ...auth.documents import canonical_resource
 from ...auth.dpop import USE_NONCE, ProofKey
 from ...auth.records import Grant, decoded_record, encoded_record, grant_key
-from ...auth.scopes import united
+from ...auth.scopes import union
 from ...auth.steps import Flow
-from ...auth.token_requests import refreshed
+from ...auth.token_requests import refresh_grant
 from ...errors import AuthorizationError, TransportError
 from ...facts import Revision, Revisions
 from ...runtime.pausable_limits import paused
@@ -58,31 +57,31 @@ if TYPE_CHECKING:  # signing is an extra
 logger = logging.getLogger(__name__.partition(".")[0])
 
 ATTEMPTS = 5
-"""How often one request is sent again, for any reason."""
+"""Times that one request is sent again, for any reason."""
 
 STEP_UPS = 2
-"""Authorizations with more scopes for one operation, after the first."""
+"""Authorizations with additional scopes for one operation, after the first authorization."""
 
 POSTPONED_SECONDS = 10.0
-"""Seconds until an early renewal that failed is tried again; the old token is sent meanwhile."""
+"""Seconds until a failed refresh is tried again. The old token is sent meanwhile."""
 
 
 @dataclass(frozen=True)
 class AuthSettings:
-    """What all ways to a token have in common.
+    """The settings that all kinds of authorization share.
 
     Attributes:
-        store: Where grants are kept.
-        addresses: What may be fetched beyond the rules.
-        scopes: Scopes that are asked for in any case.
-        proof_key: The key that tokens are bound to; `True` to make one, `None` for none.
-        interaction: The way to the user; `None` if there is no user.
-        issuer: The authorization server that the credentials belong to; `None` for any.
-        binds_issuer: Whether credentials belong to the first authorization server that they were
-            used at.
-        send_resource: Whether requests have `resource`.
-        accept_issuer_slash: Whether an issuer may differ by a slash in the end.
-        now: The time, in seconds since 1970.
+        store: The store of grants.
+        addresses: Addresses that are allowed in addition to public https.
+        scopes: Scopes to request in addition to those that the server requires.
+        proof_key: The key to bind tokens to; `True` to generate a key, `None` for bearer tokens.
+        interaction: The interaction with the user; `None` if there is no user.
+        issuer: The authorization server that the credentials belong to; `None` if not configured.
+        binds_issuer: Whether the credentials belong to the authorization server that they were
+            first used at.
+        send_resource: Whether requests have the `resource` parameter.
+        accept_issuer_slash: Whether the issuer in metadata may differ by a trailing slash.
+        now: Returns the time, in seconds since 1970.
     """
 
     store: Store
@@ -98,27 +97,27 @@ class AuthSettings:
 
 
 class GrantSource(Protocol):
-    """A way to a grant.
+    """A kind of authorization, which obtains grants.
 
     Attributes:
-        settings: What it has in common with others.
+        settings: The settings.
     """
 
     settings: AuthSettings
 
-    def granted(
-        self, around: Surroundings, server: Discovered, scopes: tuple[str, ...]
+    def request_grant(
+        self, context: FlowContext, server: AuthorizationServer, scopes: tuple[str, ...]
     ) -> Flow[Grant]:
-        """The flow that ends with a grant."""
+        """The flow that obtains a grant."""
         ...
 
     def client_of(self, grant: Grant) -> ClientIdentity | None:
-        """Who a grant was made to."""
+        """The client that a grant was made to; `None` if its token requests name no client."""
         ...
 
 
-def surroundings(url: str, revisions: Revisions, settings: AuthSettings) -> Surroundings:
-    """What the flows for one server have in common."""
+def flow_context(url: str, revisions: Revisions, settings: AuthSettings) -> FlowContext:
+    """What all flows for one MCP server share."""
 
     def older() -> Revision | None:
         at_origin = (
@@ -128,15 +127,14 @@ def surroundings(url: str, revisions: Revisions, settings: AuthSettings) -> Surr
         )
         return next(at_origin, None)
 
-    return Surroundings(
-        url,
-        revisions.newest(),
-        older,
-        AddressCheck(url, settings.addresses),
-        settings.now,
-        None,
-        settings.send_resource,
-        settings.accept_issuer_slash,
+    return FlowContext(
+        server_url=url,
+        revision=revisions.newest(),
+        older=older,
+        addresses=AddressCheck(url, settings.addresses),
+        now=settings.now,
+        send_resource=settings.send_resource,
+        accept_issuer_slash=settings.accept_issuer_slash,
     )
 
 
@@ -144,8 +142,8 @@ class TokenAuthorizer:
     """Adds a token to the requests of one connection; see `Authorizer`.
 
     Args:
-        source: The way to a grant.
-        url: The server.
+        source: Obtains grants.
+        url: The URL of the MCP server.
         revisions: The revisions that the client offers.
     """
 
@@ -153,8 +151,8 @@ class TokenAuthorizer:
         self._source = source
         self._settings = source.settings
         self._url = url
-        self._around = surroundings(url, revisions, source.settings)
-        self._around.addresses.check_server(url)
+        self._context = flow_context(url, revisions, source.settings)
+        self._context.addresses.check_server(url)
         self._key = grant_key(canonical_resource(url))
         self._lock = anyio.Lock()
         self._fetcher: AuthFetcher | None = None
@@ -162,7 +160,7 @@ class TokenAuthorizer:
         self._fields: Mapping[str, str] = {}
         self._renew_at: float | None = None
         self._loaded = False
-        self._unproven = ""
+        self._unaccepted = ""
         self._step_ups: dict[tuple[str, str], int] = {}
 
     def __repr__(self) -> str:
@@ -175,8 +173,8 @@ class TokenAuthorizer:
         if not self._loaded:
             await self._load()
         if self._renew_at is not None and self._renew_at <= self._settings.now():
-            await self._renew_early()
-        proofs, grant = self._around.proofs, self._grant
+            await self._refresh_early()
+        proofs, grant = self._context.proofs, self._grant
         if proofs is None or grant is None or grant.token is None:
             return self._fields
         return {**self._fields, "DPoP": proofs.proof(method, url, grant.token.value)}
@@ -189,13 +187,13 @@ class TokenAuthorizer:
         attempts: int,
     ) -> bool:
         """See `Authorizer.wants_retry`."""
-        proofs, url = self._around.proofs, request[1]
+        proofs, url = self._context.proofs, request[1]
         if url != self._url and not same_origin(url, self._url):
             return False
         new_nonce = proofs is not None and proofs.take_nonce(url, response.header("dpop-nonce"))
         if response.status not in (401, 403):
             if response.status < 400:
-                self._unproven = ""
+                self._unaccepted = ""
             return False
         if attempts >= ATTEMPTS:
             return False
@@ -221,45 +219,48 @@ class TokenAuthorizer:
             if not self._loaded:
                 grant = decoded_record(await self._settings.store.load(self._key), Grant)
                 self._use(grant)
-                if self._settings.proof_key and self._around.proofs is None:
-                    key = _new_key(self._settings.proof_key)
-                    self._around = replace(self._around, proofs=ProofKey(key, self._settings.now))
-                    if grant is not None:  # its token is bound to another key, or to none
+                if self._settings.proof_key and self._context.proofs is None:
+                    key = configured_key(self._settings.proof_key)
+                    self._context = replace(self._context, proofs=ProofKey(key, self._settings.now))
+                    if grant is not None:  # its token is not bound to the key
                         self._use(replace(grant, token=None, proof_key=None))
                 self._loaded = True
 
     def _use(self, grant: Grant | None) -> None:
-        """Take a grant as the current one, with the key that it is bound to."""
-        wanted = self._settings.proof_key
+        """Make a grant the current one, with the key that its token is bound to."""
+        configured = self._settings.proof_key
         bound = grant is not None and grant.proof_key is not None
-        if grant is not None and bool(wanted) != bound:
-            grant = replace(grant, token=None)  # a token that is less than was asked for
+        if grant is not None and bool(configured) != bound:
+            grant = replace(grant, token=None)  # tokens must be bound as the settings require
         elif grant is not None and grant.proof_key is not None:
-            self._bind(grant, wanted)
+            self._bind(grant, configured)
         token = None if grant is None else grant.token
         self._grant = grant
         self._renew_at = None if token is None else token.renew_at
         self._fields = {} if token is None else {"Authorization": f"{token.scheme} {token.value}"}
 
-    def _bind(self, grant: Grant, wanted: PrivateKey | bool | None) -> None:
+    def _bind(self, grant: Grant, configured: PrivateKey | bool | None) -> None:
         from ...auth.jwt_keys import PrivateKey
 
-        if self._around.proofs is None and grant.proof_key is not None:
-            key = PrivateKey(grant.proof_key, grant.algorithm) if wanted is True else wanted
+        proofs = self._context.proofs
+        # Another client of the store may have generated a key of its own.
+        is_other = proofs is not None and proofs.key.private_jwk() != grant.proof_key
+        if proofs is None or (configured is True and is_other):
+            assert grant.proof_key is not None
+            key = PrivateKey(grant.proof_key, grant.algorithm) if configured is True else configured
             assert isinstance(key, PrivateKey)
-            proofs = ProofKey(key, self._settings.now)
-            self._around = replace(self._around, proofs=proofs)
+            self._context = replace(self._context, proofs=ProofKey(key, self._settings.now))
 
     def _header(self) -> str:
         return self._fields.get("Authorization", "")
 
     def _driver(self) -> FlowDriver:
         if self._fetcher is None:
-            self._fetcher = AuthFetcher(self._around.addresses.permits)
+            self._fetcher = AuthFetcher(self._context.addresses.permits)
         return FlowDriver(self._fetcher, self._settings.store, self._settings.interaction)
 
-    async def _renew_early(self) -> None:
-        """Renew a token that is about to end. If that fails for now, the server decides."""
+    async def _refresh_early(self) -> None:
+        """Refresh a token before its expiry. If that fails, the old token is sent once more."""
         before = self._header()
         async with self._lock:
             if self._header() != before:
@@ -269,63 +270,71 @@ class TokenAuthorizer:
                     self._renew_at = None
                     self._fields = {}
             except (AuthorizationError, TransportError) as error:
-                logger.warning("the access token could not be renewed: %s", error)
+                logger.warning("the access token could not be refreshed: %s", error)
                 self._renew_at = self._settings.now() + POSTPONED_SECONDS
 
     async def _refresh(self, before: str) -> bool:
-        """Renew the token, or take the one that another process got; whether there is one.
+        """Refresh the token, or use the newer token of another process.
+
+        Returns:
+            Whether there is a new token.
 
         Raises:
-            AuthorizationError: The token endpoint failed for now.
-            TransportError: It could not be reached.
+            AuthorizationError: The request failed; the refresh token may still be valid.
+            TransportError: The token endpoint cannot be reached.
         """
         store = self._settings.store
         async with store.lock(self._key):
-            stored = decoded_record(await store.load(self._key), Grant)
-            if stored is not None:
-                self._use(stored)
-                if self._header() not in ("", before) and not self._is_old():
-                    return True
+            if await self._takes_stored(before):
+                return True
             grant = self._grant
             if grant is None or grant.token is None:
                 return False
-            flow = refreshed(self._around, grant, self._source.client_of(grant))
-            renewed = await self._driver().run(flow)
-            kept = renewed or replace(grant, token=None)
-            await store.save(self._key, encoded_record(kept))
-            self._use(kept)
-            return renewed is not None
+            flow = refresh_grant(self._context, grant, self._source.client_of(grant))
+            refreshed = await self._driver().run(flow)
+            current = refreshed or replace(grant, token=None)
+            await store.save(self._key, encoded_record(current))
+            self._use(current)
+            return refreshed is not None
+
+    async def _takes_stored(self, before: str) -> bool:
+        """Use the stored grant; returns whether another client obtained a newer token."""
+        stored = decoded_record(await self._settings.store.load(self._key), Grant)
+        if stored is None:
+            return False
+        self._use(stored)
+        return self._header() not in ("", before) and not self._is_old()
 
     def _is_old(self) -> bool:
         return self._renew_at is not None and self._renew_at <= self._settings.now()
 
     async def _replace(self, used: str, challenges: Sequence[Challenge]) -> bool:
-        """Get another token in place of one that was refused; whether there is one."""
+        """Replace a token that the server refused; returns whether there is another token."""
         with paused():
             async with self._lock:
-                if self._header() not in ("", used):
+                if self._header() not in ("", used) or await self._takes_stored(used):
                     return True
-                if used and used == self._unproven:
-                    return False  # the authorization server gave it just now
+                if used and used == self._unaccepted:
+                    return False  # the authorization server issued it just now
                 server = await self._discover(challenges)
                 grant = self._grant
-                same = grant is not None and grant.issuer == server.issuer.issuer
+                same = grant is not None and grant.issuer == server.metadata.issuer
                 if same and await self._refresh(used):
                     return True
                 scopes = initial_scopes(challenges, server, self._settings.scopes)
                 facts = server.revision.facts
                 if grant is not None and same and facts.authorization.step_up == "union":
-                    scopes = united(grant.requested, scopes)
+                    scopes = union(grant.requested, scopes)
                 await self._authorize(server, scopes)
                 return True
 
     async def _step_up(
         self, used: str, challenges: Sequence[Challenge], operation: tuple[str, str]
     ) -> bool:
-        """Get a token with more scopes; whether there is one."""
+        """Obtain a token with additional scopes; returns whether there is one."""
         with paused():
             async with self._lock:
-                if self._header() not in ("", used):
+                if self._header() not in ("", used) or await self._takes_stored(used):
                     return True
                 if self._step_ups.get(operation, 0) >= STEP_UPS:
                     return False
@@ -337,32 +346,35 @@ class TokenAuthorizer:
                 try:
                     await self._authorize(server, scopes)
                 except BaseException:
-                    self._step_ups[operation] = STEP_UPS  # a user who said no is not asked again
+                    self._step_ups[operation] = STEP_UPS  # a user who refused is not asked again
                     raise
                 return True
 
-    async def _discover(self, challenges: Sequence[Challenge]) -> Discovered:
-        wanted = self._settings.issuer
-        if wanted is None and self._settings.binds_issuer and self._grant is not None:
-            wanted = self._grant.issuer
-        return await self._driver().run(discovered(self._around, challenges, wanted))
+    async def _discover(self, challenges: Sequence[Challenge]) -> AuthorizationServer:
+        required_issuer = self._settings.issuer
+        if required_issuer is None and self._settings.binds_issuer and self._grant is not None:
+            required_issuer = self._grant.issuer
+        return await self._driver().run(discover(self._context, challenges, required_issuer))
 
-    async def _authorize(self, server: Discovered, scopes: tuple[str, ...]) -> None:
-        flow = self._source.granted(self._around, server, with_offline_access(scopes, server))
+    async def _authorize(self, server: AuthorizationServer, scopes: tuple[str, ...]) -> None:
+        if self._settings.interaction is not None:  # other grants have no refresh tokens
+            scopes = with_offline_access(scopes, server)
+        flow = self._source.request_grant(self._context, server, scopes)
         grant = await self._driver().run(flow)
         await self._settings.store.save(self._key, encoded_record(grant))
         self._use(grant)
-        self._unproven = self._header()
+        self._unaccepted = self._header()
 
 
-def _new_key(key: PrivateKey | bool) -> PrivateKey:
+def configured_key(key: PrivateKey | bool) -> PrivateKey:
+    """The key of the settings, or a new one for `True`."""
     from ...auth.jwt_keys import PrivateKey
 
     return PrivateKey.generate() if isinstance(key, bool) else key
 
 
 def _operation(request: tuple[str, str, bytes | None]) -> tuple[str, str]:
-    """What a request is about: its method, and the tool, prompt or resource that it names."""
+    """The method of a request, with the name of its tool or prompt, or the URI of its resource."""
     method, url, body = request
     if body is None:
         return method, url

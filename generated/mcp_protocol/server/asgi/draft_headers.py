@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Header fields of a draft that never became a revision, in sessions.
 
 Clients of the revision itself send none of these fields. So none is required, and a field that is

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Stores for the events of streams, so that a client whose connection broke can resume.
 
 Source: basic/transports#resumability-and-redelivery (to 2025-11-25).

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Header fields of revisions without sessions: which POSTs are theirs, and whether fields and body
 agree. Nothing here reads or writes.
 

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Validation of `Host` and `Origin`, which prevents DNS rebinding.
 
 An attacker can point the name of a web page at a local address, so that the page reaches a local

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Sessions over HTTP: one client's session, its streams, and the registry of all sessions.
 
 A response is sent to the POST of its request, other messages to a stream that the client opened by

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The lifespan of a server, and background tasks that no request owns.
 
 One task holds them, so that the lifespan is left in the task that entered it: the host may send

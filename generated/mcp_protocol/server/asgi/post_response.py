@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The response to one POST: JSON documents, or a stream of events.
 
 The response becomes a stream when a message precedes the JSON-RPC response, or after

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """One HTTP request: its header fields, and its body within limits of bytes and time.
 
 A body that arrives with its request costs nothing here. Incomplete bodies are counted: the one

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """POSTs of revisions without sessions: each has its own connection, and one response or stream.
 
 Source: basic/transports/streamable-http, basic/patterns/subscriptions (2026-07-28).

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Everything that is particular to uvicorn: running it, its connections, and its shutdown.
 
 An ASGI server passes a request on when its head is complete, and closes a connection only after all

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The toolkit: servers written as plain functions, typed by their signatures.
 
 `server` has the `Server` class. The other modules know no transport.

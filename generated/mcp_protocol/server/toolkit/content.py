@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Content that tools, prompts and resources return, the same classes in every revision.
 
 Each class has the members of the newest revision. For an older revision `output_conversion` drops

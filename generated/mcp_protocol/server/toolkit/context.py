@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The context of a request, for the function that serves the request."""
 
 from __future__ import annotations
@@ -260,7 +259,8 @@ class Context:
 
         Raises:
             MissingCapabilityError: The client did not declare a required capability.
-            LocalProtocolError: The revision has no requests to clients; see `InputRequired`.
+            LocalProtocolError: The revision has no requests to clients (see `InputRequired`), or
+                other params.
             RemoteError: The client refused.
             RequestTimeoutError: No response in time.
         """
@@ -290,9 +290,9 @@ class Context:
 
         Args:
             message: What is asked, and why.
-            form: A dataclass, TypedDict or Struct of strings, numbers, booleans, dates, and choices
-                (Literal, Enum, lists of them; see `titles`); or a flat JSON Schema, which is sent
-                unchanged.
+            form: A dataclass, TypedDict, Struct or pydantic model of strings, numbers, booleans,
+                dates, and choices (Literal, Enum, lists of them; see `titles`); or a flat JSON
+                Schema, which is sent unchanged.
             key: Key of the input request, visible to the client; generated if `None`.
             timeout: Seconds to wait where a request is sent; `None` for no limit.
 

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Handlers for methods by name: custom methods, and low-level handlers of a revision.
 
 A custom method is not part of the specification. A rendered `ServerHandlers` handles the methods of

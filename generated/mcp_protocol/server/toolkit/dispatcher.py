@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Registration of functions, and dispatch of requests to them.
 
 Each registered feature adds its methods to one table. Requests are found in that table, and the
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import msgspec
 
 from ..._wire import UNWRITABLE, Raw, convert, error_text, is_object, to_builtins
+from ...auth.scopes import checked_scopes
 from ...errors import (
     InternalError,
     InvalidParamsError,
@@ -40,7 +40,7 @@ from ...protocol.lifecycle import Description
 from ...protocol.notifications import MESSAGE, RESOURCE_UPDATED
 from ...revisions import REVISIONS
 from ...runtime.eager import check_own_failure
-from ...runtime.principal import PRINCIPAL, checked_scopes
+from ...runtime.principal import PRINCIPAL
 from ...runtime.request_context import RequestContext
 from .client_features.input_required import (
     InputRequired,
@@ -82,6 +82,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         list_changed: Whether changes of lists are announced.
         subscribe: Whether clients may subscribe to resources.
         logging: Whether log messages are sent.
+        coerce: Whether texts in arguments of tools are converted to the types of the parameters.
         show_errors: Whether results contain the text of unexpected exceptions of tools.
         capabilities: Capabilities to declare beyond those of registered features.
         low_level_handlers: Handlers that replace those of the toolkit.
@@ -100,6 +101,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     list_changed: bool
     subscribe: bool
     logging: bool
+    coerce: bool
     show_errors: bool
     capabilities: Mapping[str, Any]
     low_level_handlers: LowLevelHandlers
@@ -210,6 +212,7 @@ class Dispatcher:
                 input_schema=input_schema,
                 output_schema=output_schema,
                 names=names,
+                coerce=self._settings.coerce,
                 show_errors=self._settings.show_errors,
                 validation_seconds=self._settings.validation_seconds,
             )

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Scopes that tools, resources, prompts and custom methods need.
 
 A principal without them either gets a challenge for the scopes of the item, or the response of an

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Prompts: functions that write messages for a model.
 
 Arguments are strings on the wire; they are converted to the types of the parameters.

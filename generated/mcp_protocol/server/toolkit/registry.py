@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Registered items of one kind, and the pages of their list.
 
 A page is encoded once for each revision and sent as it is until an item is added or removed.

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The server: its settings, and the ways to run it.
 
 `dispatcher` registers functions and handles requests.
@@ -65,6 +64,8 @@ class Server(Dispatcher):
         list_changed: Whether clients are notified when tools, resources or prompts change.
         subscribe: Whether clients may subscribe to resources (see `resource_updated`).
         logging: Whether `Context.log` and its variants send messages.
+        coerce: Whether a text in a tool's arguments is converted where its function expects another
+            type, since models send `"5"` for a number and `"[1]"` for a list.
         show_errors: Whether results contain the text of a tool's unexpected exception; by default
             only the log does. The text of a `ToolError` is always sent.
         lifespan: Returns a context manager that is entered once per client, over HTTP once for all
@@ -109,6 +110,7 @@ class Server(Dispatcher):
         list_changed: bool = True,
         subscribe: bool = False,
         logging: bool = True,
+        coerce: bool = True,
         show_errors: bool = False,
         lifespan: Lifespan | None = None,
         handlers: Sequence[RevisionHandlers] = (),
@@ -142,6 +144,7 @@ class Server(Dispatcher):
             list_changed=list_changed,
             subscribe=subscribe,
             logging=logging,
+            coerce=coerce,
             show_errors=show_errors,
             capabilities=dict(capabilities or {}),
             low_level_handlers=LowLevelHandlers(handlers),

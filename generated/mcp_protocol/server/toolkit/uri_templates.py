@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Checks of requested URIs, and matching of URIs against RFC 6570 templates.
 
 The library `uritemplate` parses and expands templates but can't match them. Here a template is a

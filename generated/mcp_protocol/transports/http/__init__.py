@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """HTTP as a client's transport: one address to post to, answers as JSON or as streams of events."""
 
 from __future__ import annotations

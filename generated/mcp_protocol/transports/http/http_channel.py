@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The channel to a server over HTTP; it detects the transport.
 
 The channel starts with Streamable HTTP. If the server refuses `initialize` as a server of HTTP+SSE
@@ -33,11 +32,11 @@ from ...errors import (
 from ...facts import Lifecycle, Revisions, has_streamable_http
 from ...protocol.jsonrpc import error_response_in
 from ...protocol.lifecycle import INITIALIZE
-from ..http_timeouts import HTTP_TIMEOUTS, HttpTimeouts
 from ..message_queue import MessageQueue
 from .event_stream import OnStream
 from .http_client import HttpRequests
 from .http_errors import checked_url
+from .http_timeouts import HTTP_TIMEOUTS, HttpTimeouts
 from .older_revisions import HAS_SSE, open_http_sse
 from .session import Endpoint, ParamHeaders, facts_over_http
 from .streamable import StreamableHttp

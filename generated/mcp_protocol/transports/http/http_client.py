@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """HTTP requests of the client: header fields, redirects, refusals, limits.
 
 Redirects are followed only where method and body are kept (307, 308) and the origin is the same:
@@ -14,6 +13,7 @@ credentials and session ids are sent nowhere else.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
@@ -33,7 +33,7 @@ from ...framing.http_headers import JSON, is_field_value, media_type
 from ...framing.line_framing import MESSAGE_LIMIT
 from ...framing.sse import MEDIA_TYPE
 from .http_errors import joined, same_origin, shown
-from .http_libraries import AiohttpLibrary, Httpx2Library, Library, Response, on_asyncio
+from .http_libraries import Library, Permits, Response
 
 if TYPE_CHECKING:
     import httpx2
@@ -102,11 +102,7 @@ class HttpRequests:
         self._silence = silence
         self._make_fields = headers
         self._moved: dict[str, str] = {}
-        self._library: Library
-        if client is None and auth is None and on_asyncio():
-            self._library = AiohttpLibrary(connect_timeout, silence)
-        else:
-            self._library = Httpx2Library(client, auth, connect_timeout, silence)
+        self._library = open_library(connect_timeout, silence, client=client, auth=auth)
 
     async def close(self) -> None:
         """Close all connections, except those of the user's client. Idempotent."""
@@ -239,6 +235,48 @@ class HttpRequests:
         with anyio.move_on_after(DISCARD_SECONDS) as scope, suppress(ResponseLostError):
             await response.each_part(take)
         return bytes(body[:REFUSAL_LIMIT])
+
+
+def open_library(
+    connect_timeout: float,
+    silence: float,
+    permits: Permits | None = None,
+    *,
+    client: httpx2.AsyncClient | None = None,
+    auth: httpx2.Auth | None = None,
+) -> Library:
+    """The library for the running event loop, and for what the user hands in.
+
+    Args:
+        connect_timeout: Seconds to make a connection.
+        silence: Seconds for which sending a request body may pause.
+        permits: Whether a connection may be made to an address; `None` for any. Not asked where
+            the environment names a proxy.
+        client: A client of httpx2, which is not closed.
+        auth: An authentication of httpx2; `None` for that of the client.
+
+    Raises:
+        MissingExtraError: The library is not installed.
+    """
+    if client is None and auth is None and _on_asyncio():
+        from .aiohttp_library import AiohttpLibrary
+
+        return AiohttpLibrary(connect_timeout, silence, permits)
+    from .httpx2_library import Httpx2Library
+
+    return Httpx2Library(client, auth, connect_timeout, silence, permits)
+
+
+def _on_asyncio() -> bool:
+    """Whether the current task is one of asyncio."""
+    if "asyncio" not in sys.modules:
+        return False
+    import asyncio
+
+    try:
+        return asyncio.current_task() is not None  # trio may run as a guest of asyncio
+    except RuntimeError:
+        return False
 
 
 class Posts:

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """URLs in error texts, and errors of connections with the reason that the system or TLS gives.
 
 HTTP libraries wrap these reasons in exceptions with vague texts.

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """HTTP+SSE on the client's side: one event stream to receive from, one endpoint to post to.
 
 The first event of the stream has the URL of the endpoint. The session ends with the stream.
@@ -33,7 +32,6 @@ from ...framing.line_framing import TooLong
 from ...framing.sse import ENDPOINT, MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
 from ...protocol.jsonrpc import results_in
 from ...protocol.lifecycle import INITIALIZE
-from ..http_timeouts import HttpTimeouts
 from ..message_queue import MessageQueue
 from .event_stream import StartSoon
 from .http_client import (
@@ -46,6 +44,7 @@ from .http_client import (
 )
 from .http_errors import joined, same_origin, shown
 from .http_libraries import Response
+from .http_timeouts import HttpTimeouts
 from .log_redaction import Secrets
 from .session import session_of
 

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Masks secrets in the logs of HTTP libraries.
 
 At level DEBUG httpcore2 logs the header fields of responses, which include the session id, before

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """HTTP features of older revisions: sessions and HTTP+SSE, or stubs in their place."""
 
 from __future__ import annotations

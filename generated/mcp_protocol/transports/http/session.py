@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The endpoint of a server over Streamable HTTP, header fields of messages, and sessions.
 
 Source: basic/transports (session management, protocol version header); 2026-07-28:
@@ -27,10 +26,10 @@ from ...errors import RemoteProtocolError
 from ...facts import Lifecycle, Revision, Revisions
 from ...framing.http_headers import encode_value, is_visible_ascii
 from ...revision_facts import Facts
-from ..http_timeouts import HttpTimeouts
 from .http_client import LISTENING, POSTED, HeaderFields, HttpRequests
 from .http_errors import shown
 from .http_libraries import Response
+from .http_timeouts import HttpTimeouts
 
 ParamHeaders: TypeAlias = Callable[[str, Mapping[str, Any]], Mapping[str, str]]
 """Makes the encoded parameter headers for a tool's name and arguments."""

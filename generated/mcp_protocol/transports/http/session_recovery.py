@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """The session with a server over Streamable HTTP: how it is opened, replaced and ended.
 
 A server may lose a session at any time. The client then opens another one with the same

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Streamable HTTP on the client's side, with and without sessions.
 
 Each message is one POST. The HTTP response has the response to a request: as JSON, or as an event

@@ -1,1 +1,1 @@
-"""Authorization at work: drivers of the flows, stores, and the user's browser."""
+"""Authorization of clients: credentials for `connect`, the flow driver, stores, interactions."""

@@ -1,4 +1,4 @@
-"""HTTP requests to authorization servers: no redirects, no cookies, no addresses that may not be.
+"""HTTP requests of flows, without redirects and cookies, and to permitted addresses only.
 
 Source: security best practices (server-side request forgery).
 """
@@ -12,46 +12,37 @@ from ...auth.steps import Fetch, Fetched
 from ...errors import AuthorizationError
 from ...framing.http_headers import media_type
 from ...framing.sse import MEDIA_TYPE
+from ...transports.http.http_client import open_library
 from ...transports.http.http_errors import shown
-from ...transports.http.http_libraries import (
-    AiohttpLibrary,
-    Httpx2Library,
-    Library,
-    Permits,
-    on_asyncio,
-)
+from ...transports.http.http_libraries import Permits
 
 FETCH_SECONDS = 30.0
-"""Seconds for one request and its response."""
+"""Time limit for a request and its response, in seconds."""
 
 _FIELDS = ("content-type", "dpop-nonce", "www-authenticate")
 
 
 class AuthFetcher:
-    """Makes the requests of flows, over connections of its own.
+    """Makes the HTTP requests of flows, over separate connections.
 
     Args:
-        permits: Whether a connection may be made to an address.
-        seconds: Seconds for one request and its response.
+        permits: Returns whether a connection may be made to an IP address.
+        seconds: Time limit for a request and its response, in seconds.
 
     Raises:
-        MissingExtraError: No library for HTTP is installed.
+        MissingExtraError: No HTTP library is installed.
     """
 
     def __init__(self, permits: Permits, seconds: float = FETCH_SECONDS) -> None:
         self._seconds = seconds
-        self._library: Library
-        if on_asyncio():
-            self._library = AiohttpLibrary(seconds, seconds, permits)
-        else:
-            self._library = Httpx2Library(None, None, seconds, seconds, permits)
+        self._library = open_library(seconds, seconds, permits)
 
     async def fetch(self, step: Fetch) -> Fetched:
         """Make a request.
 
         Raises:
-            AuthorizationError: There was no response in time.
-            ConnectFailedError: There is no connection, or the address may not be used.
+            AuthorizationError: No response arrived in time.
+            ConnectFailedError: The connection failed, or the address is not permitted.
             ResponseLostError: The connection broke.
             FrameError: The body is too long.
         """
@@ -67,7 +58,7 @@ class AuthFetcher:
             fields = {name: response.header(name) or "" for name in _FIELDS}
             if media_type(fields["content-type"]) == MEDIA_TYPE:
                 await response.close()
-                return Fetched(response.status, fields)
+                return Fetched(response.status, fields)  # an event stream may never end
             body = await response.read(DOCUMENT_LIMIT, self._seconds)
             return Fetched(response.status, fields, body)
         raise AuthorizationError(f"{shown(step.url)}: no response within {self._seconds:g} s")

@@ -1,4 +1,4 @@
-"""A store in files: readable by their owner alone, replaced as a whole, locked over processes."""
+"""A store in files that only the owner can read, with locks between processes."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _NONCE_BYTES = 12
 
 
 class FileStore:
-    """Keeps records in files of a folder, one per record. Needs filelock.
+    """Stores each record in a file, which is replaced atomically. Needs filelock.
 
-    Where the system has a keyring, records are encrypted with a key that is kept there.
+    Records are encrypted with a key in the keyring of the system, if there is one.
 
     Args:
-        folder: The folder, which is made if need be; `None` for one of the user's (needs
-            platformdirs).
-        encrypted: Whether records are encrypted (needs keyring and cryptography); `None` for where
-            these are installed and a keyring is there.
+        folder: The folder, which is created if necessary; `None` for the data folder of the user
+            (needs platformdirs).
+        encrypted: Whether records are encrypted (needs keyring and cryptography); `None` to encrypt
+            if these are installed and the system has a keyring.
 
     Raises:
         MissingExtraError: A library is not installed.
@@ -46,18 +46,18 @@ class FileStore:
         self._folder = _user_folder() if folder is None else Path(folder)
         self._encrypted = encrypted
         self._cipher: Any = None
-        self._has_cipher = encrypted is False
+        self._cipher_opened = encrypted is False
 
     def __repr__(self) -> str:
         return f"<FileStore {str(self._folder)!r}>"
 
     async def load(self, key: str) -> bytes | None:
-        """See `Store.load`. A record that can't be decrypted counts as none."""
+        """See `Store.load`. A record that cannot be decrypted is treated as absent."""
         return await to_thread.run_sync(self._read, key)
 
     async def save(self, key: str, record: bytes | None) -> None:
         """See `Store.save`."""
-        with anyio.CancelScope(shield=True):  # a token that was renewed must not be lost
+        with anyio.CancelScope(shield=True):  # a refreshed token must not be lost
             await to_thread.run_sync(self._write, key, record)
 
     @asynccontextmanager
@@ -81,7 +81,7 @@ class FileStore:
             data = self._path(key).read_bytes()
         except FileNotFoundError:
             return None
-        cipher = self._opened()
+        cipher = self._open_cipher()
         if cipher is None:
             return data
         from cryptography.exceptions import InvalidTag
@@ -99,7 +99,7 @@ class FileStore:
             path.unlink(missing_ok=True)
             return
         self._make_folder()
-        data, cipher = record, self._opened()
+        data, cipher = record, self._open_cipher()
         if cipher is not None:
             nonce = secrets.token_bytes(_NONCE_BYTES)
             data = nonce + bytes(cipher.encrypt(nonce, record, key.encode()))
@@ -120,27 +120,27 @@ class FileStore:
     def _path(self, key: str) -> Path:
         return self._folder / hashlib.sha256(key.encode()).hexdigest()
 
-    def _opened(self) -> Any:
-        """The cipher; `None` to write records as they are."""
-        if not self._has_cipher:
-            self._cipher = _cipher(str(self._folder.resolve()), self._encrypted is True)
-            self._has_cipher = True
+    def _open_cipher(self) -> Any:
+        """The cipher; `None` to store records unencrypted."""
+        if not self._cipher_opened:
+            self._cipher = _keyring_cipher(str(self._folder.resolve()), self._encrypted is True)
+            self._cipher_opened = True
         return self._cipher
 
 
-def _cipher(name: str, needed: bool) -> Any:
-    """AES-GCM with a key of the keyring, which is made if there is none.
+def _keyring_cipher(name: str, required: bool) -> Any:
+    """AES-GCM with a key in the keyring, which is created if absent; `None` if that is impossible.
 
     Raises:
-        MissingExtraError: It is needed, and a library is not installed.
-        AuthorizationError: It is needed, and there is no keyring.
+        MissingExtraError: Encryption is required, and a library is not installed.
+        AuthorizationError: Encryption is required, and there is no keyring.
     """
     try:
         import keyring
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
         from keyring.errors import KeyringError
     except ImportError:
-        if needed:
+        if required:
             raise MissingExtraError("an encrypted store", "keyring cryptography") from None
         return None
     try:
@@ -151,7 +151,7 @@ def _cipher(name: str, needed: bool) -> Any:
             text = keyring.get_password(_SERVICE, name) or text
         return AESGCM(b64decode(text))
     except (KeyringError, RuntimeError, ValueError):
-        if needed:
+        if required:
             raise AuthorizationError("an encrypted store needs a keyring of the system") from None
         return None
 

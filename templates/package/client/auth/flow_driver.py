@@ -1,4 +1,4 @@
-"""Runs flows: makes their requests, reads and writes their records, sends the user away."""
+"""Runs flows: HTTP requests, records in the store, and interaction with the user."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import anyio
 
 from ...auth.steps import (
+    Call,
     Fetch,
     Flow,
     Load,
-    Obtain,
     Pause,
     PrepareRedirect,
     Save,
@@ -29,12 +29,12 @@ Result = TypeVar("Result")
 
 
 class FlowDriver:
-    """Runs flows, one after the other.
+    """Runs flows, one at a time.
 
     Args:
-        fetcher: Makes requests.
-        store: Keeps records.
-        interaction: The way to the user; `None` if there is no user.
+        fetcher: Makes HTTP requests.
+        store: Stores records.
+        interaction: The interaction with the user; `None` if there is no user.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class FlowDriver:
                 while True:
                     step = flow.send(answer)
                     if isinstance(step, PrepareRedirect):
-                        agent = await stack.enter_async_context(self._way_to_the_user().open())
+                        agent = await stack.enter_async_context(self._required_interaction().open())
                         answer = agent.redirect_uri
                     else:
                         answer = await self._answer(step, agent)
@@ -68,9 +68,9 @@ class FlowDriver:
                 flow.close()
         raise AssertionError("the stack swallows no exception")
 
-    def _way_to_the_user(self) -> Interaction:
+    def _required_interaction(self) -> Interaction:
         if self._interaction is None:
-            raise AuthorizationError("there is no user to authorize")
+            raise AuthorizationError("the flow requires a user, and no interaction is configured")
         return self._interaction
 
     async def _answer(self, step: Step, agent: UserAgent | None) -> Any:
@@ -81,7 +81,7 @@ class FlowDriver:
                 return await self._store.load(key)
             case Save(key, record):
                 return await self._store.save(key, record)
-            case Obtain(function, arguments):
+            case Call(function, arguments):
                 value = function(*arguments)
                 return await value if isawaitable(value) else value
             case Pause(seconds):
@@ -91,4 +91,4 @@ class FlowDriver:
             case Visit(url) if agent is not None:
                 return await agent.visit(url)
             case _:
-                raise AssertionError("a flow asks for the way to the user that it was chosen for")
+                raise AssertionError("a flow yields only steps that fit its interaction")

@@ -1,4 +1,4 @@
-"""How a user is sent to an authorization server, and comes back: a browser, or by hand.
+"""Interaction with the user: browser and loopback redirect, copy and paste, device code.
 
 Source: RFC 8252, sections 7.3 and 8.3; OAuth 2.1, section 8.4.
 """
@@ -31,11 +31,11 @@ _PAGE = (
 
 
 class UserAgent(NamedTuple):
-    """A way to the user, ready for use.
+    """An interaction that is ready to receive the authorization response.
 
     Attributes:
-        redirect_uri: Where the user comes back to.
-        visit: Sends the user to a URL and waits for the one that the user comes back by.
+        redirect_uri: The redirect URI.
+        visit: Sends the user to a URL. Returns the redirect URI with the authorization response.
     """
 
     redirect_uri: str
@@ -43,21 +43,21 @@ class UserAgent(NamedTuple):
 
 
 class Interaction(Protocol):
-    """A way to the user."""
+    """How the user authorizes."""
 
     def open(self) -> AbstractAsyncContextManager[UserAgent]:
-        """Get ready for one authorization."""
+        """Prepare for one authorization."""
         ...
 
 
 class Loopback:
-    """A browser on this machine, which comes back to a port of 127.0.0.1 that is open meanwhile.
+    """A browser on this machine, and a temporary HTTP server at 127.0.0.1 as redirect URI.
 
     Args:
-        port: The port; 0 for a free one. Some authorization servers want a fixed one.
+        port: The port; 0 for a free port. Some authorization servers require a fixed port.
         path: The path of the redirect URI.
-        timeout: Seconds for the user to come back.
-        open_url: Opens a URL in a browser, without a shell; false if there is none.
+        timeout: Time limit for the user, in seconds.
+        open_url: Opens a URL in a browser, without a shell. Returns false if there is no browser.
     """
 
     def __init__(
@@ -77,19 +77,19 @@ class Loopback:
         """See `Interaction.open`.
 
         Raises:
-            AuthorizationError: The port is taken.
+            AuthorizationError: The port is in use.
         """
         try:
             server = _CallbackServer(self._port, self._path)
         except OSError:
-            raise AuthorizationError(f"port {self._port} of 127.0.0.1 is taken") from None
+            raise AuthorizationError(f"port {self._port} of 127.0.0.1 is in use") from None
         thread = Thread(target=partial(server.serve_forever, _TICK), daemon=True)
         thread.start()
         try:
             uri = f"http://127.0.0.1:{server.server_port}{self._path}"
             yield UserAgent(uri, partial(self._visit, server))
         finally:
-            server.returned.set()  # ends the thread that waits for it
+            server.returned.set()  # ends the waiting thread
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(server.shutdown)
                 server.server_close()
@@ -101,11 +101,11 @@ class Loopback:
         with anyio.move_on_after(self._timeout):
             await to_thread.run_sync(server.returned.wait, abandon_on_cancel=True)
             return f"http://127.0.0.1:{server.server_port}{server.target}"
-        raise AuthorizationError(f"the user did not come back within {self._timeout:g} s")
+        raise AuthorizationError(f"the user did not authorize within {self._timeout:g} s")
 
 
 class _CallbackServer(ThreadingHTTPServer):
-    """Waits on a loopback address for one request to a path; others get 404."""
+    """Accepts one request to a path of a loopback address; other requests get status 404."""
 
     daemon_threads = True
     block_on_close = False
@@ -116,8 +116,8 @@ class _CallbackServer(ThreadingHTTPServer):
         self.path = path
         super().__init__(("127.0.0.1", port), _CallbackHandler)
 
-    def take(self, target: str) -> bool:
-        """Take the target of a request; whether it is the one that was waited for."""
+    def accept(self, target: str) -> bool:
+        """Accept the target of a request; returns whether it is the awaited one."""
         split = urlsplit(target)
         if split.path != self.path or not split.query or self.returned.is_set():
             return False
@@ -126,20 +126,20 @@ class _CallbackServer(ThreadingHTTPServer):
         return True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a connection that breaks."""
+        """Ignore broken connections."""
 
 
 class _CallbackHandler(BaseHTTPRequestHandler):
-    """Answers one request, and writes no log: the target holds the code."""
+    """Responds to one request, without a log, because the target contains the code."""
 
     timeout = _HEAD_SECONDS
     server: Any  # a `_CallbackServer`
 
     def do_GET(self) -> None:
-        """Answer with a page that says nothing of the outcome."""
-        taken = self.server.take(self.path)
-        body = _PAGE.encode() if taken else b""
-        self.send_response(200 if taken else 404)
+        """Respond with a page that does not mention the outcome."""
+        accepted = self.server.accept(self.path)
+        body = _PAGE.encode() if accepted else b""
+        self.send_response(200 if accepted else 404)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "no-store")
@@ -153,17 +153,17 @@ class _CallbackHandler(BaseHTTPRequestHandler):
         """Write nothing."""
 
     def version_string(self) -> str:
-        """Name no software."""
+        """A neutral name in the `Server` header."""
         return "callback"
 
 
 class Paste:
-    """A user without a browser on this machine, who copies the URL there and the return back.
+    """A user without a browser on this machine, who copies the URLs between the machines.
 
     Args:
-        redirect_uri: Where the browser is sent in the end; nothing needs to be there.
-        show: Shows the URL to the user.
-        read: Gives the URL that the user was sent to in the end; runs in a thread.
+        redirect_uri: The redirect URI; no server needs to listen there.
+        show: Shows text with the URL to the user.
+        read: Returns the URL that the browser was redirected to; runs in a thread.
     """
 
     def __init__(
@@ -183,22 +183,22 @@ class Paste:
         yield UserAgent(self._redirect_uri, self._visit)
 
     async def _visit(self, url: str) -> str:
-        self._show(f"Open this URL, and paste the one that you are sent to:\n{url}")
+        self._show(f"Open this URL, and paste the URL that you are redirected to:\n{url}")
         return (await to_thread.run_sync(self._read, abandon_on_cancel=True)).strip()
 
 
 class Device:
-    """Another device of the user, where a short code is typed (RFC 8628).
+    """Another device of the user, where the user enters a short code (RFC 8628).
 
     Args:
-        show: Shows the code; a function or a coroutine function. By default it is printed.
+        show: Shows the code; a function or a coroutine function. By default, the code is printed.
     """
 
     def __init__(self, show: Callable[[DeviceCode], Any] | None = None) -> None:
         self._show = show
 
     def open(self) -> AbstractAsyncContextManager[UserAgent]:
-        """See `Interaction.open`: there is no browser to come back.
+        """See `Interaction.open`. The device flow has no redirect URI.
 
         Raises:
             AuthorizationError: Always.
@@ -216,11 +216,12 @@ class Device:
 
 
 class Redirect:
-    """A way to the user of one's own.
+    """An interaction that the application implements.
 
     Args:
-        redirect_uri: Where the user comes back to: https, or loopback.
-        visit: Sends the user to a URL and gives the one that the user comes back by.
+        redirect_uri: The redirect URI: https, or http to loopback.
+        visit: Sends the user to a URL and returns the redirect URI with the authorization response;
+            may be a coroutine function. `None` for `OAuth.begin` only.
     """
 
     def __init__(
@@ -239,6 +240,8 @@ class Redirect:
 
     async def _send(self, url: str) -> str:
         if self._visit is None:
-            raise AuthorizationError("the user has to authorize: use `begin` and `finish`")
-        returned = self._visit(url)
-        return await returned if isawaitable(returned) else returned
+            raise AuthorizationError(
+                "the user has to authorize: give `visit`, or use `begin` and `finish`"
+            )
+        response_url = self._visit(url)
+        return await response_url if isawaitable(response_url) else response_url

@@ -1,4 +1,4 @@
-"""Where grants and registrations are kept: the interface, and a store in memory."""
+"""Stores of grants and registrations: the interface, and a store in memory."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ _POLL_SECONDS = 0.01
 
 
 class Store(Protocol):
-    """Keeps records of one user by key. Records hold secrets.
+    """Stores the records of one user by key. Records contain secrets.
 
-    Several tasks and processes may share one. A store of several users is given to each as one that
-    adds the user to the key.
+    Several tasks and processes may share a store. To store the records of several users, give each
+    a store that adds the user to the key.
     """
 
     async def load(self, key: str) -> bytes | None:
-        """The record of a key; `None` if there is none."""
+        """The record of a key; `None` if absent."""
         ...
 
     async def save(self, key: str, record: bytes | None) -> None:
-        """Write a record whole, or remove it."""
+        """Write a record atomically; `None` removes it."""
         ...
 
     def lock(self, key: str) -> AbstractAsyncContextManager[object]:
-        """Keep other tasks and processes from renewing what a key holds.
+        """Lock a key against other tasks and processes, while its token is refreshed.
 
-        It is held for a request to a token endpoint, never for a request to a server. Leaving the
-        context frees it, cancelled or not.
+        The lock is held for a request to a token endpoint, never for a request to an MCP server.
+        Leaving the context releases the lock, also on cancellation.
         """
         ...
 
 
 class MemoryStore:
-    """Keeps records for as long as the process runs, for the event loops of all its threads."""
+    """Stores records until the process ends. Event loops of several threads may share it."""
 
     def __init__(self) -> None:
         self._records: dict[str, bytes] = {}
@@ -61,7 +61,7 @@ class MemoryStore:
     async def lock(self, key: str) -> AsyncGenerator[None]:
         """See `Store.lock`."""
         lock = self._locks.setdefault(key, Lock())
-        while not lock.acquire(blocking=False):  # noqa: ASYNC110 - threads share no event of a loop
+        while not lock.acquire(blocking=False):  # noqa: ASYNC110 - no event works across threads
             await anyio.sleep(_POLL_SECONDS)
         try:
             yield

@@ -263,9 +263,9 @@ class AsgiApplication:
                 try:
                     if self._trace is not None:
                         self._trace.received(body)
-                    message = None if jsonrpc.is_batch(body) else jsonrpc.parse(body)
+                    messages = jsonrpc.parse_messages(body)
+                    message = None if jsonrpc.is_batch(body) else messages[0]
                     if state.authenticator is not None:
-                        messages = jsonrpc.parse_batch(body) if message is None else (message,)
                         refused = state.authenticator.authorize(request, messages)
                         if refused is not None:
                             await refused.send(send)
@@ -280,7 +280,7 @@ class AsgiApplication:
                     ):
                         await stateless.post(request, message, values, receive, send, scope)
                     elif sessions is not None:
-                        await sessions.post(request, message, body, receive, send, scope)
+                        await sessions.post(request, message, messages, body, receive, send, scope)
                 finally:
                     quotas.in_flight -= 1
                     bodies.release(body)

@@ -271,14 +271,11 @@ class SseEndpoints:
             client = client if client.owner == PRINCIPAL.get().identity else None
         if client is None:
             return http_response.refusal(404, f"{_QUERY}: there is no such stream, or not any more")
-        parts: Sequence[jsonrpc.Message]
         if jsonrpc.is_batch(body):
             session = client.queue.peer.session
             if session is None or not session.revision.batching:
                 return http_response.refusal(400, "expected one JSON-RPC message, got an array")
-            parts = jsonrpc.parse_batch(body)
-        else:
-            parts = (jsonrpc.parse(body),)
+        parts = jsonrpc.parse_messages(body)
         invalid = parts[0] if isinstance(parts[0], jsonrpc.InvalidMessage) else None
         if invalid is not None and len(parts) == 1 and not invalid.response:
             return http_response.invalid_message(invalid)

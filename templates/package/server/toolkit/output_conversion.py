@@ -8,6 +8,7 @@ For a tool the return annotation decides at registration:
     TypedDict, Struct, dict)
     any other type                    the same, but structured as {"result": value}, since two
                                       revisions require an object; the text is the bare value
+    Annotated[ToolResult, X]          as X, for a function that builds its `ToolResult` of an X
     no annotation, Any, object        by the value: as its type above, without a schema; only
                                       objects become structured
 
@@ -30,13 +31,14 @@ from typing import Annotated, Any, Literal, TypeAlias, Union
 
 import msgspec
 
-from ..._wire import UNSET, convert, encode, is_many, is_object, to_builtins
+from ..._wire import UNSET, convert, encode, is_many, is_object
 from ...errors import InternalError
 from ...json_schema.validation import Complaint, Deadline, complaint_in_time, validator
 from . import signatures
 from .client_features.input_required import without_input_required
 from .content import ToolResult, is_content, is_content_type, wire_block
 from .revision_types import content_types, field_type, requires, struct_with, structs_in
+from .value_types import ValueType, to_json, value_type
 
 Blocks: TypeAlias = list[dict[str, Any]]
 Form: TypeAlias = Literal["content", "object", "wrapped", "by value"]
@@ -55,13 +57,13 @@ class Output(msgspec.Struct, frozen=True):
 
     Attributes:
         form: The row of the module's table.
-        kind: Type that values are validated against.
+        kind: Type that values are written by, and validated against.
         schema: `outputSchema`, or `None` if there is none.
         complaint: Validates a value against a user-defined schema.
     """
 
     form: Form
-    kind: Any = None
+    kind: ValueType | None = None
     schema: Mapping[str, Any] | None = None
     complaint: Complaint | None = None
 
@@ -107,11 +109,9 @@ class Output(msgspec.Struct, frozen=True):
     def _validated(self, value: Any) -> Any:
         """The value as plain JSON data, validated against its type."""
         try:
-            plain = to_builtins(value)
-            if self.kind is not None:
-                convert(plain, self.kind)
+            plain = to_json(value) if self.kind is None else self.kind.write(value)
         except (msgspec.ValidationError, TypeError, ValueError) as error:
-            raise OutputError(str(error)) from error
+            raise OutputError(" ".join(str(error).split())) from error
         return plain
 
     async def check(self, structured: Any, deadline: Deadline) -> None:
@@ -147,12 +147,15 @@ def from_annotation(annotation: Any, label: str) -> Output:
         TypeError: The type has no JSON Schema.
     """
     annotation = without_input_required(annotation)
+    if typing.get_origin(annotation) is Annotated and typing.get_args(annotation)[0] is ToolResult:
+        annotation = next(filter(_is_type, typing.get_args(annotation)[1:]), ToolResult)
     if annotation in (signatures.Signature.NO_ANNOTATION, Any, object, ToolResult):
         return Output("by value")
     if _is_content(annotation):
         return Output("content")
     try:
-        schema = signatures.schema_of(annotation)
+        kind = value_type(annotation)
+        schema = kind.schema("serialization")
     except TypeError as error:
         reason = " ".join(str(error).split())
         raise TypeError(
@@ -160,8 +163,12 @@ def from_annotation(annotation: Any, label: str) -> Output:
             "output_schema=None sends such values without one"
         ) from error
     if schema.get("type") == "object" and type(None) not in typing.get_args(annotation):
-        return Output("object", annotation, schema)
-    return Output("wrapped", annotation, _wrapped(schema))
+        return Output("object", kind, schema)
+    return Output("wrapped", kind, _wrapped(schema))
+
+
+def _is_type(note: Any) -> bool:
+    return isinstance(note, type) or typing.get_origin(note) is not None
 
 
 def from_schema(schema: Mapping[str, Any]) -> Output:

@@ -1,8 +1,10 @@
 """Signatures of registered functions: parameters, JSON Schema, argument conversion, calls.
 
 At registration the parameters become one msgspec Struct, from which the JSON Schema is made. A call
-then converts its arguments with a single `msgspec.convert`. Defaults are fields of the Struct, so
-converted arguments are complete. A parameter annotated with `Context` is not part of the Struct or
+then converts its arguments with a single `msgspec.convert`. Arguments that do not fit are converted
+once more: a number such as `5.0` is an integer in JSON Schema, and models send `"5"` or `"[1]"`
+where a number or a list is expected. Defaults are fields of the Struct, so converted arguments are
+complete. A parameter annotated with `Context` is not part of the Struct or
 the schema: the toolkit passes the context.
 
 Descriptions of parameters come from annotations and from the docstring: an `Args:` section
@@ -19,17 +21,21 @@ import re
 import types
 import typing
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
+from contextlib import suppress
+from functools import cached_property, partial
 from typing import Annotated, Any, Optional, TypeAlias, Union
 
 import anyio.to_thread
 import msgspec
 
-from ..._wire import error_text, is_many, is_object
+from ..._wire import UNREADABLE, error_text, is_many, is_object
 from ...foreign_text import safe_repr
+from . import pydantic_types, type_schemas, value_types
 from .context import Context
+from .value_types import ValueType
 
 _MISSING = inspect.Parameter.empty
+_CONTAINERS = frozenset({"array", "object", "null"})
 _COPIED: tuple[type, ...] = (list, dict, set, bytearray)
 _SHARED: tuple[type, ...] = (bool, int, float, str, bytes, tuple, frozenset, type(None))
 _LOCATED = re.compile(r"(?P<what>.*?)(?: - at `(?:key in )?\$(?P<path>[^`]*)`)?", re.DOTALL)
@@ -50,18 +56,28 @@ class Parameter(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         name: Its name, in Python and on the wire.
-        annotation: Its type; `Any` if it has none.
-        required: Whether it has no default.
+        type: Its type; that of `Any` if it has no annotation.
+        default: Its default; `inspect.Parameter.empty` if it has none.
         description: Its description in the annotation or the docstring.
     """
 
     name: str
-    annotation: Any
-    required: bool
+    type: ValueType
+    default: Any
     description: str | None
 
+    @property
+    def annotation(self) -> Any:
+        """The type as the user wrote it."""
+        return self.type.annotation
 
-class Signature(msgspec.Struct, frozen=True):
+    @property
+    def required(self) -> bool:
+        """Whether it has no default."""
+        return self.default is _MISSING
+
+
+class Signature(msgspec.Struct, frozen=True, dict=True):
     """Parameters and return type of a registered function.
 
     Attributes:
@@ -86,20 +102,50 @@ class Signature(msgspec.Struct, frozen=True):
 
     NO_ANNOTATION: typing.ClassVar[Any] = _MISSING
 
-    def bind(self, arguments: Mapping[str, Any], *, strict: bool = True) -> dict[str, Any]:
+    def bind(self, arguments: Mapping[str, Any], *, coerce: bool = True) -> dict[str, Any]:
         """Convert arguments to the types of the parameters.
 
         Args:
-            strict: Whether JSON types have to match. Otherwise a string is converted: `"3"` to an
-                integer, `"true"` to a boolean.
+            coerce: Whether texts are converted where another type is expected: `"3"` to an integer,
+                `"true"` to a boolean, `"[1]"` to a list. `5.0` is an integer in any case.
 
         Raises:
             ValueError: The arguments do not fit; the text says which one, and why.
         """
         try:
-            return msgspec.structs.asdict(msgspec.convert(arguments, self.struct, strict=strict))
+            return self._converted(arguments, strict=True)
         except (msgspec.ValidationError, RecursionError) as error:
+            first_error = error
+        try:
+            if coerce:
+                return self._converted(self._with_parsed_texts(arguments), strict=False)
+            return self._converted(_with_whole_numbers(arguments), strict=True)
+        except msgspec.ValidationError as error:
             raise ValueError(self._readable(error_text(error), arguments)) from error
+        except RecursionError:
+            raise ValueError(self._readable(error_text(first_error), arguments)) from first_error
+
+    def _converted(self, arguments: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
+        return msgspec.structs.asdict(value_types.convert(arguments, self.struct, strict=strict))
+
+    def _with_parsed_texts(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments, with JSON texts parsed where only a list or an object is expected."""
+        parsed = dict(arguments)
+        for name in self._containers & parsed.keys():
+            if isinstance(parsed[name], str):
+                with suppress(*UNREADABLE):
+                    parsed[name] = msgspec.json.decode(parsed[name])
+        return parsed
+
+    @cached_property
+    def _containers(self) -> frozenset[str]:
+        """Names of the parameters that take lists or objects, and no texts."""
+        schema = self.schema()
+        accepted = {
+            name: type_schemas.accepts(each, schema.get("$defs", {}))
+            for name, each in schema["properties"].items()
+        }
+        return frozenset(name for name, kinds in accepted.items() if kinds and kinds <= _CONTAINERS)
 
     def bind_strings(self, arguments: Mapping[str, Any], context: Any) -> dict[str, Any]:
         """All arguments of a call whose arguments are strings on the wire, the context included.
@@ -107,7 +153,7 @@ class Signature(msgspec.Struct, frozen=True):
         Raises:
             ValueError: The arguments do not fit.
         """
-        bound = self.bind(arguments, strict=False)
+        bound = self.bind(arguments)
         if self.context is not None:
             bound[self.context] = context
         return bound
@@ -119,11 +165,17 @@ class Signature(msgspec.Struct, frozen=True):
             TypeError: A parameter's type has no JSON form.
         """
         try:
-            full = schema_of(self.struct)
+            full = value_types.schema_of(self.struct)
         except TypeError as error:
             raise TypeError(f"{self.label}: {_one_line(error)}") from error
         # `properties` is present even if empty: some clients require it (smolagents 1).
-        schema: dict[str, Any] = {"type": "object", "properties": full.get("properties", {})}
+        properties: dict[str, Any] = full.get("properties", {})
+        schema: dict[str, Any] = {"type": "object", "properties": properties}
+        for parameter in self.parameters.values():
+            if not parameter.required and parameter.default is not None:
+                with suppress(TypeError, ValueError):  # a default need not have a JSON form
+                    default = value_types.to_json(parameter.default)
+                    properties[parameter.name].setdefault("default", default)
         if full.get("required"):
             schema["required"] = full["required"]
         schema["additionalProperties"] = False
@@ -152,7 +204,7 @@ class Signature(msgspec.Struct, frozen=True):
     def _choices(self, what: str, where: str) -> str:
         if not what.startswith("Invalid enum value") or where not in self.parameters:
             return ""
-        choices: list[Any] = schema_of(self.parameters[where].annotation).get("enum", [])
+        choices: list[Any] = self.parameters[where].type.schema().get("enum", [])
         return f"; expected one of {', '.join(map(repr, choices))}" if choices else ""
 
 
@@ -260,13 +312,27 @@ def _is_context(annotation: Any) -> bool:
 def _field(
     name: str, annotation: Any, default: Any, documented: str | None
 ) -> tuple[Parameter, Field]:
+    annotation, default, factory = pydantic_types.field_default(annotation, default)
     annotation, description = _without_notes(annotation, documented)
-    if default is None and annotation is not Any:
+    if default is None and not _accepts_none(annotation):
         annotation = Optional[annotation]  # noqa: UP045 - `|` fails for annotations that are text
+    kind = value_types.value_type(annotation)
+    described: Any = kind.kind
     if description:
-        annotation = Annotated[annotation, msgspec.Meta(description=description)]
-    parameter = Parameter(name, annotation, default is _MISSING, description)
-    return parameter, (name, annotation, _default(default))
+        described = Annotated[described, msgspec.Meta(description=description)]
+    if factory is not None:
+        return Parameter(name, kind, None, description), (
+            name,
+            described,
+            msgspec.field(default_factory=factory),
+        )
+    return Parameter(name, kind, default, description), (name, described, _default(default))
+
+
+def _accepts_none(annotation: Any) -> bool:
+    if typing.get_origin(annotation) in (Union, types.UnionType, Annotated):
+        return any(_accepts_none(part) for part in typing.get_args(annotation))
+    return annotation in (Any, None, type(None))
 
 
 def _without_notes(annotation: Any, documented: str | None) -> tuple[Any, str | None]:
@@ -315,27 +381,13 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def schema_of(kind: Any) -> dict[str, Any]:
-    """The JSON Schema of a type; its root is a reference only if the type is recursive.
-
-    Raises:
-        TypeError: The type has no JSON form, or is a union that msgspec can't decode.
-    """
-    (root,), parts = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
-    components: dict[str, Any] = dict(parts)
-    reference = root.get("$ref", "")
-    name = reference.rpartition("/")[2]
-    if set(root) == {"$ref"} and not _mentions([components[name], parts], reference):
-        root = components.pop(name)
-    return {**root, "$defs": components} if components else dict(root)
-
-
-def _mentions(value: object, reference: str) -> bool:
+def _with_whole_numbers(value: Any) -> Any:
+    """JSON data in which numbers without a fraction are integers."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     if is_object(value):
-        return value.get("$ref") == reference or any(
-            _mentions(inner, reference) for inner in value.values()
-        )
-    return is_many(value) and any(_mentions(inner, reference) for inner in value)
+        return {name: _with_whole_numbers(each) for name, each in value.items()}
+    return [_with_whole_numbers(each) for each in value] if is_many(value) else value
 
 
 def first_paragraph(docstring: str | None) -> str | None:

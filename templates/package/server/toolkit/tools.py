@@ -38,6 +38,7 @@ class Tool:
         input_schema: JSON Schema of the arguments, instead of one from the signature.
         output_schema: JSON Schema of the structured result, or `None` for no structured result.
         names: Further names that the annotations may use.
+        coerce: Whether texts are converted to the types of the parameters.
         show_errors: Whether results contain the text of unexpected exceptions.
         validation_seconds: Time limit for validating arguments, and then the result, against a
             user-defined schema. Validation moves to a worker thread after some milliseconds.
@@ -61,6 +62,7 @@ class Tool:
         input_schema: Mapping[str, Any] | None,
         output_schema: Mapping[str, Any] | FromSignature | None,
         names: Mapping[str, Any] | None,
+        coerce: bool,
         show_errors: bool,
         validation_seconds: float,
     ) -> None:
@@ -73,6 +75,7 @@ class Tool:
             )
         self._signature = signatures.read(function, self.label, names)
         self._input_complaint: Complaint | None = None
+        self._coerce = coerce
         self._show_errors = show_errors
         self._validation_seconds = validation_seconds
         schema = self._input_schema(input_schema)
@@ -110,7 +113,7 @@ class Tool:
         signature, output = self._signature, self._output
         try:
             if self._input_complaint is None:
-                bound = signature.bind(arguments)
+                bound = signature.bind(arguments, coerce=self._coerce)
             else:
                 bound = await self._validated(arguments, self._input_complaint)
         except ValueError as error:

@@ -29,10 +29,10 @@ from ...foreign_text import safe_repr
 from ...framing.http_headers import is_field_value
 from ...framing.line_framing import TooLong
 from ...framing.sse import MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
-from ..http_timeouts import HttpTimeouts
 from .http_client import HttpRequests, content_type
 from .http_errors import shown
 from .http_libraries import Response
+from .http_timeouts import HttpTimeouts
 
 Resume: TypeAlias = "Callable[[str | None], Awaitable[Response]]"
 """Makes the GET for the events after the one with an id, or for new events."""

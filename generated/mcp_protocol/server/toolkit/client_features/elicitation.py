@@ -3,14 +3,13 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Elicitation: forms described by a type, and web pages that the user visits.
 
-A form is a dataclass, TypedDict or Struct with plain fields, or a flat JSON Schema. A field has one
-schema, or several equivalent ones in order of preference: a revision gets the first that it can
-express. A default is sent where the revision has a member for it; elsewhere the field is optional,
-and the type supplies the default.
+A form is a dataclass, TypedDict, Struct or pydantic model with plain fields, or a flat JSON
+Schema. A field has one schema, or several equivalent ones in order of preference: a revision gets
+the first that it can express. A default is sent where the revision has a member for it; elsewhere
+the field is optional, and the type supplies the default.
 
 Source: client/elicitation.
 """
@@ -28,7 +27,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import UNSET, Meta, inspect
 
-from ...._wire import convert, error_text, is_object, to_builtins
+from ...._wire import error_text, is_object, to_builtins
 from ....errors import INVALID_PARAMS, LocalProtocolError, RemoteProtocolError
 from ....facts import Method, Revision
 from ....foreign_text import safe_repr
@@ -36,6 +35,7 @@ from ....protocol import elicitation_schema
 from ....protocol.elicitation_schema import FORMATS
 from ....protocol.uris import LOOPBACK, WEB_SCHEMES, url_complaint
 from ....runtime.request_context import RequestContext
+from .. import pydantic_types, value_types
 from ..content import present
 from ..revision_types import field_type, mismatch, struct_with, structs_in
 from .input_required import InputRequired, OpenURLElicitations, URLElicitationRequiredError
@@ -132,7 +132,7 @@ class Form:
     """A form for the user.
 
     Args:
-        kind: A dataclass, TypedDict or Struct; or a flat JSON Schema.
+        kind: A dataclass, TypedDict, Struct or pydantic model; or a flat JSON Schema.
 
     Raises:
         TypeError: It is none of these, or has a field that a form can't have.
@@ -183,7 +183,7 @@ class Form:
             return dict(wire)
         if error is None:
             try:
-                return convert(self._members(wire), self._kind)
+                return value_types.convert(self._members(wire), self._kind, strict=True)
             except msgspec.ValidationError as validation_error:
                 error = error_text(validation_error)
         raise RemoteProtocolError(f"{METHOD}: content: {error}", code=INVALID_PARAMS)
@@ -365,17 +365,19 @@ def fields_of(kind: Any) -> tuple[FormField, ...]:
     """The fields of a form type, in order.
 
     Raises:
-        TypeError: Not a dataclass, TypedDict or Struct, or a field is more than a plain value.
+        TypeError: Not a dataclass, TypedDict, Struct or pydantic model, or a field is more than a
+            plain value.
     """
     name = getattr(kind, "__name__", repr(kind))
     try:
+        kind = pydantic_types.model_struct(kind) or kind
         node = inspect.type_info(kind)
     except (TypeError, NameError) as error:
         raise TypeError(f"form {name}: {' '.join(str(error).split())}") from error
     if not isinstance(
         node, inspect.DataclassType | inspect.TypedDictType | inspect.StructType
     ) or getattr(node, "array_like", False):
-        raise TypeError(f"form {name}: expected a dataclass, TypedDict or Struct")
+        raise TypeError(f"form {name}: expected a dataclass, TypedDict, Struct or pydantic model")
     if getattr(node, "tag", None) is not None:
         raise TypeError(f"form {name}: expected a Struct without a tag")
     hints = typing.get_type_hints(typing.get_origin(kind) or kind, include_extras=True)

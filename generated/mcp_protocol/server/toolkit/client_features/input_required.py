@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Input that a request needs before it can be served: input requests, URL elicitations.
 
 A handler asks through its `Context`, returns `InputRequired`, or raises

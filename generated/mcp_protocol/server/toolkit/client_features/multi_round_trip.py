@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Questions of a handler to its client, with the same calls in every revision.
 
 Where a server may send requests, a question is a request and its response is the answer. Where a

@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Request state: a signed text that a client returns with its retry of one request.
 
 The text is `body.signature`, both base64url. The body holds the time of expiry, a digest of the

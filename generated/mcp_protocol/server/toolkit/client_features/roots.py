@@ -3,8 +3,7 @@
 # package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """Roots: the directories and files that a client wants the server to work on.
 
 Roots are not enforced: a server that has to stay within them checks paths with `Root.contains`.

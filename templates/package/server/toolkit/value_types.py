@@ -1,0 +1,327 @@
+"""Types of parameters and return values: values from JSON data, JSON data from values, JSON Schema.
+
+msgspec converts the types that it knows. Three kinds of type need more:
+
+- A type with a part of pydantic (a model, a type, a `Field`, a constraint of `annotated_types`) is
+  left to pydantic as a whole, since only pydantic knows all its rules. pydantic is not imported
+  here: such a type exists only if the user's program has imported it.
+- A union of several dataclasses has no tag. The members are tried, the best fitting first.
+- A path is a string in JSON.
+
+Where msgspec reads the type, a class made here stands for each such type; msgspec's hooks call that
+class back. `annotated_types` without pydantic becomes constraints of msgspec. A constraint that
+nothing would check is a `TypeError` at registration.
+
+Source: basic/index#json-schema-usage.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+import types
+import typing
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Annotated, Any, Literal, Union
+
+import msgspec
+
+from ..._wire import UNWRITABLE, is_object, to_builtins
+from ...foreign_text import safe_repr
+from .pydantic_types import (
+    Use,
+    adapter_of,
+    as_msgspec,
+    class_adapter,
+    pydantic_schema,
+    pydantic_value,
+)
+from .type_parts import TypeParts, has_fields, is_pydantic_class
+from .type_schemas import FORMATS, REFERENCE, Schema, complete
+
+
+class ValueType(msgspec.Struct, frozen=True):
+    """The type of one parameter or return value.
+
+    Attributes:
+        annotation: The type as the user wrote it.
+        kind: The type that msgspec reads.
+    """
+
+    annotation: Any
+    kind: Any
+
+    def schema(self, use: Use = "validation") -> Schema:
+        """The JSON Schema; its root is a reference only if the type is recursive.
+
+        Raises:
+            TypeError: The type has no JSON form, or is a union that can't be decoded.
+        """
+        return schema_of(self.kind, use, self.annotation)
+
+    def read(self, value: Any, *, strict: bool = True) -> Any:
+        """The value of decoded JSON.
+
+        Args:
+            strict: Whether JSON types have to match; otherwise texts become numbers and booleans.
+
+        Raises:
+            msgspec.ValidationError: The data does not fit.
+        """
+        return convert(value, self.kind, strict=strict)
+
+    def write(self, value: Any) -> Any:
+        """The JSON data of a value, as plain objects, validated against the type.
+
+        Raises:
+            ValueError: The value does not fit, or has no JSON form.
+            TypeError: A part of the value has no JSON form.
+        """
+        if isinstance(self.kind, _Custom) and self.kind.write is not None:
+            return self.kind.write(value)
+        plain = to_json(value)
+        self.read(plain)
+        return plain
+
+
+@cache
+def _any_type() -> ValueType:
+    return ValueType(Any, Any)
+
+
+def value_type(annotation: Any) -> ValueType:
+    """The type that an annotation means.
+
+    Raises:
+        TypeError: A constraint of the annotation can't be checked.
+    """
+    if annotation is Any:
+        return _any_type()
+    parts = TypeParts()
+    parts.add(annotation)
+    if parts.pydantic and not parts.of_msgspec:
+        return ValueType(annotation, _pydantic_class(annotation))
+    if parts.pydantic_constraints:
+        raise TypeError(
+            f"{parts.pydantic_constraints[0]!r} can't be checked beside {parts.of_msgspec[0]!r}: "
+            "expected constraints as msgspec.Meta in Structs and attrs classes"
+        )
+    return ValueType(annotation, _readable(annotation))
+
+
+def convert(value: Any, kind: Any, *, strict: bool) -> Any:
+    """Decoded JSON as a type that msgspec reads, with the hooks of this module.
+
+    Raises:
+        msgspec.ValidationError: The data does not fit.
+    """
+    return msgspec.convert(value, kind, strict=strict, str_keys=True, dec_hook=_HOOKS[strict])
+
+
+def to_json(value: Any) -> Any:
+    """The JSON data of a value of any type, as plain objects.
+
+    Raises:
+        ValueError: The value has no JSON form.
+        TypeError: A part of the value has no JSON form.
+    """
+    try:
+        return msgspec.to_builtins(value, str_keys=True, enc_hook=_encode)
+    except TypeError:  # a Struct with members that its schema does not have, or no JSON
+        return to_builtins(value)
+
+
+def schema_of(kind: Any, use: Use = "validation", annotation: Any = None) -> Schema:
+    """The JSON Schema of a type that msgspec reads; the root is a reference if it is recursive.
+
+    Args:
+        annotation: The type as the user wrote it, if it differs: gives the order of choices.
+
+    Raises:
+        TypeError: The type has no JSON form, or is a union that msgspec can't decode.
+    """
+    parts = TypeParts()
+    parts.add(kind if annotation is None else annotation)
+    return complete(_raw_schema(kind, use), parts)
+
+
+class _Custom(type):
+    """A class that stands for a type which msgspec does not read.
+
+    Attributes:
+        read: Makes a value of JSON data; the second argument says whether JSON types have to match.
+        write: Makes JSON data of a value, if msgspec does not.
+        make_schema: Makes the JSON Schema.
+    """
+
+    read: Callable[[Any, bool], Any]
+    write: Callable[[Any], Any] | None
+    make_schema: Callable[[Use], Schema]
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return True  # `read` has validated it
+
+
+def _custom(
+    annotation: Any,
+    read: Callable[[Any, bool], Any],
+    make_schema: Callable[[Use], Schema],
+    write: Callable[[Any], Any] | None = None,
+) -> Any:
+    name = getattr(annotation, "__name__", None) or str(annotation)
+    members = {
+        "read": staticmethod(read),
+        "write": write and staticmethod(write),
+        "make_schema": staticmethod(make_schema),
+    }
+    return _Custom(name, (), members)
+
+
+def _decode(kind: Any, value: Any, *, strict: bool) -> Any:
+    """A value of a type that msgspec does not know."""
+    if isinstance(kind, _Custom):
+        return kind.read(value, strict)
+    if _is_path(kind):
+        if not isinstance(value, str) or "\0" in value:
+            raise ValueError(f"expected a path, got {safe_repr(value)}")
+        return kind(value)
+    if is_pydantic_class(kind):
+        return pydantic_value(class_adapter(kind), value, strict)
+    raise TypeError(f"expected a type with a JSON form, got {kind!r}")
+
+
+_HOOKS = {strict: partial(_decode, strict=strict) for strict in (True, False)}
+
+
+def _encode(value: Any) -> Any:
+    """JSON data of a value that msgspec does not know."""
+    kind: Any = value.__class__
+    if _is_path(kind):
+        return os.fspath(value)
+    if is_pydantic_class(kind):
+        return class_adapter(kind).dump_python(value, mode="json", by_alias=True)
+    raise TypeError(f"expected a value with a JSON form, got {type(value).__name__}")
+
+
+def _is_path(kind: type[Any]) -> bool:
+    """Whether a class is a path of `pathlib`, which is imported only if the user's program does."""
+    pathlib: Any = sys.modules.get("pathlib")
+    return pathlib is not None and issubclass(kind, pathlib.PurePath)
+
+
+def _custom_schema(kind: Any, *, use: Use) -> Schema:
+    if isinstance(kind, _Custom):
+        return kind.make_schema(use)
+    if _is_path(kind):
+        return {"type": "string", "format": "path"}
+    if is_pydantic_class(kind):
+        return pydantic_schema(class_adapter(kind), use)
+    raise NotImplementedError
+
+
+def _pydantic_class(annotation: Any) -> Any:
+    adapter = adapter_of(annotation)
+
+    def write(value: Any) -> Any:
+        return adapter.dump_python(adapter.validate_python(value), mode="json", by_alias=True)
+
+    return _custom(
+        annotation,
+        lambda value, strict: pydantic_value(adapter, value, strict),
+        lambda use: pydantic_schema(adapter, use),
+        write,
+    )
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _readable(annotation: Any) -> Any:
+    """A type as msgspec reads it: its own constraints, tagged unions, formats of times."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Annotated:
+        notes = [each for note in arguments[1:] for each in as_msgspec(note)]
+        kind = _readable(arguments[0])
+        for note in notes:
+            kind = Annotated[kind, note]
+        return kind
+    if origin in (Union, types.UnionType):
+        return _union([_readable(each) for each in arguments], annotation)
+    if arguments and origin is not Literal and not _is_generic_class(origin):
+        read = tuple(each if each is ... else _readable(each) for each in arguments)
+        return annotation if read == arguments else _with_arguments(annotation, origin, read)
+    if annotation in FORMATS:
+        return Annotated[
+            annotation, msgspec.Meta(extra_json_schema={"format": FORMATS[annotation]})
+        ]
+    return annotation
+
+
+def _is_generic_class(origin: Any) -> bool:
+    """Whether msgspec resolves the arguments within a user's own class."""
+    return hasattr(origin, "__orig_bases__") or dataclasses.is_dataclass(origin)
+
+
+def _with_arguments(annotation: Any, origin: Any, arguments: tuple[Any, ...]) -> Any:
+    copy_with: Any = getattr(annotation, "copy_with", None)
+    return copy_with(arguments) if copy_with else origin[arguments]
+
+
+def _union(members: Sequence[Any], annotation: Any) -> Any:
+    """A union that msgspec reads; members without a tag are tried in the order of their fit."""
+    union: Any = Union[tuple(members)]  # noqa: UP007 - the members are known at run time only
+    try:
+        msgspec.json.Decoder(union, dec_hook=_HOOKS[True])
+    except TypeError:
+        objects = [each for each in members if has_fields(each)]
+        rest = [each for each in members if not has_fields(each)]
+        if len(objects) < 2:
+            return union  # msgspec says what is wrong with it
+        kind = _custom(
+            annotation,
+            partial(_best_member, objects),
+            lambda use: {"anyOf": [_raw_schema(each, use) for each in objects]},
+        )
+        return Union[(kind, *rest)] if rest else kind
+    return union
+
+
+def _raw_schema(kind: Any, use: Use) -> Schema:
+    """The schema of a type as msgspec makes it, with its own definitions."""
+    (root,), definitions = msgspec.json.schema_components(
+        [kind], ref_template=REFERENCE, schema_hook=partial(_custom_schema, use=use)
+    )
+    return {**root, "$defs": dict(definitions)}
+
+
+def _best_member(kinds: Sequence[Any], value: Any, strict: bool) -> Any:
+    """The value as the member of a union that fits it best.
+
+    Members that know more of the value's names come first, then those that lack fewer.
+
+    Raises:
+        ValueError: No member fits; the text has the reason of each.
+    """
+    names: frozenset[str] = frozenset(value) if is_object(value) else frozenset()
+
+    def misfit(kind: Any) -> tuple[int, int]:
+        fields = _field_names(kind)
+        return len(names - fields), len(fields - names)
+
+    reasons: list[str] = []
+    for kind in sorted(kinds, key=misfit):
+        try:
+            return convert(value, kind, strict=strict)
+        except (msgspec.ValidationError, *UNWRITABLE) as error:
+            reasons.append(f"{getattr(kind, '__name__', kind)}: {_one_line(error)}")
+    raise ValueError(f"expected one of {len(kinds)} types; {'; '.join(reasons)}")
+
+
+@cache
+def _field_names(kind: Any) -> frozenset[str]:
+    parts = TypeParts()
+    parts.add(kind)
+    return frozenset(parts.classes[typing.get_origin(kind) or kind])
