@@ -11,6 +11,8 @@ from requirements import REVISION_NAME
 
 pytest_plugins = ["requirements.recording"]
 
+os.environ["MCPGEN_NO_CACHE"] = "1"  # a test sees what is built, unless it is about the cache
+
 ROOT = Path(__file__).resolve().parent.parent
 SPEC_VARIABLE = "MCP_SPEC"
 NEWEST_REVISION = max(path.name for path in (ROOT / "schema").glob("20*"))

@@ -7,6 +7,7 @@ import builtins
 import dataclasses
 import importlib
 import inspect
+import json
 import re
 import textwrap
 import tomllib
@@ -23,6 +24,7 @@ import documents
 import mcp_protocol
 from documents import Block, Link, anchors_of, links, shown
 from mcp_protocol import Client, ClientHandlers, Context, Server, testing
+from mcp_protocol.server.asgi.settings import ServerHttpOptions
 from mcp_protocol.testing import Pair
 
 README_LINES = range(120, 161)
@@ -48,8 +50,10 @@ NOT_OURS = {
     *("Accept", "Authorization", "Host", "Origin"),  # header fields
     "Connection",  # of the part `protocol`
     *("RecordStringString", "XResult", "XResultResponse"),  # stand for names of a schema
+    *("XNotification", "XRequest"),  # likewise
+    *("Decimal", "Field", "Path"),  # of the standard library and of pydantic
 }
-LANGUAGES = {"", "console", "nginx", "python", "text", "toml", "yaml"}
+LANGUAGES = {"", "console", "json", "nginx", "python", "text", "toml", "typescript", "yaml"}
 """Those without a word are drawings. No test reads what is written for nginx."""
 NAME = re.compile(r"(?P<head>[A-Z]\w*[a-z]\w*|client|ctx|pair|server|connect\w*)(?P<rest>[.(].*)?")
 
@@ -84,6 +88,10 @@ def test_a_named_file_stands_in_one_place_and_has_the_syntax_of_its_name(name: s
     match Path(name).suffix:
         case ".py":
             ast.parse(found[0].text)
+        case ".json":
+            json.loads(found[0].text)
+        case ".ts":
+            assert found[0].language == "typescript"  # generator/test_document_commands.py reads it
         case ".toml":
             tomllib.loads(found[0].text)
         case ".yml":
@@ -242,3 +250,10 @@ def test_handlers_that_examples_override_exist() -> None:
                 case ast.ClassDef(bases=[ast.Name(id="ClientHandlers")], body=body):
                     own = [f.name for f in body if isinstance(f, ast.AsyncFunctionDef)]
                     assert [each for each in own if not hasattr(ClientHandlers, each)] == []
+
+
+def test_each_setting_of_http_is_an_option_of_the_same_type() -> None:
+    settings = dict(mcp_protocol.ServerHttpSettings.__annotations__)
+    assert settings.pop("path") == "str"
+    options = ServerHttpOptions.__annotations__
+    assert {name: kind.__forward_arg__ for name, kind in options.items()} == settings

@@ -20,10 +20,10 @@ NAMES = {
     *("field.represented_default", "fields[0].type_hint"),
     *("fields[0].annotated or fields[0].type_hint",),
     *("folder", "export.module", "kind.name", "kind.type", "method.type", "name", "type.name"),
-    *("package.name", "revision.folder", "revision.lifecycle"),
+    *("package.name", "revision.folder", "revision.lifecycle", "extension.module"),
     *("revision.roles.client_capabilities", "revision.roles.implementation"),
     *("revision.roles.meta", "revision.roles.server_capabilities"),
-    *("row.constant", "row.params", "row.result"),
+    *("row.constant", "row.new", "row.old", "row.params", "row.result"),
     "project.module",
     *(
         "argument.annotated",
@@ -58,7 +58,7 @@ PROJECT_VALUES = {
         "project.module",
     ),
     *("project.name", "project.requirements", "project.revisions", "project.side"),
-    "project.transports",
+    *("project.schemas_dir", "project.transports"),
 }
 """What a file of a project that is no Python may hold: checked names, and TOML as TOML is written.
 

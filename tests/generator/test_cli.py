@@ -548,7 +548,7 @@ COMPLETIONS = {
     "mcpgen --revision l": {"latest"},
     "mcpgen --parts types,cl": {"types,client"},
     "mcpgen update --transport ht": {"http", "http+sse"},
-    "mcpgen che": {"check"},
+    "mcpgen che": {"check", "check-server"},
 }
 
 

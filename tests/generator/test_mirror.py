@@ -16,9 +16,8 @@ from mcpgen.skeleton import mirror as mirrors
 from mcpgen.skeleton import project as projects
 from mcpgen.skeleton import server_lists
 from mcpgen.skeleton.mirror import Limits, Snapshot
-from mcpgen.skeleton.project import Project
+from mcpgen.skeleton.project import Project, toml
 from mcpgen.skeleton.server_lists import ServerLists, parse
-from mcpgen.skeleton.templates import toml
 
 ATTACKS = [
     '"""\nimport os; os.system("x")\n"""',

@@ -176,6 +176,7 @@ def test_what_no_chosen_revision_needs_is_not_written() -> None:
     newest, oldest = made("all", "all", (NEWEST,)), made("server", "http+sse", (OLDEST,))
     sessions = {
         "server/asgi/session_endpoint.py",
+        "server/asgi/session_posts.py",
         "server/asgi/http_session.py",
         "transports/http/session_recovery.py",
     }

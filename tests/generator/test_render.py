@@ -39,8 +39,7 @@ HEADER = """\
 # the options, then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# No linter's fixes: a file that they change counts as edited by hand.
-# ruff: noqa
+# ruff: noqa - a file that fixes change counts as edited
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +232,7 @@ def test_a_changed_file_does_not_have_the_digest_on_record(
     document = json.loads((row.folder / "schema.json").read_text())
     document["definitions"]["Tool"]["properties"]["more"] = {}
     saved(folder, document)
+    shutil.copy(row.folder.parent / "revisions.toml", folder.parent)
     monkeypatch.setattr("mcpgen.paths.data_root", lambda: tmp_path)
     expected = f"schema/{row.name}/schema.json#: expected the digest {row.digest}"
     with pytest.raises(SchemaError, match=expected):

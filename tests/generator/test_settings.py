@@ -176,3 +176,12 @@ def test_the_settings_of_the_documents_can_be_used(
     assert run(root, "-q", cwd=tmp_path).code == 0
     ended = run(root, "check", cwd=tmp_path)
     assert (ended.code, ended.out.count(": up to date\n")) == (0, count)
+
+
+def test_the_hooks_of_the_documents_are_read(tmp_path: Path) -> None:
+    saved(tmp_path, documents.examples()["hooks.toml"])
+    found = settings.read(tmp_path)
+    assert found is not None
+    (package,) = found.packages
+    assert package.templates == "own"
+    assert package.hooks == (("mypy", "{output}"), ("git", "add", "{output}"))

@@ -364,7 +364,8 @@ def test_every_request_of_a_client_says_revision_and_capabilities(
     }
     assert client.opening["params"]["_meta"] == expected
     for method in REVISIONS[revision].client_requests:
-        for params in (None, {}, {"_meta": {"x": 1}}):
+        fitting = PARAMS.get(method, {})
+        for params in (fitting, {**fitting, "_meta": {"x": 1}}):
             meta = client.ask(method, params, meta={"com.example/y": 2})["params"]["_meta"]
             assert meta.items() >= expected.items()
 

@@ -232,14 +232,32 @@ async def tools_at(path: str, app: Any) -> list[Any]:
         return list(await client.list_tools())
 
 
-RUN_HERE = {"server.py", "city.py", "booking.py", "notes.py", "mounted.py", "protected.py"}
+async def test_models_of_pydantic_are_arguments_and_results(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with connected(example("orders", monkeypatch).server) as pair:
+        arguments = {"item": {"name": "pen", "count": "12"}, "limit": 3}
+        result = await pair.client.call_tool("order", arguments)
+        assert result.structured_content == {"name": "pen", "count": 3}
+        refused = await pair.client.call_tool("order", {"item": {"name": "PEN"}})
+        assert "name: string should match pattern" in refused.content[0].text
+
+
+RUN_HERE = {
+    *("server.py", "city.py", "booking.py", "notes.py", "orders.py"),
+    *("mounted.py", "protected.py"),
+}
 RUN_AS_PROGRAMS = {"client.py", "remote.py", "guest.py", "read_messages.py", "test_weather.py"}
 READ_ELSEWHERE = {
     "record.py",  # as a program, in generator/test_document_commands.py
     "own.toml",  # by mcpgen, in generator/test_document_commands.py
     "signin.py",  # by package/auth/test_documented_client.py, with a protected server
+    "paint.json",  # by mcpgen, in generator/test_document_commands.py
+    "paint.ts",  # likewise
+    "painter.py",  # likewise, with the package that mcpgen makes of paint.json
     "settings.toml",  # by mcpgen, in generator/test_settings.py
     "packages.toml",  # likewise
+    "hooks.toml",  # likewise
     "check.yml",  # by a service; conventions/test_documents.py parses it
 }
 

@@ -24,13 +24,13 @@ from mcp_protocol.errors import (
     RemoteProtocolError,
     ResponseLostError,
 )
+from mcp_protocol.transports.http.aiohttp_library import FRAMING_LIMIT
 from mcp_protocol.transports.http.http_client import (
     POSTED,
     REDIRECTS,
     REFUSAL_LIMIT,
     HttpRequests,
 )
-from mcp_protocol.transports.http.http_libraries import FRAMING_LIMIT
 from package.http_script import Script, SseScript, result
 from package.http_server import Asked, Handler, HttpServer, Reply
 from package.wire import STREAMABLE

@@ -20,7 +20,7 @@ from mcp_protocol.errors import (
     RequestTimeoutError,
     ResponseLostError,
 )
-from mcp_protocol.transports.http_timeouts import HttpTimeouts
+from mcp_protocol.transports.http.http_timeouts import HttpTimeouts
 from package import http_script
 from package.broken_answers import garbage, half_a_body, half_a_head, half_an_event, noisy
 from package.faults import ONE_OF_EACH

@@ -13,7 +13,7 @@ import pytest
 
 from mcp_protocol import Timeouts
 from mcp_protocol.errors import ConnectFailedError, McpError, RequestTimeoutError, ResponseLostError
-from mcp_protocol.transports.http_timeouts import HttpTimeouts
+from mcp_protocol.transports.http.http_timeouts import HttpTimeouts
 from package import http_script
 from package.broken_answers import half_a_body, half_a_head, half_an_event, noisy
 from package.http_script import Script, SseScript, result, streamed

@@ -63,6 +63,7 @@ async def test_initialize_may_be_answered_by_a_stream_of_events(revision: str) -
 
 @pytest.mark.requirement(
     "http.session-id-secure",
+    "auth-security.session-id-secure",
     "transport-security.session-id-nondeterministic",
     "transport-security.session-id-rng",
 )

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from mcp_protocol.errors import (
     InternalError,
@@ -178,6 +179,23 @@ def test_params_that_are_no_object_are_never_sent(revision: str, role: Role, par
         connection.request(method, params)
 
 
+@pytest.mark.requirement("jsonrpc.request-shape")
+@pytest.mark.parametrize(("revision", "role"), asking("jsonrpc.request-shape"))
+def test_params_that_the_revision_does_not_have_are_never_sent(revision: str, role: Role) -> None:
+    connection = end_of(revision, role).connection
+    for name in REVISIONS[revision].requests_from(role):
+        for member in PARAMS.get(name, {}):
+            with pytest.raises(LocalProtocolError, match=rf"^{name}: params: "):
+                connection.request(name, {**PARAMS[name], member: 5.5})
+    before = connection.open_requests
+    method = "tools/call" if role == "client" else "sampling/createMessage"
+    with pytest.raises(LocalProtocolError, match="missing required field"):
+        connection.request(method)
+    assert connection.open_requests == before
+    for unchecked in ({**PARAMS[method], "x": 5}, Raw(b'{"x":5}')):  # more members, raw JSON
+        assert b'"x":5' in connection.request(method, unchecked)[1].data
+
+
 @pytest.mark.requirement("jsonrpc.params-required-modern")
 @pytest.mark.parametrize("revision", holding("jsonrpc.params-required-modern"))
 def test_every_request_has_params_with_what_must_be_in_its_meta(revision: str) -> None:
@@ -187,7 +205,8 @@ def test_every_request_has_params_with_what_must_be_in_its_meta(revision: str) -
         "io.modelcontextprotocol/clientCapabilities",
     }
     for method in REVISIONS[revision].client_requests:
-        assert client.ask(method)["params"]["_meta"].keys() >= required
+        params = PARAMS[method] or None
+        assert client.ask(method, params)["params"]["_meta"].keys() >= required
 
 
 @pytest.mark.requirement("jsonrpc.server-no-requests")

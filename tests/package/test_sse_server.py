@@ -108,7 +108,9 @@ async def test_the_stream_begins_by_saying_where_to_post(revision: str) -> None:
         assert reply.status == 202
 
 
-@pytest.mark.requirement("transport-security.session-id-nondeterministic")
+@pytest.mark.requirement(
+    "auth-security.session-id-secure", "transport-security.session-id-nondeterministic"
+)
 @old
 async def test_where_to_post_can_not_be_guessed(revision: str) -> None:
     ids: list[str] = []

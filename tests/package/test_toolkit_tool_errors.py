@@ -63,7 +63,7 @@ async def test_an_unknown_tool_is_a_protocol_error(revision: str) -> None:
     assert "nope" in error["message"]
 
 
-BAD = [({}, "required"), ({"count": "3"}, "expected int, got str"), ({"count": 1, "x": 2}, "'x'")]
+BAD = [({}, "required"), ({"count": "x"}, "expected int, got str"), ({"count": 1, "x": 2}, "'x'")]
 
 
 @pytest.mark.requirement("tools.invalid-arguments-protocol-error", "tools.server-validates-inputs")

@@ -73,13 +73,17 @@ def pyright_errors() -> Errors:
 def document_examples(folder: Path) -> int:
     """Write the documents' files into a folder, for the package of all revisions; how many.
 
-    The types alone lie beside them, as the package that their example imports.
+    The types alone lie beside them, as the package that their example imports, and so does the
+    package with an extension.
     """
     files = {name: text for name, text in examples().items() if name.endswith(".py")}
     for name, text in files.items():
         (folder / name).write_text(text.replace("from pkg", "from mcp_protocol"), "utf-8")
     choose = ("--revision", "2025-06-18", "--parts", "types", "-q", "-o", "acme_types")
     subprocess.run([sys.executable, "-m", "mcpgen", *choose], cwd=folder, check=True)
+    (folder / "paint.json").write_text(examples()["paint.json"], "utf-8")
+    extend = ("--revision", "2026-07-28", "--extension", "paint.json", "-q", "-o", "painting")
+    subprocess.run([sys.executable, "-m", "mcpgen", *extend], cwd=folder, check=True)
     settings = json.loads((HERE / "pyrightconfig.json").read_text("utf-8"))
     paths = {"include": ["."], "extraPaths": [str(ROOT / "generated")]}
     (folder / "pyrightconfig.json").write_text(json.dumps({**settings, **paths}), "utf-8")

@@ -46,6 +46,7 @@ async def expiring(token: str) -> Principal:
 
 @requirement(
     "auth-security.session-user-bound",
+    "auth-security.session-not-authentication",
     "transport-security.session-not-authentication",
     "transport-security.verify-every-request",
 )

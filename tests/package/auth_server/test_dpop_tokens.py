@@ -11,11 +11,11 @@ import pytest
 from joserfc.jwk import OctKey
 
 from mcp_protocol import DpopValidation
-from package.asgi_client import asgi
-from package.auth_server.guarded import Guarded, challenge_in, protected, revisions, text_in
+from package.asgi_client import asgi, fields_of
+from package.auth_server.guarded import WHOAMI, Guarded, challenge_in, protected, revisions, text_in
 from package.auth_server.issuer import bearer, proof_key, proof_of, token_of
-from package.wire import SESSIONS, initialize
-from requirements import requirement
+from package.wire import SESSIONS, initialize, request
+from requirements import EVERY_REVISION, requirement
 
 pytestmark = pytest.mark.anyio
 
@@ -108,6 +108,7 @@ BROKEN: dict[str, str | None] = {
     "auth-ext.dpop-asymmetric-only",
     "auth-ext.dpop-server-iat",
     "auth-ext.dpop-server-401",
+    revisions=EVERY_REVISION,
 )
 @pytest.mark.parametrize("name", BROKEN)
 async def test_a_broken_proof_is_refused(name: str) -> None:
@@ -119,7 +120,7 @@ async def test_a_broken_proof_is_refused(name: str) -> None:
     assert "none" not in challenge.parameters["algs"].split()
 
 
-@requirement("auth-ext.dpop-server-iat")
+@requirement("auth-ext.dpop-server-iat", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(
     "proof",
     [
@@ -133,7 +134,7 @@ async def test_an_unusual_proof_is_accepted(proof: str) -> None:
     assert (await reply_to(proof)).status == 200
 
 
-@requirement("auth-ext.dpop-server-validates")
+@requirement("auth-ext.dpop-server-validates", revisions=EVERY_REVISION)
 async def test_a_proof_is_accepted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     async with asgi(Guarded().server, auth=protected(dpop=DpopValidation())) as http:
         http.fields |= {"authorization": f"DPoP {TOKEN}", "dpop": proof_of(KEY, TOKEN)}
@@ -146,7 +147,7 @@ async def test_a_proof_is_accepted_once(monkeypatch: pytest.MonkeyPatch) -> None
         assert (await http.post(HELLO)).status == 200
 
 
-@requirement("auth-ext.dpop-server-no-downgrade")
+@requirement("auth-ext.dpop-server-no-downgrade", revisions=EVERY_REVISION)
 @pytest.mark.parametrize("dpop", [None, DpopValidation(), DpopValidation(required=True)])
 @pytest.mark.parametrize("proof", [None, proof_of(KEY, TOKEN)])
 async def test_a_bound_token_is_no_bearer_token(
@@ -165,7 +166,7 @@ async def test_a_token_bound_in_another_way_is_refused() -> None:
             assert (await http.post(HELLO, Authorization=bearer(token))).status == 401
 
 
-@requirement("auth-ext.dpop-server-401", "auth-ext.off-by-default")
+@requirement("auth-ext.dpop-server-401", "auth-ext.off-by-default", revisions=EVERY_REVISION)
 async def test_without_dpop_the_scheme_is_not_accepted() -> None:
     async with asgi(Guarded().server, auth=protected()) as http:
         reply = await http.post(HELLO, Authorization=f"DPoP {TOKEN}", DPoP=proof_of(KEY, TOKEN))
@@ -179,7 +180,7 @@ async def test_an_unbound_token_does_not_fit_the_scheme() -> None:
     assert (await reply_to(proof_of(KEY, token), token)).status == 401
 
 
-@requirement("auth-ext.dpop-server-audience")
+@requirement("auth-ext.dpop-server-audience", revisions=EVERY_REVISION)
 async def test_the_audience_is_checked_with_a_valid_proof() -> None:
     token = token_of(aud="https://other", cnf={"jkt": KEY.thumbprint()})
     reply = await reply_to(proof_of(KEY, token), token)
@@ -187,19 +188,31 @@ async def test_the_audience_is_checked_with_a_valid_proof() -> None:
     assert challenge_in(reply, "DPoP").parameters["error"] == "invalid_token"
 
 
-@requirement("auth-ext.dpop-server-401")
-async def test_both_schemes_are_offered_unless_one_is_required() -> None:
-    for required in (False, True):
-        dpop = DpopValidation(required=required, algorithms=("ES256", "Ed25519"))
-        async with asgi(Guarded().server, auth=protected(dpop=dpop)) as http:
-            reply = await http.post(HELLO)
-            assert challenge_in(reply, "DPoP").parameters["algs"] == "ES256 Ed25519"
-            assert ("Bearer" in reply.fields["www-authenticate"]) is not required
-            unbound = await http.post(HELLO, Authorization=bearer(token_of()))
-            assert unbound.status == (401 if required else 200)
+@requirement("auth-ext.dpop-server-401", "auth-ext.graceful-degradation")
+@revisions
+@pytest.mark.parametrize("required", [False, True])
+async def test_both_schemes_are_offered_unless_one_is_required(
+    required: bool, revision: str
+) -> None:
+    guarded = Guarded()
+    dpop = DpopValidation(required=required, algorithms=("ES256", "Ed25519"))
+    first = request(revision, "tools/call", WHOAMI)
+    if revision in SESSIONS:
+        first = initialize(revision)
+    fields = fields_of(revision, first)
+    async with asgi(guarded.server, auth=protected(dpop=dpop)) as http:
+        reply = await http.post(first, **fields)
+        assert reply.status == 401
+        assert challenge_in(reply, "DPoP").parameters["algs"] == "ES256 Ed25519"
+        assert ("Bearer" in reply.fields["www-authenticate"]) is not required
+        unbound = await http.post(first, **fields, Authorization=bearer(token_of()))
+        assert unbound.status == (401 if required else 200)
+        if required:
+            assert challenge_in(unbound, "DPoP").parameters["error"] == "invalid_token"
+    assert guarded.calls == ([] if required or revision in SESSIONS else ["alice whoami"])
 
 
-@requirement("auth-ext.dpop-server-nonce")
+@requirement("auth-ext.dpop-server-nonce", revisions=EVERY_REVISION)
 async def test_a_nonce_of_the_server_can_be_required(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = DpopValidation(nonce=True, nonce_key=b"k" * 16)
     foreign = DpopValidation(nonce=True)
@@ -233,7 +246,7 @@ async def test_a_nonce_of_the_server_can_be_required(monkeypatch: pytest.MonkeyP
         {"nonce_key": b"short"},
     ],
 )
-@requirement("auth-ext.dpop-asymmetric-only")
+@requirement("auth-ext.dpop-asymmetric-only", revisions=EVERY_REVISION)
 def test_weak_settings_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="expected"):
         DpopValidation(**settings)

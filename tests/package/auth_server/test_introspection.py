@@ -23,7 +23,7 @@ from package.auth_server.issuer import (
     token_of,
 )
 from package.wire import SESSIONS, initialize
-from requirements import requirement
+from requirements import EVERY_REVISION, requirement
 
 pytestmark = pytest.mark.anyio
 
@@ -65,13 +65,13 @@ async def statuses(issuer: LoopbackIssuer, *tokens: str, **more: Any) -> list[in
         return [(await http.post(HELLO, Authorization=bearer(t))).status for t in tokens]
 
 
-@requirement("auth-resource-server.tokens-validated")
+@requirement("auth-resource-server.tokens-validated", revisions=EVERY_REVISION)
 async def test_the_endpoint_is_asked_once_and_gets_the_credentials_of_the_server(
     issuer: LoopbackIssuer,
 ) -> None:
     assert await statuses(issuer, "opaque", "opaque", "other", "other") == [200, 200, 401, 401]
     assert [form["token"] for _, form in issuer.forms] == [["opaque"], ["other"]]
-    pair = base64.b64encode(b"mcp+server:s%3Aecret").decode()
+    pair = base64.b64encode(b"mcp%20server:s%3Aecret").decode()
     assert {credentials for credentials, _ in issuer.forms} == {f"Basic {pair}"}
 
 
@@ -95,7 +95,7 @@ async def test_without_a_cache_each_request_asks(issuer: LoopbackIssuer) -> None
         {"sub": None, "client_id": None},
     ],
 )
-@requirement("auth-resource-server.audience-missing-rejected")
+@requirement("auth-resource-server.audience-missing-rejected", revisions=EVERY_REVISION)
 async def test_an_answer_that_does_not_fit_is_refused(
     issuer: LoopbackIssuer, members: dict[str, Any]
 ) -> None:
@@ -103,13 +103,13 @@ async def test_an_answer_that_does_not_fit_is_refused(
     assert await statuses(issuer, "opaque") == [401]
 
 
-@requirement("auth-resource-server.audience-missing-rejected")
+@requirement("auth-resource-server.audience-missing-rejected", revisions=EVERY_REVISION)
 async def test_the_endpoint_may_vouch_for_the_audience(issuer: LoopbackIssuer) -> None:
     issuer.active |= {"none": answer(aud=None), "other": answer(aud="https://other")}
     assert await statuses(issuer, "none", "other", any_audience=True) == [200, 401]
 
 
-@requirement("auth-resource-server.token-cache-eviction")
+@requirement("auth-resource-server.token-cache-eviction", revisions=EVERY_REVISION)
 async def test_a_kept_answer_ends_with_its_token_and_with_its_time(
     issuer: LoopbackIssuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,7 +28,7 @@ from package.auth_server.issuer import (
     token_of,
 )
 from package.wire import SESSIONS, initialize
-from requirements import requirement
+from requirements import EVERY_REVISION, requirement
 
 pytestmark = pytest.mark.anyio
 
@@ -121,6 +121,7 @@ REFUSED = {
     "auth-resource-server.single-issuer",
     "auth-resource-server.specific-audience",
     "auth-ext.baseline-holds",
+    revisions=EVERY_REVISION,
 )
 @pytest.mark.parametrize("name", REFUSED)
 async def test_a_wrong_token_is_refused(name: str) -> None:
@@ -143,7 +144,11 @@ ACCEPTED = {
 }
 
 
-@requirement("auth-resource-server.audience-validated", "auth-flow.resource-accept-uppercase")
+@requirement(
+    "auth-resource-server.audience-validated",
+    "auth-flow.resource-accept-uppercase",
+    revisions=EVERY_REVISION,
+)
 @pytest.mark.parametrize("name", ACCEPTED)
 async def test_a_right_token_is_accepted(name: str) -> None:
     assert await status_of(ACCEPTED[name]) == 200
@@ -217,7 +222,7 @@ async def test_several_issuers_have_keys_of_their_own() -> None:
     assert await status_of(token_of(iss=other), **settings) == 401
 
 
-@requirement("auth-resource-server.token-cache-eviction")
+@requirement("auth-resource-server.token-cache-eviction", revisions=EVERY_REVISION)
 async def test_a_token_that_was_verified_is_refused_once_it_has_expired(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

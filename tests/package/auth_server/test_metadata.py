@@ -9,11 +9,12 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from mcp_protocol import DpopValidation, ProtectedResourceMetadata
-from package.asgi_client import asgi
-from package.auth_server.guarded import Guarded, challenge_in, protected
+from package.asgi_client import asgi, fields_of
+from package.auth_server.guarded import WHOAMI, Guarded, challenge_in, protected
 from package.auth_server.issuer import IDP
-from package.wire import SESSIONS, initialize
-from requirements import requirement
+from package.rules import holding
+from package.wire import SESSIONS, initialize, request
+from requirements import EVERY_REVISION, requirement
 
 pytestmark = pytest.mark.anyio
 
@@ -39,12 +40,14 @@ HELLO = initialize(SESSIONS[-1])
         ("https://h:8443/a/b", f"{PRM}/a/b", [PRM]),
     ],
 )
+@pytest.mark.parametrize("revision", holding("auth-server-metadata.prm-implemented"))
 async def test_the_challenge_leads_to_the_document_of_the_resource(
-    resource: str, path: str, others: list[str]
+    resource: str, path: str, others: list[str], revision: str
 ) -> None:
     auth = protected(resource=resource)
+    first = request(revision, "tools/call", WHOAMI)
     async with asgi(Guarded().server, auth=auth) as http:
-        refused = await http.post(HELLO)
+        refused = await http.post(first, **fields_of(revision, first))
         origin = resource.split("/", 3)
         url = challenge_in(refused).parameters["resource_metadata"]
         assert url == f"{origin[0]}//{origin[2]}{path}"
@@ -78,7 +81,7 @@ async def test_the_document_has_further_members() -> None:
     assert document["dpop_signing_alg_values_supported"] == ["ES256"]
 
 
-@requirement("auth-scope.challenge-relation-free")
+@requirement("auth-scope.challenge-relation-free", revisions=EVERY_REVISION)
 async def test_a_challenge_may_name_scopes_that_the_document_does_not() -> None:
     auth = protected(scopes=["a"], scopes_supported=["b"])
     async with asgi(Guarded().server, auth=auth) as http:

@@ -12,7 +12,7 @@ import pytest
 import mcp_protocol
 from mcp_protocol import Principal, Server
 from package.wire import INITIALIZED, SESSIONS, initialize, request
-from requirements import requirement
+from requirements import EVERY_REVISION, requirement
 
 SERVER = """
 import os
@@ -28,7 +28,7 @@ server.run(principal=%s)
 """
 
 
-@requirement("auth-flow.stdio-environment")
+@requirement("auth-flow.stdio-environment", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(
     ("principal", "answer"),
     [

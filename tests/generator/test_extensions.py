@@ -1,0 +1,323 @@
+"""Extensions: their schema files become modules beside a revision, or an error and no file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.command_line import Done, run
+from generator.schemas import TEXT, const, obj, ref
+from mcpgen import build_request, extension_files, pipeline, schema
+from mcpgen.build_request import BuildRequest
+
+PAINT = Path(__file__).parent / "extensions" / "paint.json"
+HAVING = "2026-07-28"
+"""A revision whose capabilities have extensions."""
+WITHOUT = "2025-06-18"
+
+
+def request_of(method: str, params: Any = None) -> dict[str, Any]:
+    """The definition of a request."""
+    if params is None:
+        return obj("method", method=const(method))
+    return obj("method params", method=const(method), params=params)
+
+
+def written(folder: Path, name: str = "ext.json", **definitions: Any) -> Path:
+    """A schema file of these definitions, whose identifier is com.example/NAME."""
+    path = folder / name
+    text = f"Extension Identifier: com.example/{path.stem}"
+    path.write_text(json.dumps({"description": text, "$defs": definitions}), encoding="utf-8")
+    return path
+
+
+def generated(folder: Path, *words: object, revision: str = HAVING) -> Done:
+    """Generate the types of a revision with extensions into `pkg` of a folder."""
+    options = [word for each in words for word in ("--extension", str(each))]
+    return run("-q", "-r", revision, "--parts", "types", *options, "-o", str(folder / "pkg"))
+
+
+def files_of(*paths: Path, revision: str = HAVING) -> Mapping[str, str]:
+    """The files of a package of all parts."""
+    found = build_request.named_extensions([str(path) for path in paths])
+    return pipeline.build(
+        BuildRequest("pkg", build_request.named_sources((revision,)), extensions=found)
+    )
+
+
+def test_an_extension_adds_its_own_modules_and_rows_of_the_method_tables_alone() -> None:
+    plain, extended = files_of(), files_of(PAINT)
+    added = {path for path in extended if path not in plain}
+    folder = "r2026_07_28/paint"
+    modules = ("__init__", "client", "client_sync", "methods", "models", "server")
+    bases = {"client/extension_client.py", "client/extension_sync.py"}
+    assert added == {f"{folder}/{name}.py" for name in modules} | bases | {
+        "runtime/extension_stubs.py"
+    }
+    changed = {path for path in plain if plain[path] != extended[path]}
+    assert changed == {"r2026_07_28/methods.py", "mcpgen.json"}
+    assert "extensions" not in json.loads(plain["mcpgen.json"])
+
+
+def test_the_same_bytes_come_of_the_same_extensions_in_the_same_order(tmp_path: Path) -> None:
+    other = written(tmp_path, AskRequest=request_of("ask"), AskResult=obj(text=TEXT))
+    once, again = files_of(PAINT, other), files_of(PAINT, other)
+    assert once == again
+    turned = files_of(other, PAINT)
+    assert {path for path in once if once[path] != turned[path]} == {
+        "r2026_07_28/methods.py",
+        "mcpgen.json",
+    }
+
+
+def test_a_message_has_the_members_that_messages_of_the_revision_have(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        AskRequest=request_of("ask", obj("text", text=TEXT)),
+        AskResult=obj("text", text=TEXT),
+        TellNotification=request_of("notifications/tell", obj("text", text=TEXT)),
+    )
+    models = files_of(path)["r2026_07_28/ext/models.py"]
+    params = models.partition("class AskRequestParams(")[2].partition("\n\n\n")[0]
+    assert 'meta: dict[str, Any] = field(name="_meta")' in params
+    result = models.partition("class AskResult(")[2].partition("\n\n\n")[0]
+    assert 'result_type: str = always_sent("complete", name="resultType")' in result
+
+
+def test_definitions_that_the_file_repeats_of_the_revision_are_those_of_the_revision(
+    tmp_path: Path,
+) -> None:
+    published = schema.load(HAVING, errata=False).definitions
+    repeated = {
+        name: dict(published[name]) for name in ("TextContent", "ElicitResult", "Annotations")
+    }
+    path = written(
+        tmp_path,
+        AskRequest=request_of("ask", obj("text", text=ref("TextContent"))),
+        AskResult=obj("answer", answer=ref("ElicitResult")),
+        **repeated,  # type: ignore[arg-type]  # none of them is called name
+    )
+    models = files_of(path)["r2026_07_28/ext/models.py"]
+    assert "from ..models import ElicitResult, TextContent\n" in models
+    assert "class TextContent" not in models
+
+
+def test_a_result_that_is_an_object_and_a_union_is_the_union_of_the_objects(tmp_path: Path) -> None:
+    done = obj("status text", status=const("done"), text=TEXT)
+    failed = obj("status code", status=const("failed"), code={"type": "integer"})
+    path = written(
+        tmp_path,
+        Outcome={"anyOf": [done, failed]},
+        AskRequest=request_of("ask"),
+        AskResult={"allOf": [ref("Result"), {"anyOf": [done, failed]}]},
+    )
+    models = files_of(path)["r2026_07_28/ext/models.py"]
+    assert "AskResult: TypeAlias = AskResultDone | AskResultFailed\n" in models
+
+
+def test_unions_say_who_sends_what(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        ClientNotification={"anyOf": [ref("TellNotification")]},
+        TellNotification=request_of("notifications/tell"),
+        AskRequest=request_of("ask"),
+        AskResult=obj(),
+    )
+    methods = files_of(path)["r2026_07_28/ext/methods.py"]
+    assert 'CLIENT_NOTIFICATIONS: dict[str, Method] = {\n    "notifications/tell": TELL,' in methods
+    assert "SERVER_NOTIFICATIONS: dict[str, Method] = {}" in methods
+
+
+def test_update_and_check_repeat_the_extensions_of_the_manifest(tmp_path: Path) -> None:
+    path = written(tmp_path, AskRequest=request_of("ask"), AskResult=obj(text=TEXT))
+    assert generated(tmp_path, path).code == 0
+    package = str(tmp_path / "pkg")
+    assert run("check", package).code == 0
+    written(tmp_path, AskRequest=request_of("ask"), AskResult=obj(text=TEXT, more=TEXT))
+    checked = run("check", package)
+    assert (checked.code, "the schema changed: com.example/ext: its schema" in checked.out) == (
+        1,
+        True,
+    )
+    assert run("update", "-q", package).code == 0
+    assert run("check", package).code == 0
+    path.unlink()
+    gone = run("update", package)
+    assert "extension com.example/ext was made from" in gone.err
+
+
+def test_settings_of_a_project_name_extensions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path, "schema.json", AskRequest=request_of("ask"), AskResult=obj(text=TEXT))
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.mcpgen]\noutput = "pkg"\nrevisions = ["latest"]\nparts = ["types"]\n'
+        'extensions = ["com.example/other=schema.json"]\n',
+        encoding="utf-8",
+    )
+    monkeypatch.chdir(tmp_path)
+    assert run("generate", "-q").code == 0
+    record = json.loads((tmp_path / "pkg" / "mcpgen.json").read_text("utf-8"))
+    assert [*record["extensions"]] == ["com.example/other"]
+    assert run("check").code == 0
+
+
+ASK = {"AskRequest": request_of("ask"), "AskResult": obj(text=TEXT)}
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "a definition of the revision, changed": (
+        {**ASK, "Tool": obj("name", name=TEXT)},
+        (
+            "/$defs/Tool: expected a definition that the revision does not have, or Tool as it has"
+            " it, got another Tool"
+        ),
+    ),
+    "the name of an inline type of the revision": (
+        {**ASK, "CompleteResultCompletion": obj("x", x=TEXT)},
+        "/$defs/CompleteResultCompletion: expected a name that no type of 2026-07-28 has",
+    ),
+    "a method of the revision": (
+        {"AskRequest": request_of("tools/call"), "AskResult": obj()},
+        '/$defs/AskRequest: expected a method that 2026-07-28 does not have, got "tools/call"',
+    ),
+    "a method twice": (
+        {**ASK, "AgainRequest": request_of("ask"), "AgainResult": obj()},
+        '/$defs/AgainRequest: expected a method of its own, got "ask", as AskRequest has',
+    ),
+    "a reference to nothing": (
+        {**ASK, "AskResult": obj(tool=ref("Toool"))},
+        (
+            "/$defs/AskResult/properties/tool/$ref: expected a reference to a definition,"
+            ' #/$defs/<name>, got "#/$defs/Toool"'
+        ),
+    ),
+    "a request of servers, where they send none": (
+        {**ASK, "ServerRequest": {"anyOf": [ref("AskRequest")]}},
+        '/$defs/AskRequest: expected no ServerRequest: 2026-07-28 has none, got "ask"',
+    ),
+    "a request without a result": (
+        {"AskRequest": request_of("ask")},
+        "expected a result type for ask, such as AskResult, got none",
+    ),
+    "params of no object": (
+        {**ASK, "AskRequest": request_of("ask", TEXT)},
+        "/$defs/AskRequest/properties/params: expected params that are an object with members",
+    ),
+    "no message": ({"Thing": obj(text=TEXT)}, "/$defs: expected a request or notification"),
+    "a message of unknown kind": (
+        {"Ask": request_of("ask")},
+        "/$defs/Ask: expected a message whose name ends with Request or Notification",
+    ),
+    "a union of foreign messages": (
+        {**ASK, "ClientRequest": {"anyOf": [ref("PingRequest")]}},
+        "/$defs/ClientRequest: expected messages of this extension",
+    ),
+    "a definition that is no schema": ({**ASK, "Thing": {"type": "txt"}}, "/$defs/Thing/type"),
+    "no definitions": ({}, "expected definitions under $defs or definitions"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_extension_is_an_error_with_its_place_and_nothing_is_written(
+    tmp_path: Path, case: str
+) -> None:
+    definitions, text = BAD[case]
+    done = generated(tmp_path, written(tmp_path, **definitions))
+    assert done.code in (1, 2)
+    assert "ext.json" in done.err
+    assert text in done.err
+    assert not (tmp_path / "pkg").exists()
+
+
+def test_no_revision_with_a_capability_for_extensions_is_an_error(tmp_path: Path) -> None:
+    done = generated(tmp_path, PAINT, revision=WITHOUT)
+    assert f"expected a revision whose capabilities have 'extensions', got {WITHOUT}" in done.err
+    assert not (tmp_path / "pkg").exists()
+
+
+def test_revisions_without_the_capability_stay_without_the_extension(tmp_path: Path) -> None:
+    package = tmp_path / "pkg"
+    words = ("-q", "-r", HAVING, "-r", WITHOUT, "--parts", "types", "--extension", str(PAINT))
+    assert run(*words, "-o", str(package)).code == 0
+    assert [path.parent.name for path in package.rglob("paint")] == ["r2026_07_28"]
+
+
+@pytest.mark.parametrize(
+    ("identifier", "text"),
+    [
+        ("", "expected the identifier of the extension, as --extension ID="),
+        ("paint", "expected as identifier a dotted prefix, '/' and a name"),
+        ("com.example/", "expected as identifier a dotted prefix"),
+        ('com.example/x"""', "expected as identifier a dotted prefix"),
+    ],
+)
+def test_an_extension_needs_an_identifier_of_the_prescribed_form(
+    tmp_path: Path, identifier: str, text: str
+) -> None:
+    path = tmp_path / "nameless.json"
+    path.write_text(json.dumps({"$defs": ASK}), encoding="utf-8")
+    done = generated(tmp_path, f"{identifier}={path}" if identifier else path)
+    assert (done.code, text in done.err) == (2, True), done.err
+    assert not (tmp_path / "pkg").exists()
+
+
+def test_two_extensions_have_methods_and_modules_of_their_own(tmp_path: Path) -> None:
+    one, two = written(tmp_path, "one.json", **ASK), written(tmp_path, "two.json", **ASK)
+    done = generated(tmp_path, one, two)
+    assert (
+        "two.json#/$defs/AskRequest: expected a method that com.example/one does not have"
+        in done.err
+    )
+    done = generated(tmp_path, one, f"org.example/one={two}")
+    assert "expected a name of its own for each extension, got com.example/one" in done.err
+    assert not (tmp_path / "pkg").exists()
+
+
+def test_a_module_of_a_revision_is_not_hidden_by_an_extension(tmp_path: Path) -> None:
+    assert extension_files.read(written(tmp_path, "client.json", **ASK)).module == "client_"
+
+
+def test_text_of_an_extension_is_no_code(tmp_path: Path) -> None:
+    hostile = '"""\nraise SystemExit\n"""'
+    described = {**obj(text=TEXT), "description": hostile}
+    path = written(tmp_path, AskRequest=request_of("ask"), AskResult=described)
+    for name, text in files_of(path).items():
+        if "/ext/" in name:
+            compile(text, name, "exec")
+            assert "\nraise SystemExit" not in text
+
+
+TYPESCRIPT = """
+// Extension Identifier: com.example/ask
+import type { Result, ContentBlock, Error as Failure } from "./spec.types.js";
+
+export interface Question { text: string; about?: ContentBlock; weight: number | null }
+export interface AskRequest { method: "ask"; params: { question: Question; after?: Failure } }
+export type AskResult = Result & { answer: string };
+"""
+
+
+def test_typescript_may_import_types_of_the_revision_under_names_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "ask.ts"
+    path.write_text(TYPESCRIPT, encoding="utf-8")
+    assert generated(tmp_path, path).err == ""
+    models = (tmp_path / "pkg" / "r2026_07_28" / "ask" / "models.py").read_text("utf-8")
+    assert "from ..models import ContentBlock, Error\n" in models
+    assert "about: ContentBlock | None = None" in models
+    assert "after: Error | None = None" in models
+    assert "weight: int | None\n" in models
+    assert "answer: str" in models.partition("class AskResult(")[2].partition("class ")[0]
+
+
+def test_typescript_with_a_name_that_neither_has_is_an_error_with_line_and_column(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "ask.ts"
+    path.write_text(TYPESCRIPT.replace("ContentBlock", "ContentBlok"), encoding="utf-8")
+    done = generated(tmp_path, path)
+    assert "ask.ts:5:51: expected a type that this file declares" in done.err
+    assert '"ContentBlok"' in done.err
+    assert not (tmp_path / "pkg").exists()

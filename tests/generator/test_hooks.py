@@ -1,0 +1,114 @@
+"""Hooks: commands that run after each generation, what they may do, and how they fail."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from generator.command_line import run
+from mcpgen import schema, settings
+from mcpgen.errors import SettingsError
+
+SETTINGS = f"""
+[tool.mcpgen]
+revisions = ["{schema.latest().name}"]
+parts = ["types"]
+output = "src/pkg"
+hooks = {{hooks}}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, in which commands run."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def with_hooks(project: Path, *hooks: list[str]) -> None:
+    """Write the settings of a project."""
+    (project / "pyproject.toml").write_text(SETTINGS.format(hooks=repr([*hooks])))
+
+
+def python(code: str, *words: str) -> list[str]:
+    """A hook that runs some Python."""
+    return [sys.executable, "-c", code, *words]
+
+
+def test_hooks_run_in_order_in_the_project_and_are_given_the_package(project: Path) -> None:
+    write = "import os, sys; print(os.getcwd(), *sys.argv[1:], file=open('log', 'a'))"
+    with_hooks(project, python(write, "{output}"), python(write, "$HOME; {output}/x"))
+    done = run()
+    assert done.code == 0
+    package = project / "src" / "pkg"
+    assert (project / "log").read_text().splitlines() == [
+        f"{project} {package}",
+        f"{project} $HOME; {package}/x",
+    ]
+    assert [line.endswith(": ok") for line in done.out.splitlines()[-2:]] == [True, True]
+
+
+def test_a_check_runs_no_hook_and_an_update_does(project: Path) -> None:
+    with_hooks(project, python("open('log', 'a').write('x')"))
+    assert run().code == 0
+    assert run("check").code == 0
+    assert (project / "log").read_text() == "x"
+    assert run("update").code == 0
+    assert (project / "log").read_text() == "xx"
+
+
+def test_a_hook_that_fails_is_shown_with_its_output_and_stops_the_rest(project: Path) -> None:
+    fail = python("import sys; print('it is \\x1b[31mred'); sys.exit(7)")
+    with_hooks(project, fail, python("open('log', 'a')"))
+    done = run()
+    assert done.code == 1
+    *_, output, error = done.err.splitlines()
+    assert output == "  it is \\x1b[31mred"
+    assert error.endswith(": expected exit code 0, got 7")
+    assert not (project / "log").exists()
+    assert run("check", "-q").code == 0
+    assert run().code == 1  # it runs again, though nothing else is to do
+
+
+def test_a_program_that_is_not_there_is_named(project: Path) -> None:
+    with_hooks(project, ["no-such-program", "{output}"])
+    assert run().err.splitlines()[-1] == (
+        "mcpgen: error: hook no-such-program src/pkg: cannot be started: No such file or directory"
+    )
+
+
+@pytest.mark.parametrize("end", ["", "; sys.exit(1)"], ids=["succeeds", "fails too"])
+def test_a_hook_that_changes_the_package_fails_and_its_changes_are_undone(
+    end: str, project: Path
+) -> None:
+    edit = "(p / '_wire.py').write_text('x'); (p / '__init__.py').unlink(); (p / 'own.py').touch()"
+    code = f"import pathlib, sys; p = pathlib.Path(sys.argv[1]); {edit}{end}"
+    with_hooks(project, python(code, "{output}"))
+    done = run()
+    assert done.code == 1
+    came = "expected exit code 0, got 1" if end else "got another __init__.py, _wire.py; what"
+    assert came in done.err
+    assert run("check", "-q").code == 0
+    assert (project / "src" / "pkg" / "own.py").exists()
+
+
+def test_formatters_leave_the_package_as_it_is(project: Path) -> None:
+    with_hooks(project, [sys.executable, "-m", "ruff", "format", "--quiet", "{output}"])
+    assert run().code == 0
+
+
+@pytest.mark.parametrize(
+    ("hook", "error"),
+    [
+        ([], "hooks/1: expected a program and its arguments, got []"),
+        ([""], "hooks/1: expected a program and its arguments"),
+        (["ruff", "{ouput}"], 'hooks/1: expected no placeholder but {output}, got "{ouput}"'),
+    ],
+)
+def test_a_wrong_hook_is_named(hook: list[str], error: str, project: Path) -> None:
+    with_hooks(project, ["true"], hook)
+    with pytest.raises(SettingsError) as caught:
+        settings.read(project)
+    assert error in str(caught.value)

@@ -1,0 +1,208 @@
+"""Templates of the user's own: how one begins, what it writes, and every way it can be wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from generator.command_line import Done, run
+from mcpgen import manifest, overrides, paths, schema
+
+METHODS = "package/revision/methods.py.jinja"
+NEWEST = schema.latest().name
+MODULE = f"r{NEWEST.replace('-', '_')}/methods.py"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, in which commands run."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def override(project: Path) -> Path:
+    """A copy of the template for method tables, in `own/`."""
+    assert run("templates", "copy", METHODS, "own").code == 0
+    return project / "own" / METHODS
+
+
+def begin_with(override: Path, line: str) -> None:
+    """Put a line above a template."""
+    override.write_text(f"{line}\n{override.read_text('utf-8')}", "utf-8")
+
+
+def generate(*words: str) -> Done:
+    """Generate a package `pkg` with the templates in `own/`."""
+    options = ("-q", "-r", "latest", "--parts", "types", "-o", "pkg", "--templates", "own")
+    return run(*options, *words)
+
+
+def test_an_override_takes_the_place_of_one_template(project: Path, override: Path) -> None:
+    begin_with(override, "# {{ revision.name | literal }} is ours")
+    assert generate().code == 0
+    assert f"# '{NEWEST}' is ours" in (project / "pkg" / MODULE).read_text()
+    assert "is ours" not in (project / "pkg" / "__init__.py").read_text()
+
+
+def test_a_stub_that_others_include_is_a_template_too(project: Path) -> None:
+    name = "stubs/handlers.jinja"
+    run("templates", "copy", name, "own")
+    (project / "own" / name).write_text("    never = {{ nothing }}\n", "utf-8")
+    done = run("-q", "-r", "latest", "--parts", "client", "-o", "pkg", "--templates", "own")
+    assert done.err.splitlines()[-1] == f"mcpgen: error: own/{name}:1: 'nothing' is undefined"
+
+
+def test_a_check_and_an_update_use_the_templates_that_the_manifest_names(
+    project: Path, override: Path
+) -> None:
+    begin_with(override, "# ours")
+    generate()
+    record = json.loads((project / "pkg" / manifest.NAME).read_text())
+    assert record["templates"]["directory"] == "../own"
+    assert list(record["templates"]["files"]) == [METHODS]
+    assert run("check", "pkg") == (0, "pkg: up to date\n", "")
+    begin_with(override, "# more")
+    done = run("check", "pkg")
+    assert done.code == 1
+    assert done.out.startswith(f"the template changed: {METHODS}\n")
+    assert "\n+# more\n" in done.out
+    assert run("update", "-q", "pkg").code == 0
+    assert run("check", "pkg").code == 0
+
+
+def test_a_package_without_overrides_records_none(project: Path, override: Path) -> None:
+    generate()
+    assert run("-q", "-r", "latest", "--parts", "types", "-o", "pkg").code == 0
+    assert "templates" not in json.loads((project / "pkg" / manifest.NAME).read_text())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{{ nothing }}",
+        "{{ package.nothing }}",
+        "{% for x in revision.no_such %}{% endfor %}",
+        "{{ revision.name | upcase }}",
+        "{% if %}",
+        "{{ 'text; code' }}",
+        "{{ 1 / 0 }}",
+        "{% include 'stubs/none.jinja' %}",
+    ],
+)
+def test_a_template_that_cannot_be_rendered_is_named_with_its_line(
+    line: str, project: Path, override: Path, snapshot: SnapshotAssertion
+) -> None:
+    begin_with(override, line)
+    done = generate()
+    assert done.code == 1
+    assert done.err == snapshot
+    assert not (project / "pkg").exists()
+
+
+def test_what_was_on_disk_stays_if_a_template_is_wrong(project: Path, override: Path) -> None:
+    generate()
+    before = {path: path.read_bytes() for path in (project / "pkg").rglob("*") if path.is_file()}
+    begin_with(override, "{{ nothing }}")
+    assert run("update", "pkg").code == 1
+    assert before == {path: path.read_bytes() for path in before}
+
+
+def test_a_file_that_is_no_template_is_refused(
+    project: Path, override: Path, snapshot: SnapshotAssertion
+) -> None:
+    override.rename(override.with_name("method.py.jinja"))
+    done = generate()
+    assert done.code == 1
+    assert done.err == snapshot
+    assert not (project / "pkg").exists()
+
+
+def test_an_override_without_its_original_is_refused(
+    project: Path, override: Path, snapshot: SnapshotAssertion
+) -> None:
+    (project / "own" / overrides.ORIGINALS / METHODS).unlink()
+    done = generate()
+    assert done.code == 1
+    assert done.err == snapshot
+
+
+@pytest.fixture
+def newer_template(override: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The template has another line in mcpgen than when it was copied."""
+    templates = override.parents[3] / "mcpgen-templates"
+    for path in paths.templates_dir().rglob("*"):
+        place = templates / path.relative_to(paths.templates_dir())
+        if path.is_file():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(path.read_bytes())
+    begin_with(templates / METHODS, "# a correction")
+    monkeypatch.setattr(paths, "templates_dir", lambda: templates)
+    return METHODS
+
+
+def test_an_override_of_an_older_template_is_an_error_that_leads_to_what_changed(
+    newer_template: str, snapshot: SnapshotAssertion
+) -> None:
+    done = generate()
+    assert done.code == 1
+    assert done.err == snapshot(name="generate")
+    assert run("templates", "list", "own") == (0, f"outdated: {newer_template}\n", "")
+    done = run("templates", "diff", "own")
+    assert done.code == 1
+    assert done.out == snapshot(name="diff")
+
+
+@pytest.mark.usefixtures("newer_template")
+def test_an_accepted_override_is_current_again(override: Path) -> None:
+    assert run("templates", "accept", METHODS, "own").code == 0
+    assert run("templates", "diff", "own") == (0, "own: all overrides are current\n", "")
+    assert generate().code == 0
+
+
+def test_an_override_that_is_there_is_not_copied_over(override: Path) -> None:
+    begin_with(override, "# ours")
+    done = run("templates", "copy", METHODS, "own")
+    assert (done.code, override.read_text("utf-8").startswith("# ours\n")) == (1, True)
+    assert done.err.endswith("expected no file yet, got an override; it was not touched\n")
+
+
+def test_a_misspelt_name_is_met_with_the_nearest(project: Path) -> None:
+    done = run("templates", "copy", "package/revision/metods.py.jinja", "own")
+    assert done.err.endswith(f"; did you mean {METHODS}?\n")
+    assert not (project / "own").exists()
+
+
+def test_the_list_has_every_template_of_the_package(project: Path) -> None:
+    names = run("templates", "list").out.split()
+    assert METHODS in names
+    assert names == [each["name"] for each in json.loads(run("templates", "list", "--json").out)]
+    for name in names:
+        assert run("templates", "copy", name, "own").code == 0
+    assert set(overrides.states(project / "own").values()) == {"current"}
+
+
+@pytest.mark.usefixtures("override")
+def test_templates_that_are_gone_are_asked_for(project: Path) -> None:
+    generate()
+    (project / "own").rename(project / "moved")
+    done = run("check", "pkg")
+    assert done.code == 2
+    assert "was made with the templates in own, which are not there" in done.err
+    assert run("update", "-q", "pkg", "--templates", "moved").code == 0
+    assert run("check", "pkg").code == 0
+
+
+def test_the_settings_name_the_templates(project: Path, override: Path) -> None:
+    text = f'[tool.mcpgen]\nrevisions = ["{NEWEST}"]\nparts = ["types"]\noutput = "pkg"\n'
+    (project / "pyproject.toml").write_text(text)
+    assert run("-q").code == 0
+    (project / "pyproject.toml").write_text(f'{text}templates = "own"\n')
+    begin_with(override, "# ours")
+    assert run("check", "-q").code == 1
+    assert run().code == 0
+    assert "# ours" in (project / "pkg" / MODULE).read_text()
+    assert run("check", "-q").code == 0

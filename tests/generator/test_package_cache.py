@@ -1,0 +1,140 @@
+"""The cache: what comes out of it, what counts as another input, how it stays small and sound."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from generator.command_line import run
+from generator.test_fitting import definitions_of, saved
+from mcpgen import build_request, cache, package_cache, paths, schema
+from mcpgen.build_request import BuildRequest
+from mcpgen.parts import selection
+
+OLDEST = schema.revisions()[0].name
+TYPES = selection(("types",))
+REQUEST = BuildRequest("pkg", build_request.named_sources((OLDEST,)), selection=TYPES)
+KEY = "0" * 64
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache of the test\'s own."""
+    monkeypatch.delenv(cache.VARIABLE)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return cache.folder()
+
+
+def packages(place: Path) -> list[Path]:
+    """The packages in a cache."""
+    return sorted(place.glob("package-*")) if place.exists() else []
+
+
+def built(request: BuildRequest) -> tuple[Mapping[str, str], list[str]]:
+    """A package and the notes about its schemas."""
+    notes: list[str] = []
+    return package_cache.built(request, notes.append), notes
+
+
+def test_a_package_that_was_built_before_comes_out_of_the_cache(place: Path) -> None:
+    first = built(REQUEST)
+    [path] = packages(place)
+    before = path.stat().st_ino
+    assert built(REQUEST) == first
+    assert path.stat().st_ino == before
+
+
+def test_notes_about_a_schema_file_come_out_of_the_cache_too(tmp_path: Path, place: Path) -> None:
+    definitions = definitions_of(OLDEST)
+    definitions["Tool"]["properties"]["colour"] = {"type": "string"}
+    source = build_request.file_source(saved(tmp_path, definitions))
+    request = BuildRequest("pkg", (source,), selection=TYPES)
+    first = built(request)
+    assert first[1]
+    assert built(request) == first
+    assert len(packages(place)) == 1
+
+
+def test_what_differs_in_an_input_or_option_is_built_anew(tmp_path: Path, place: Path) -> None:
+    path = saved(tmp_path, definitions_of(OLDEST))
+    requests = [
+        REQUEST,
+        replace(REQUEST, package="other"),
+        replace(REQUEST, errata=False),
+        replace(REQUEST, selection=selection(("protocol",))),
+        replace(REQUEST, sources=(build_request.file_source(path),)),
+    ]
+    texts = [json.dumps(built(request)[0]) for request in requests]
+    assert len(packages(place)) == len(requests)
+    assert len(set(texts)) == len(requests)
+
+
+def test_a_revision_that_is_added_is_another_input(tmp_path: Path, place: Path) -> None:
+    built(REQUEST)
+    own = tmp_path / "own"
+    shutil.copytree(paths.schema_dir(), own)
+    with paths.own_schemas(own):
+        built(REQUEST)
+    assert len(packages(place)) == 2
+
+
+@pytest.mark.parametrize("way", ["option", "variable"])
+def test_it_can_be_turned_off(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    if way == "variable":
+        monkeypatch.setenv(cache.VARIABLE, "1")
+    words = ("--no-cache",) if way == "option" else ()
+    done = run("-q", "-r", OLDEST, "--parts", "types", "-o", str(tmp_path / "pkg"), *words)
+    assert (done.code, done.err) == (0, "")
+    assert not place.exists()
+
+
+@pytest.mark.parametrize("spoil", [b"", b"x", b"\x00" * 100, None], ids=repr)
+def test_an_entry_that_is_damaged_is_made_anew(place: Path, spoil: bytes | None) -> None:
+    cache.write("some", KEY, b"content")
+    [path] = place.iterdir()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + b"\xff" if spoil is None else spoil)
+    assert cache.read("some", KEY) is None
+    cache.write("some", KEY, b"content")
+    assert cache.read("some", KEY) == b"content"
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(place: Path) -> None:
+    place.parent.mkdir()
+    place.write_text("a file")
+    cache.write("some", KEY, b"content")
+    assert cache.read("some", KEY) is None
+
+
+def test_the_entries_that_were_not_used_for_longest_are_removed(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "MAX_BYTES", 3 * 45)  # of entries of 32 + 11 bytes
+    keys = [f"{number}" * 64 for number in range(4)]
+    for age, key in enumerate(keys):
+        cache.write("some", key, key[:3].encode())
+        path = place / f"some-{key}.entry"
+        if path.exists():
+            os.utime(path, (1000 + age, 1000 + age))
+    assert [cache.read("some", key) is not None for key in keys] == [False, True, True, True]
+
+
+def test_writers_of_one_entry_do_not_disturb_each_other(place: Path) -> None:
+    content = b"content" * 10_000
+
+    def write_and_read(_: int) -> bytes | None:
+        cache.write("some", KEY, content)
+        return cache.read("some", KEY)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(write_and_read, range(40))) == {content}
+    assert [path.name for path in place.iterdir()] == [f"some-{KEY}.entry"]

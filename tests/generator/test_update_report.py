@@ -1,0 +1,88 @@
+"""What `mcpgen update` says of the protocol: methods and types that are new, gone or changed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from generator.command_line import Done, run
+from generator.schemas import TEXT
+from generator.test_fitting import definitions_of, saved, with_request
+from mcpgen import cache, schema
+
+OLD, NEW = "2025-11-25", "2026-07-28"
+FEW = ("--parts", "types")
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with an empty cache, as the current one."""
+    monkeypatch.delenv(cache.VARIABLE)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def report(done: Done) -> str:
+    """The lines about the protocol in what an update says."""
+    assert (done.code, done.err.count("error")) == (0, 0), done.err
+    lines = done.out.splitlines(keepends=True)
+    return "".join(line for line in lines if line.startswith("  ") or " -> " in line)
+
+
+def test_a_newer_revision_is_compared_with_the_newest_one_before(
+    snapshot: SnapshotAssertion,
+) -> None:
+    run("-q", "-r", OLD, *FEW, "-o", "pkg")
+    assert report(run("update", "pkg", "--revision", "latest")) == snapshot
+
+
+def test_a_draft_that_was_edited_is_compared_with_its_state_before(
+    place: Path, snapshot: SnapshotAssertion
+) -> None:
+    saved(place, with_request(OLD, "Paint", "tools/paint"))
+    run("-q", "--schema", "schema.json", *FEW, "-o", "pkg")
+    edited = with_request(OLD, "Draw", "canvas/draw")
+    edited["Tool"]["properties"]["colour"] = TEXT
+    edited["ServerNotification"]["anyOf"].pop()
+    saved(place, edited)
+    assert report(run("update", "pkg")) == snapshot
+
+
+def test_a_state_that_is_not_known_is_not_compared(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(cache.VARIABLE, "1")
+    saved(place, with_request(OLD, "Paint", "tools/paint"))
+    run("-q", "--schema", "schema.json", *FEW, "-o", "pkg")
+    saved(place, with_request(OLD, "Draw", "canvas/draw"))
+    assert report(run("update", "pkg")) == ""
+
+
+def test_an_update_that_changes_no_schema_says_nothing_of_the_protocol() -> None:
+    run("-q", "-r", OLD, *FEW, "-o", "pkg")
+    assert report(run("update", "pkg", "--parts", "protocol")) == ""
+
+
+def test_a_program_gets_the_names(place: Path) -> None:
+    definitions = definitions_of(OLD)
+    run("-q", "-r", OLD, *FEW, "-o", "pkg")
+    saved(place, {**definitions, **with_request(OLD, "Paint", "tools/paint")})
+    (place / "schema.json").rename(place / f"{OLD}.json")
+    run("-q", "--schema", f"{OLD}.json", *FEW, "-o", "pkg")
+    saved(place, definitions)
+    (place / "schema.json").rename(place / f"{OLD}.json")
+    [changes] = json.loads(run("update", "pkg", "--json").out)["changes"]
+    assert changes["gone_methods"] == ["tools/paint"]
+    assert changes["old"] == changes["new"] == OLD
+    assert schema.latest().name == NEW
+
+
+def test_a_project_says_it_of_its_package(place: Path) -> None:
+    run("-q", "new", "server", "weather", "-r", OLD, "--transport", "stdio")
+    settings = place / "weather/pyproject.toml"
+    settings.write_text(settings.read_text().replace(OLD, NEW))
+    assert "  new methods: server/discover, " in report(run("update", "weather"))

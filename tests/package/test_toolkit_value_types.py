@@ -1,0 +1,441 @@
+"""Types that users annotate with: pydantic, constraints, unions, paths, formats, coercion."""
+
+from __future__ import annotations
+
+import enum
+import json
+import subprocess
+import sys
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, Optional, TypedDict
+
+import annotated_types
+import attrs
+import msgspec
+import pydantic
+import pytest
+from pydantic import BaseModel, Field, PositiveInt, SecretStr, StringConstraints
+
+import mcp_protocol
+from mcp_protocol import Context, Server
+from mcp_protocol.server.toolkit.content import ToolResult
+from mcp_protocol.server.toolkit.signatures import read
+from package.respondent import accepted, responding, text_in
+from package.rules import holding
+from package.wire import ALL, facts, speaking_to
+
+every = pytest.mark.parametrize("revision", ALL)
+with_forms = pytest.mark.parametrize("revision", holding("elicitation.schema-flat"))
+STRUCTURED = [name for name in ALL if facts(name).behaviour.structured_content != "none"]
+
+
+class City(BaseModel):
+    name: str = Field(description="As on the map.", pattern="^[A-Z]")
+    people: int = Field(default=1, ge=1)
+
+
+@pydantic.dataclasses.dataclass
+class Point:
+    x: Annotated[int, Field(le=10)]
+
+
+@dataclass
+class Trip:
+    to: City
+    days: Annotated[int, annotated_types.Ge(1)] = 1
+
+
+@dataclass
+class Circle:
+    radius: float
+
+
+@dataclass
+class Square:
+    side: float
+    angle: float = 0
+
+
+class Options(TypedDict):
+    deep: bool
+
+
+class Pair(NamedTuple):
+    first: int
+    second: int
+
+
+@attrs.define
+class Label:
+    text: str
+
+
+class Color(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+    AMBER = "amber"
+
+
+@dataclass
+class Meeting:
+    at: datetime
+    ends: datetime | None = None
+
+
+def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
+    return read(function, "tool").schema()
+
+
+def of_type(kind: Any) -> Callable[..., Any]:
+    """A function with one parameter, `value`."""
+
+    def function(value: Any) -> Any:
+        return value
+
+    function.__annotations__ = {"value": kind}
+    return function
+
+
+def bound(kind: Any, value: Any, *, coerce: bool = True) -> Any:
+    return read(of_type(kind), "tool").bind({"value": value}, coerce=coerce)["value"]
+
+
+READ: list[tuple[Any, Any, Any]] = [
+    (City, {"name": "Oslo"}, City(name="Oslo")),
+    (City | None, {"name": "Oslo"}, City(name="Oslo")),
+    (list[City], [{"name": "Oslo", "people": 2}], [City(name="Oslo", people=2)]),
+    (Trip, {"to": {"name": "Oslo"}}, Trip(City(name="Oslo"))),
+    (Point, {"x": 3}, Point(3)),
+    (Annotated[int, Field(ge=2)], 2, 2),
+    (PositiveInt, 1, 1),
+    (SecretStr, "s", SecretStr("s")),
+    (pydantic.AnyUrl, "https://a.example/", pydantic.AnyUrl("https://a.example/")),
+    (Options, {"deep": True}, {"deep": True}),
+    (Pair, [1, 2], Pair(1, 2)),
+    (Label, {"text": "a"}, Label("a")),
+    (Color, "blue", Color.BLUE),
+    (Path, "/a/b", Path("/a/b")),
+    (list[Path], ["a"], [Path("a")]),
+    (Decimal, "1.5", Decimal("1.5")),
+    (dict[int, str], {"1": "a"}, {1: "a"}),
+    (Circle | Square, {"radius": 1}, Circle(1)),
+    (Circle | Square, {"side": 1, "angle": 2}, Square(1, 2)),
+    (list[Circle | Square | None], [{"side": 1}, None], [Square(1), None]),
+]
+
+
+@pytest.mark.parametrize("coerce", [True, False])
+@pytest.mark.parametrize(("kind", "value", "expected"), READ)
+def test_an_argument_becomes_the_annotated_type(
+    kind: Any, value: Any, expected: Any, coerce: bool
+) -> None:
+    assert bound(kind, value, coerce=coerce) == expected
+
+
+REFUSED: list[tuple[Any, Any, str]] = [
+    (City, {"name": "Oslo", "people": 0}, "'value': people: input should be greater than or equal"),
+    (City, {"name": "oslo"}, "'value': name: string should match pattern"),
+    (City, {}, "'value': name: field required"),
+    (Trip, {"to": {"name": "Oslo"}, "days": 0}, "'value': days: input should be greater"),
+    (Annotated[int, Field(ge=2)], 1, "'value': input should be greater than or equal to 2, got 1"),
+    (Annotated[int, annotated_types.Gt(2)], 2, "greater than 2"),
+    (Annotated[str, annotated_types.Len(2, 3)], "a", "at least 2"),
+    (Annotated[str, StringConstraints(max_length=2)], "abc", "at most 2"),
+    (PositiveInt, 0, "greater than 0"),
+    (Path, 1, "'value': expected a path, got 1"),
+    (Circle | Square, {"weight": 1}, "expected one of 2 types; Circle: "),
+]
+
+
+@pytest.mark.requirement("tools.server-validates-inputs")
+@pytest.mark.parametrize(("kind", "value", "complaint"), REFUSED)
+def test_a_value_that_breaks_a_constraint_is_refused_with_its_place(
+    kind: Any, value: Any, complaint: str
+) -> None:
+    with pytest.raises(ValueError, match="argument") as caught:
+        bound(kind, value)
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+Noted = Annotated[int | None, msgspec.Meta(description="d")]
+
+SCHEMAS: list[tuple[Any, Any]] = [
+    (
+        Annotated[int, Field(ge=2, description="d", examples=[3])],
+        {"type": "integer", "minimum": 2, "description": "d", "examples": [3]},
+    ),
+    (Annotated[str, StringConstraints(pattern="^a")], {"type": "string", "pattern": "^a"}),
+    (Literal["z", "a"], {"enum": ["z", "a"], "type": "string"}),
+    (Literal[2, 1], {"enum": [2, 1], "type": "integer"}),
+    (Path, {"type": "string", "format": "path"}),
+    (pydantic.AnyUrl, {"type": "string", "format": "uri", "minLength": 1}),
+    (datetime, {"type": "string", "format": "date-time"}),
+    (datetime | None, {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}]}),
+    (bytes, {"type": "string", "contentEncoding": "base64"}),
+    (
+        Optional[Noted],  # noqa: UP045 - as users write
+        {"anyOf": [{"type": "integer"}, {"type": "null"}], "description": "d"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "expected"), SCHEMAS)
+def test_the_schema_says_what_the_type_says(kind: Any, expected: Any) -> None:
+    assert schema_of(of_type(kind))["properties"]["value"] == expected
+
+
+def test_an_enum_keeps_the_order_of_its_source() -> None:
+    assert schema_of(of_type(Color))["$defs"]["Color"]["enum"] == ["red", "blue", "amber"]
+
+
+def test_times_within_a_class_have_a_format() -> None:
+    fields = schema_of(of_type(Meeting))["$defs"]["Meeting"]["properties"]
+    assert fields["at"]["format"] == "date-time"
+    assert {"type": "string", "format": "date-time"} in fields["ends"]["anyOf"]
+
+
+OSLO = City(name="Oslo")
+
+
+def test_defaults_stand_in_the_schema() -> None:
+    def function(
+        color: Color = Color.BLUE,
+        sizes: list[int] = [1, 2],  # noqa: B006 - users write so, and each call gets a copy
+        city: City = OSLO,
+        limit: int = Field(default=3, ge=1, description="How many."),
+    ) -> None: ...
+
+    properties = schema_of(function)["properties"]
+    assert properties["color"]["default"] == "blue"
+    assert properties["sizes"]["default"] == [1, 2]
+    assert properties["city"]["default"] == {"name": "Oslo", "people": 1}
+    assert properties["limit"] == {
+        "type": "integer",
+        "default": 3,
+        "minimum": 1,
+        "description": "How many.",
+    }
+    assert read(function, "tool").bind({})["limit"] == 3
+
+
+def test_a_field_without_default_is_required_and_a_default_factory_is_called_each_time() -> None:
+    def function(
+        needed: int = Field(ge=1),
+        tags: list[str] = Field(default_factory=list),  # noqa: B008 - pydantic's own way
+    ) -> None: ...
+
+    assert schema_of(function)["required"] == ["needed"]
+    first, second = (read(function, "tool").bind({"needed": 1})["tags"] for _ in range(2))
+    assert first == []
+    assert first is not second
+
+
+class Mixed(msgspec.Struct):
+    count: Annotated[int, Field(ge=1)]
+
+
+UNSERVABLE: list[tuple[Any, str]] = [
+    (Annotated[int, Field(alias="n")], "expected no alias"),
+    (Mixed, "can't be checked"),
+]
+
+
+@pytest.mark.parametrize(("kind", "complaint"), UNSERVABLE)
+def test_what_nothing_would_check_is_refused_at_registration(kind: Any, complaint: str) -> None:
+    with pytest.raises(TypeError, match=complaint):
+        read(of_type(kind), "tool")
+
+
+def test_models_of_one_name_have_definitions_of_their_own() -> None:
+    other = pydantic.create_model("City", zip=(int, ...))
+
+    def function(a: Any, b: Any) -> None: ...
+
+    function.__annotations__ = {"a": list[City], "b": types.GenericAlias(list, other)}
+    schema = schema_of(function)
+    a, b = (schema["properties"][name]["items"]["$ref"].rpartition("/")[2] for name in "ab")
+    assert a != b
+    assert "zip" in schema["$defs"][b]["properties"]
+    assert "people" in schema["$defs"][a]["properties"]
+
+
+COERCED: list[tuple[Any, Any, Any]] = [
+    (int, "5", 5),
+    (bool, "true", True),
+    (float, "1.5", 1.5),
+    (list[int], "[1, 2]", [1, 2]),
+    (dict[str, int], '{"a": 1}', {"a": 1}),
+    (Circle, '{"radius": 2}', Circle(2)),
+    (City, '{"name": "Oslo"}', City(name="Oslo")),
+    (City, {"name": "Oslo", "people": "7"}, City(name="Oslo", people=7)),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "expected"), COERCED)
+def test_text_is_converted_where_another_type_is_expected_unless_that_is_off(
+    kind: Any, value: Any, expected: Any
+) -> None:
+    assert bound(kind, value) == expected
+    with pytest.raises(ValueError, match="argument 'value'"):
+        bound(kind, value, coerce=False)
+
+
+@pytest.mark.parametrize("kind", [str, str | list[int], Any])
+def test_text_stays_text_where_text_is_accepted(kind: Any) -> None:
+    def function(value: Any, count: int) -> None: ...
+
+    function.__annotations__["value"] = kind
+    assert read(function, "tool").bind({"value": "[1]", "count": "1"})["value"] == "[1]"
+
+
+@pytest.mark.parametrize("coerce", [True, False])
+@pytest.mark.parametrize("kind", [int, PositiveInt])
+def test_a_whole_number_is_an_integer_however_it_is_written(kind: Any, coerce: bool) -> None:
+    value = bound(kind, 5.0, coerce=coerce)
+    assert (value, type(value)) == (5, int)
+    with pytest.raises(ValueError, match="argument 'value'"):
+        bound(kind, 5.5, coerce=coerce)
+
+
+WITHOUT_PYDANTIC = """
+import sys
+from typing import Annotated
+import annotated_types
+from mcp_protocol.server.toolkit.signatures import read
+
+def function(count: Annotated[int, annotated_types.Interval(ge=1, le=3)]) -> None: ...
+def unchecked(count: Annotated[int, annotated_types.Predicate(bool)]) -> None: ...
+
+signature = read(function, "tool")
+assert signature.schema()["properties"]["count"] == {"type": "integer", "minimum": 1, "maximum": 3}
+try:
+    signature.bind({"count": 4})
+except ValueError as error:
+    print(error)
+try:
+    read(unchecked, "tool")
+except TypeError as error:
+    print("without pydantic" in str(error))
+print("pydantic" in sys.modules)
+"""
+
+
+def test_constraints_work_without_pydantic_which_is_never_imported() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PYDANTIC],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(mcp_protocol.__file__).parents[1],
+    )
+    assert run.stdout.splitlines() == [
+        "argument 'count': expected int <= 3, got 4",
+        "True",
+        "False",
+    ]
+
+
+server = Server("values")
+strict_server = Server("strict", coerce=False)
+
+
+@server.tool()
+async def settle(city: City, limit: int = Field(default=3, le=5)) -> City:
+    return City(name=city.name, people=limit)
+
+
+@server.tool()
+async def loose(name: str):  # type: ignore[no-untyped-def]  # the value decides
+    return {"city": City(name=name), "at": Path("a")}
+
+
+@server.tool()
+async def explicit() -> Annotated[ToolResult, City]:
+    return ToolResult(structured=City(name="Oslo"))
+
+
+@strict_server.tool()
+async def exact(count: int) -> str:
+    return str(count)
+
+
+@server.prompt()
+async def about(cities: list[str], city: City, count: int) -> str:
+    return f"{cities} {city.name} {count}"
+
+
+async def call(revision: str, name: str, arguments: Any, on: Server = server) -> Any:
+    async with speaking_to(on, revision) as end:
+        return await end.ask("tools/call", {"name": name, "arguments": arguments})
+
+
+@every
+async def test_models_come_in_and_go_out(revision: str) -> None:
+    result = (await call(revision, "settle", {"city": {"name": "Oslo"}, "limit": 4}))["result"]
+    assert json.loads(result["content"][0]["text"]) == {"name": "Oslo", "people": 4}
+    if revision in STRUCTURED:
+        assert result["structuredContent"] == {"name": "Oslo", "people": 4}
+
+
+@every
+async def test_models_within_untyped_values_are_written(revision: str) -> None:
+    result = (await call(revision, "loose", {"name": "Oslo"}))["result"]
+    value = json.loads(result["content"][0]["text"])
+    assert value == {"city": {"name": "Oslo", "people": 1}, "at": "a"}
+
+
+@pytest.mark.parametrize("revision", STRUCTURED)
+async def test_a_tool_result_can_name_its_output_type(revision: str) -> None:
+    async with speaking_to(server, revision) as end:
+        tools = (await end.ask("tools/list"))["result"]["tools"]
+        (tool,) = [each for each in tools if each["name"] == "explicit"]
+        assert tool["outputSchema"]["properties"]["people"]["minimum"] == 1
+    result = (await call(revision, "explicit", {}))["result"]
+    assert result["structuredContent"] == {"name": "Oslo", "people": 1}
+
+
+@every
+async def test_a_server_may_insist_on_types(revision: str) -> None:
+    answer = await call(revision, "exact", {"count": "3"}, on=strict_server)
+    assert "expected int, got str" in json.dumps(answer)
+    answer = await call(revision, "exact", {"count": 3.0}, on=strict_server)
+    assert answer["result"]["content"][0]["text"] == "3"
+
+
+@every
+async def test_prompt_arguments_may_be_json(revision: str) -> None:
+    arguments = {"cities": '["a", "b"]', "city": '{"name": "Oslo"}', "count": "2"}
+    async with speaking_to(server, revision) as end:
+        answer = await end.ask("prompts/get", {"name": "about", "arguments": arguments})
+    assert answer["result"]["messages"][0]["content"]["text"] == "['a', 'b'] Oslo 2"
+
+
+@with_forms
+async def test_a_model_is_a_form(revision: str) -> None:
+    forms = Server("forms")
+    answers: list[Any] = []
+
+    class Booking(BaseModel):
+        row: int = Field(ge=1, title="Row")
+        side: Literal["window", "aisle"] = "aisle"
+
+    @forms.tool()
+    async def ask(ctx: Context) -> str:
+        answers.append(await ctx.elicit("Which seat?", Booking))
+        return "asked"
+
+    reply = {"elicitation/create": accepted(row=3, side="window")}
+    async with responding(forms, revision, reply) as client:
+        assert text_in(await client.call("ask")) == "asked"
+        ((_, params),) = client.asked
+    schema = params["requestedSchema"]
+    assert schema["required"] == ["row"]
+    assert schema["properties"]["row"] == {"type": "integer", "minimum": 1, "title": "Row"}
+    assert schema["properties"]["side"]["enum"] == ["window", "aisle"]
+    assert answers[-1].content == Booking(row=3, side="window")
