@@ -18,7 +18,6 @@ Source: basic/index#json-schema-usage.
 from __future__ import annotations
 
 import dataclasses
-import os
 import sys
 import types
 import typing
@@ -199,7 +198,7 @@ def _encode(value: Any) -> Any:
     """JSON data of a value that msgspec does not know."""
     kind: Any = value.__class__
     if _is_path(kind):
-        return os.fspath(value)
+        return str(value)
     if is_pydantic_class(kind):
         return class_adapter(kind).dump_python(value, mode="json", by_alias=True)
     raise TypeError(f"expected a value with a JSON form, got {type(value).__name__}")
@@ -207,8 +206,8 @@ def _encode(value: Any) -> Any:
 
 def _is_path(kind: type[Any]) -> bool:
     """Whether a class is a path of `pathlib`, which is imported only if the user's program does."""
-    pathlib: Any = sys.modules.get("pathlib")
-    return pathlib is not None and issubclass(kind, pathlib.PurePath)
+    pure_path: type | None = getattr(sys.modules.get("pathlib"), "PurePath", None)
+    return pure_path is not None and issubclass(kind, pure_path)
 
 
 def _custom_schema(kind: Any, *, use: Use) -> Schema:
