@@ -166,7 +166,7 @@ def quick(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Unit, package, convention and requirement tests, but for slow ones and those on trio.
 
-    In CI branch coverage is measured, for `tests-rest` to complete.
+    In CI branch coverage is measured and judged; slow tests do without, which they would pay for.
     """
     needs(session, "test")
     if session.posargs:
@@ -178,19 +178,18 @@ def tests(session: nox.Session) -> None:
     session.run(*run, *ON_ALL_CORES, success_codes=(0, SOME_FAILED))
     append = ("--cov-append",) if measured else ()
     session.run(*run, *append, *ONCE_MORE, success_codes=(0, NONE_LEFT))
+    if measured:
+        session.run("coverage", "report")
 
 
 @nox.session(name="tests-rest")
 def tests_rest(session: nox.Session) -> None:
-    """Slow tests and those on trio, which `tests` leaves out; in CI the coverage of both."""
+    """Slow tests and those on trio, which `tests` leaves out."""
     needs(session, "test")
-    measured = (*MEASURED, "--cov-append") if os.environ.get("CI") else ()
     selected = ("-m", f"(slow or trio) and {WITHOUT_SESSION}")
-    run = ("pytest", *selected, *measured, *recorded(session))
+    run = ("pytest", *selected, *recorded(session))
     session.run(*run, *ON_ALL_CORES, success_codes=(0, SOME_FAILED))
     session.run(*run, *ONCE_MORE, success_codes=(0, NONE_LEFT))
-    if measured:
-        session.run("coverage", "report")
 
 
 def recorded(session: nox.Session) -> tuple[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,11 +13,10 @@ from requirements import REVISION_NAME
 
 pytest_plugins = ["requirements.recording"]
 
-os.environ["MCPGEN_NO_CACHE"] = "1"  # a test sees what is built, unless it is about the cache
-
 ROOT = Path(__file__).resolve().parent.parent
 SPEC_VARIABLE = "MCP_SPEC"
-NEWEST_REVISION = max(path.name for path in (ROOT / "schema").glob("20*"))
+*OLDER_REVISIONS, _, NEWEST_REVISION = sorted(path.name for path in (ROOT / "schema").glob("20*"))
+CACHE_VARIABLE = "XDG_CACHE_HOME"
 
 OVER_PROCESSES = (
     *("test_http", "test_process", "test_stdio", "test_sse", "test_toolkit_main", "test_trace"),
@@ -33,6 +34,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="newest revision, asyncio, no slow tests")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Give all processes of a run one new cache: tests that build the same package share it."""
+    if not hasattr(config, "workerinput"):
+        os.environ[CACHE_VARIABLE] = tempfile.mkdtemp(prefix="mcpgen-tests-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the cache of the run."""
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ[CACHE_VARIABLE], ignore_errors=True)
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not even import what `--quick` leaves out."""
     if not config.getoption("--quick"):
@@ -42,15 +55,26 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that run on trio; leave out what `--quick` leaves out."""
+    """Mark the tests that run on trio; leave out old revisions there, and what `--quick` does."""
     for item in items:
         if "trio" in item.name:
             item.add_marker("trio")
-    if not config.getoption("--quick"):
-        return
-    left_out = [item for item in items if not is_quick(item)]
+    wanted = is_quick if config.getoption("--quick") else is_wanted
+    left_out = [item for item in items if not wanted(item)]
     config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if is_quick(item)]
+    items[:] = [item for item in items if wanted(item)]
+
+
+def is_wanted(item: pytest.Item) -> bool:
+    """Whether a test has something of its own to show.
+
+    What differs between event loops is the same code in all revisions; the two newest have both
+    lifecycles. Older ones run on asyncio alone.
+    """
+    if item.get_closest_marker("trio") is None:
+        return True
+    revisions = set(REVISION_NAME.findall(item.name))
+    return not revisions or not revisions <= set(OLDER_REVISIONS)
 
 
 def is_quick(item: pytest.Item) -> bool:

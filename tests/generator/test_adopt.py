@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from generator.command_line import Done, run
-from mcpgen import cache, manifest, schema
+from mcpgen import manifest, schema
 
 NEWEST = schema.latest().name
 FOLDER = f"r{NEWEST.replace('-', '_')}"
@@ -32,17 +31,8 @@ RENAMED = ("    last_modified: str | None = field(name", "    modified: str | No
 BODY = ("if self.priority is not None and not 0", "if self.priority is not None and not 1")
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _cached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A cache of this module's own: every test begins with the same package."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv(cache.VARIABLE)
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 @pytest.fixture(scope="module")
-def written(_cached: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A package of types, generated once."""
     folder = tmp_path_factory.mktemp("written") / "pkg"
     assert run("-q", "-r", "latest", "--parts", "types", "-o", str(folder)).code == 0

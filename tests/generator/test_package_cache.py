@@ -27,7 +27,7 @@ KEY = "0" * 64
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache of the test\'s own."""
-    monkeypatch.delenv(cache.VARIABLE)
+    monkeypatch.delenv(cache.VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return cache.folder()
 
