@@ -12,7 +12,6 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import MappingProxyType, UnionType
 from typing import (
@@ -460,8 +459,7 @@ def to_builtins(value: Any) -> Any:
         return msgspec.json.decode(write_extra(value))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Method:
+class Method(msgspec.Struct, frozen=True, eq=False, kw_only=True, dict=True):
     """One request or notification of a revision, in one direction.
 
     Attributes:
