@@ -12,7 +12,7 @@ import anyio
 
 from mcp_protocol import FileStore, MemoryStore, OAuth, Redirect, connect
 from mcp_protocol.auth.canonical_uri import canonical_resource
-from mcp_protocol.auth.pkce import challenge_of
+from mcp_protocol.auth.code_flow import challenge_of
 from mcp_protocol.auth.records import Grant, encoded_record, grant_key
 from mcp_protocol.auth.tokens import AccessToken
 from mcp_protocol.revisions import REVISIONS

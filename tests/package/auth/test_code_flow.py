@@ -11,9 +11,15 @@ from urllib.parse import quote
 import pytest
 
 from mcp_protocol.auth.base64url import base64url
-from mcp_protocol.auth.code_flow import CodeRequest, begin_code_flow, code_flow, finish_code_flow
+from mcp_protocol.auth.code_flow import (
+    CodeRequest,
+    begin_code_flow,
+    challenge_of,
+    code_flow,
+    finish_code_flow,
+    new_verifier,
+)
 from mcp_protocol.auth.discovery import with_offline_access
-from mcp_protocol.auth.pkce import challenge_of, new_verifier
 from mcp_protocol.auth.records import Grant
 from mcp_protocol.auth.registration import ClientProfile
 from mcp_protocol.auth.scopes import OFFLINE_ACCESS

@@ -1,0 +1,313 @@
+"""Registration of functions, by decorators.
+
+Source: server/tools, server/resources, server/prompts, server/utilities/completion.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from ..._wire import to_builtins
+from ...auth.scopes import checked_scopes
+from ...protocol.capabilities import CAPABILITY, check_extensions
+from ...revisions import REVISIONS
+from .content import Annotations, Icon, ToolAnnotations, present
+from .custom_handlers import CustomMethod
+from .dispatcher import Dispatcher
+from .registry import NO_CACHING, CacheHint
+from .tools import FROM_SIGNATURE, FromSignature, Tool
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Decorators(Dispatcher):
+    """The decorators that register functions, and the methods that remove them."""
+
+    def tool(
+        self,
+        name: str | None = None,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        annotations: ToolAnnotations | None = None,
+        icons: Sequence[Icon] = (),
+        meta: Mapping[str, Any] | None = None,
+        input_schema: Mapping[str, Any] | None = None,
+        output_schema: Mapping[str, Any] | FromSignature | None = FROM_SIGNATURE,
+        scopes: Collection[str] = (),
+    ) -> Callable[[Function], Function]:
+        """Register the decorated function as a tool.
+
+        Args:
+            name: Its name; that of the function by default.
+            title: A name for display.
+            description: What the tool does; the docstring's first paragraph by default.
+            annotations: Hints on its behaviour.
+            icons: Images for user interfaces.
+            meta: `_meta` of the tool.
+            input_schema: JSON Schema of the arguments, instead of one from the signature.
+            output_schema: JSON Schema of the structured result, or `None` for no structured result.
+            scopes: Scopes that a call needs, besides those of every request.
+
+        Raises:
+            TypeError: (from the decorator) The signature can't be served.
+            ValueError: (from the decorator) The name or a schema is invalid, or the name is taken.
+        """
+        _check_called(name, "tool")
+        required = checked_scopes(scopes)
+        members = _members(title, description, icons, meta, annotations)
+        names = _names_at_caller()
+
+        def register(function: Function) -> Function:
+            tool = Tool(
+                function,
+                name=name,
+                members=members,
+                input_schema=input_schema,
+                output_schema=output_schema,
+                names=names,
+                coerce=self._settings.coerce,
+                show_errors=self._settings.show_errors,
+                validation_seconds=self._settings.validation_seconds,
+            )
+            tool.scopes = required
+            self._tools.add(tool.name, tool)
+            return function
+
+        return register
+
+    def resource(
+        self,
+        uri: str,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        mime_type: str | None = None,
+        size: int | None = None,
+        annotations: Annotations | None = None,
+        icons: Sequence[Icon] = (),
+        meta: Mapping[str, Any] | None = None,
+        cache: CacheHint = NO_CACHING,
+        scopes: Collection[str] = (),
+    ) -> Callable[[Function], Function]:
+        """Register the decorated function as a resource, or as a resource template.
+
+        Args:
+            uri: URI, or URI template (RFC 6570) if it contains a `{`.
+            name: Its name; that of the function by default.
+            title: A name for display.
+            description: What the resource is; the docstring's first paragraph by default.
+            mime_type: MIME type of the contents.
+            size: Size of the contents in bytes before encoding, if known.
+            annotations: Audience and priority.
+            icons: Images for user interfaces.
+            meta: `_meta` of the resource.
+            cache: The cache hint of the contents; always private if scopes are needed.
+            scopes: Scopes that reading needs, besides those of every request.
+
+        Raises:
+            TypeError: (from the decorator) The parameters do not match the template's variables.
+            ValueError: (from the decorator) Not a URI or template, or already registered.
+            MissingExtraError: (from the decorator) A template, and `uritemplate` is missing.
+        """
+        from .resources import Resource  # loaded only if a server has resources
+
+        _check_called(uri, "resource")
+        required = checked_scopes(scopes)
+        if required and cache.scope != "private":
+            cache = CacheHint(cache.ttl_ms, "private")
+        members = _members(title, description, icons, meta, annotations)
+        names = _names_at_caller()
+
+        def register(function: Function) -> Function:
+            resource = Resource(
+                function,
+                uri,
+                name=name,
+                mime_type=mime_type,
+                members=members if size is None else {**members, "size": size},
+                cache=cache,
+                names=names,
+            )
+            registry = self._resources if resource.template is None else self._templates
+            resource.scopes = required
+            registry.add(uri, resource)
+            return function
+
+        return register
+
+    def prompt(
+        self,
+        name: str | None = None,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        icons: Sequence[Icon] = (),
+        meta: Mapping[str, Any] | None = None,
+        scopes: Collection[str] = (),
+    ) -> Callable[[Function], Function]:
+        """Register the decorated function as a prompt.
+
+        Args:
+            name: Its name; that of the function by default.
+            title: A name for display.
+            description: The purpose; the docstring's first paragraph by default.
+            icons: Images for user interfaces.
+            meta: `_meta` of the prompt.
+            scopes: Scopes that the prompt needs, besides those of every request.
+
+        Raises:
+            TypeError: (from the decorator) The signature can't be served.
+            ValueError: (from the decorator) The name is empty or taken.
+        """
+        from .prompts import Prompt  # loaded only if a server has prompts
+
+        _check_called(name, "prompt")
+        required = checked_scopes(scopes)
+        members = _members(title, description, icons, meta)
+        names = _names_at_caller()
+
+        def register(function: Function) -> Function:
+            prompt = Prompt(function, name=name, members=members, names=names)
+            prompt.scopes = required
+            self._prompts.add(prompt.name, prompt)
+            return function
+
+        return register
+
+    def completion(
+        self, *, argument: str, prompt: str | None = None, template: str | None = None
+    ) -> Callable[[Function], Function]:
+        """Register the decorated function as the completion of an argument.
+
+        Args:
+            argument: Name of the argument or variable.
+            prompt: Name of the prompt that has the argument.
+            template: The URI template that has the variable, instead of a prompt.
+
+        Raises:
+            ValueError: Not exactly one of prompt and template, or (from the decorator) the argument
+                has a completion already.
+        """
+        from .completion import Completer  # loaded only if a server has completions
+
+        if (prompt is None) == (template is None):
+            raise ValueError("completion: expected either prompt or template")
+        kind, owner = ("prompt", prompt) if prompt is not None else ("template", template)
+        names = _names_at_caller()
+
+        def register(function: Function) -> Function:
+            label = f"completion of {kind} {owner!r}, argument {argument!r}"
+            completer = Completer(function, label, names)
+            key = kind, str(owner), argument
+            if key in self._completers:
+                raise ValueError(f"{label} is registered already")
+            self._completers[key] = completer
+            self._completions_changed()
+            return function
+
+        return register
+
+    def method(
+        self,
+        name: str,
+        *,
+        params: Any = None,
+        result: Any = None,
+        extension: str | None = None,
+        scopes: Collection[str] = (),
+    ) -> Callable[[Function], Function]:
+        """Register the decorated function for a request that the specification does not have.
+
+        Args:
+            name: The method on the wire.
+            params: Type of the params, such as a `msgspec.Struct`; `None` for a method without.
+            result: Type of the result; `None` for an empty one.
+            extension: Identifier of the extension that the method belongs to. The server declares
+                the extension; the method exists for clients that declare it too.
+            scopes: Scopes that the method needs, besides those of every request.
+
+        Raises:
+            TypeError: (from the decorator) The function has other parameters.
+            ValueError: The identifier is invalid; (from the decorator) the name is taken.
+        """
+        required = checked_scopes(scopes)
+        names = _names_at_caller()
+        if extension is not None:
+            check_extensions({CAPABILITY: {extension: {}}}, REVISIONS.newest().facts)
+
+        def register(function: Function) -> Function:
+            reserved = {request for each in REVISIONS.values() for request in each.client_requests}
+            method = CustomMethod(function, name, params, result, reserved, extension, names)
+            if name in self._custom:
+                raise ValueError(f"method {name!r} is registered already")
+            method.scopes = required
+            self._custom[name] = method.row
+            if required:
+                self._method_scopes[name] = required
+            self._descriptions.clear()
+            self._handlers[name] = partial(self._call_custom, method)
+            return function
+
+        return register
+
+    def remove_tool(self, name: str) -> None:
+        """Remove a tool, also for clients that are connected.
+
+        Raises:
+            LookupError: There is no such tool.
+        """
+        self._tools.remove(name)
+
+    def remove_resource(self, uri: str) -> None:
+        """Remove a resource or a template, also for clients that are connected.
+
+        Raises:
+            LookupError: There is no such resource.
+        """
+        registry = self._resources if self._templates.items.get(uri) is None else self._templates
+        registry.remove(uri)
+
+    def remove_prompt(self, name: str) -> None:
+        """Remove a prompt, also for clients that are connected.
+
+        Raises:
+            LookupError: There is no such prompt.
+        """
+        self._prompts.remove(name)
+
+
+def _members(
+    title: str | None,
+    description: str | None,
+    icons: Sequence[Icon],
+    meta: Mapping[str, Any] | None,
+    annotations: Annotations | ToolAnnotations | None = None,
+) -> dict[str, Any]:
+    """The members of a wire object that tools, resources and prompts have in common."""
+    return present(
+        title=title,
+        description=description or None,
+        icons=[to_builtins(icon) for icon in icons] or None,
+        annotations=to_builtins(annotations) if annotations else None,
+        _meta=dict(meta) if meta else None,
+    )
+
+
+def _check_called(first: object, decorator: str) -> None:
+    """Refuse a decorator that was used without parentheses."""
+    if callable(first):
+        raise TypeError(f"expected @server.{decorator}(...), got @server.{decorator}")
+
+
+def _names_at_caller() -> Mapping[str, Any] | None:
+    """The local names where a decorator is used: annotations that are text may refer to them."""
+    frame = inspect.currentframe()
+    caller = frame.f_back.f_back if frame is not None and frame.f_back is not None else None
+    if caller is None or caller.f_locals is caller.f_globals:
+        return None
+    return dict(caller.f_locals)
