@@ -65,6 +65,7 @@ PACKAGE_LAYERS: Layers = (
     ("revision_facts",),
     ("command_masking",),
     ("errors", "channel", "facts", "_wire"),
+    ("tool_results",),
     ("json_schema", "values"),
     ("revision", "revision.models", "revision.methods", "revisions", "merged_models", "models"),
     ("protocol", "framing"),
