@@ -98,6 +98,7 @@ EXPORTS = (
         "ToolError",
         "TransportError",
     ),
+    _export(".errors", "client", "ToolFailedError", "ToolResultError"),
     _export(".protocol.connection", "connection", "Connection"),
     _export(".protocol.tool_annotations", "client server", "Hints", "hints_of"),
     _export(".protocol.uris", "client server", "safe_url"),

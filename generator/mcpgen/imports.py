@@ -81,6 +81,8 @@ def of_merged(merged: Merged) -> Imports:
         used.add("ClassVar")
     if "UnsetType" in used:
         used.add("UNSET")
+    if any(each.has_value for each in merged.classes):
+        used.add("Any")
     return _imports({"TypeAlias", *used} if merged.aliases else used)
 
 
@@ -100,7 +102,7 @@ def _imports(used: set[str]) -> Imports:
     return Imports(
         abc=those("Awaitable", "Mapping", "Sequence"),
         typing=those("TYPE_CHECKING", "Any", "ClassVar", "Literal", "TypeAlias", "overload"),
-        stubs=those("HandlersBase", "SessionBase"),
+        stubs=those("HandlersBase", "SessionBase", "Value"),
         wire=those("UNSET", "UnsetType", "to_builtins"),
         errors=those("MethodNotFoundError"),
         request_context=those("RequestContext"),
@@ -118,6 +120,8 @@ def _called(messages: Messages) -> Iterator[str]:
             if argument.nullable and not argument.required:
                 yield from ("UNSET", "UnsetType")
         yield from names_in(call.answer)
+        if call.values:
+            yield from ("overload", "Value")
 
 
 def _handled(messages: Messages) -> Iterator[str]:

@@ -31,11 +31,13 @@ class Source:
         revision: Its name.
         normal: The definitions in plain form.
         texts: What is said about them.
+        values: Those that are what tools return, and so have a value.
     """
 
     revision: str
     normal: NormalizedSchema
     texts: Texts
+    values: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -65,12 +67,14 @@ class Class:
         doc: Its docstring, quotes included.
         members: The members of all revisions; those that must be given come first.
         other_names: Names besides its own that revisions have for the object.
+        has_value: Whether its objects are what tools return.
     """
 
     name: str
     doc: Code
     members: tuple[Member, ...]
     other_names: tuple[str, ...]
+    has_value: bool = False
 
 
 @dataclass(frozen=True)
@@ -215,6 +219,7 @@ class _Merger:
             docstring(said, 4, texts.source(newest.definition)),
             tuple(sorted(merged, key=lambda member: bool(member.default))),
             tuple(other_names),
+            all(found.definition.name in found.source.values for found in group),
         )
 
     def _member(self, name: str, same: Sequence[_FoundMember], group: Sequence[_Found]) -> Member:

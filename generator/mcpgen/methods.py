@@ -55,6 +55,7 @@ class Method:
         capability: Path of the required capability.
         items: Wire name of the list in the result of a list request.
         item: Definition of the items of that list.
+        runs_tool: Whether it runs a tool, whose result has a value.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Method:
     capability: tuple[str, ...]
     items: str | None
     item: str | None
+    runs_tool: bool = False
 
     @property
     def python_name(self) -> str:
@@ -226,6 +228,7 @@ class _Table:
             capability=self.facts.capability(name),
             items=items,
             item=item,
+            runs_tool=self.facts.method(name).runs_tool,
         )
 
     def _is_no_object(self, node: Node) -> bool:

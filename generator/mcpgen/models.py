@@ -30,6 +30,7 @@ def job(
     title: str,
     lacking: Mapping[str, Sequence[str]] | None = None,
     core: Collection[str] = (),
+    values: Collection[str] = (),
 ) -> Job:
     """What a module with every definition is made from.
 
@@ -40,6 +41,7 @@ def job(
         title: The module's docstring.
         lacking: Members by definition that other revisions of the package have; they are `None`.
         core: Definitions that an extension's module imports from the models of its revision.
+        values: Definitions of what tools return, which have a value.
     """
     extra: dict[str, dict[str, Any]] = {}
     aliases: dict[str, str] = {}
@@ -53,6 +55,7 @@ def job(
         aliases |= {f"{name}.{wire}": member for wire, member in python.items() if wire != member}
         extra[name] = _extra(definition, normal, docs[name], unions.get(name, ()))
         extra[name]["lacking"] = lacking.get(name, ())
+        extra[name]["has_value"] = name in values
     wire = "..._wire" if core else ".._wire"
     return Job(
         definitions=definitions,
@@ -275,6 +278,8 @@ def _imports(
         used += ["package.Untagged", "package.Variant"]
     if unions or any(each["lacking"] for each in extra.values()):
         used.append("typing.TYPE_CHECKING")
+    if any(each["has_value"] for each in extra.values()):
+        used.append("typing.Any")
     own = [normal.definitions[name] for name in extra]
     if any(definition.tag for definition in own):
         used += ["typing.ClassVar", "typing.Literal"]

@@ -133,7 +133,8 @@ def _models_job(spec: PackageSpec, revision: RevisionSpec) -> Job:
     parts = revision.models
     title = f"The messages of {revision.name}: a Struct for every object, under its name."
     lacking = spec.merged.lacking.get(revision.name, {})
-    return models.job(parts.normal, parts.unions, parts.docs, title, lacking)
+    values = parts.values if spec.has.client else ()  # types alone stay a few modules
+    return models.job(parts.normal, parts.unions, parts.docs, title, lacking, values=values)
 
 
 def _root() -> Path:

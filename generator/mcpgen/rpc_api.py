@@ -22,10 +22,14 @@ CURSOR = "cursor"
 _ANSWER_TO = {"inputResponses": "inputRequests", "requestState": "inputRequests", "task": "task"}
 """Params without an argument, and the member of a result that asks for each of them."""
 _TAKEN = (
-    *("fields", "in_thread", "meta", "on_progress", "result", "self", "timeout"),
-    "to_builtins",
+    *("fields", "in_thread", "meta", "on_progress", "read", "result", "returns", "self"),
+    *("timeout", "to_builtins"),
 )
 """Names that the rendered methods use themselves."""
+_RETURNS = (
+    "returns",
+    "A type: the call then returns the tool's value as this type, or raises ToolResultError.",
+)
 _INDENT = 8
 
 
@@ -61,6 +65,7 @@ class StubMethod:
         returns: Type of the result.
         doc: Its docstring, quotes included.
         all_pages: Whether the method follows the pages of a list, and returns all items.
+        typed: Whether it returns the value of the result as a type that the caller names.
     """
 
     python_name: str
@@ -68,6 +73,7 @@ class StubMethod:
     returns: str
     doc: str
     all_pages: bool = False
+    typed: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,7 @@ class Call:
         result: Type of what comes back.
         answer: The same, without results of params that the method does not have.
         item: Type of the items of a paginated list.
+        values: Definitions of results that are what a tool returned, and so have a value.
         summary, source: Parts of the docstring.
     """
 
@@ -100,6 +107,7 @@ class Call:
     result: str
     answer: str
     item: str | None
+    values: tuple[str, ...]
     summary: str
     source: str
 
@@ -112,7 +120,9 @@ class Call:
     def methods(self) -> tuple[StubMethod, ...]:
         """The methods of a client for a request: one, or two for a list with pages."""
         if self.item is None:
-            return (StubMethod(self.python_name, self.arguments, self.answer, self.doc),)
+            typed = bool(self.values)
+            call = StubMethod(self.python_name, self.arguments, self.answer, self.doc, typed=typed)
+            return (call,)
         page = f"{self.python_name}_page"
         items = f"list[{self.item}]"
         return (
@@ -188,7 +198,9 @@ class _Maker:
         whole = params is not None and not params.is_object
         arguments = self._whole(params) if params and whole else self._arguments(params, method)
         result = union(map(self.types.named, method.results)) or "None"
-        answer = union(map(self.types.named, self._answers(method))) or "None"
+        answers = self._answers(method)
+        answer = union(map(self.types.named, answers)) or "None"
+        typed = method.runs_tool and not whole and not self.types.core
         return _documented(
             Call(
                 name=method.name,
@@ -202,6 +214,7 @@ class _Maker:
                 result=result,
                 answer=answer,
                 item=self.types.named(method.item) if method.item else None,
+                values=tuple(answers) if typed else (),
                 summary=self.texts.summary(message),
                 source=self.texts.source(message),
             ),
@@ -269,6 +282,7 @@ def _with_wire(normal: NormalizedSchema, node: Node) -> Node:
 def _documented(call: Call, revisions: Sequence[str]) -> Call:
     """A call with docstrings."""
     every_argument = [(a.name, a.doc) for a in call.arguments]
+    every_argument += [_RETURNS] if call.values else []
     own = [(a.name, a.doc) for a in call.filters] if call.item else every_argument
     only = f"Only in {', '.join(revisions)}." if revisions else ""
     paged = call.item and len(own) < len(every_argument)
@@ -313,6 +327,7 @@ def _merged(calls: Sequence[Call], revisions: Sequence[str]) -> Call:
         result=union(call.result for call in calls),
         answer=union(call.answer for call in calls),
         item=union(items) if items else None,
+        values=tuple(dict.fromkeys(name for call in calls for name in call.values)),
     )
     return _documented(merged, revisions)
 

@@ -26,6 +26,7 @@ from mcpgen.unions import Variant
 
 _OF_CORE = "core."
 _RESULT_TYPE = "resultType"
+_DATA = "data"
 _TABLES = {
     "REVISION",
     "CLIENT_REQUESTS",
@@ -114,12 +115,14 @@ class ModelsSpec:
         unions: Tests for the unions that need some.
         docs: Documentation of every definition.
         texts: What it is made from.
+        values: Definitions of what tools return, which have a value.
     """
 
     normal: NormalizedSchema
     unions: Mapping[str, tuple[Variant, ...]]
     docs: Mapping[str, Doc]
     texts: Texts
+    values: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -376,7 +379,18 @@ def of_revision(
             tests,
             {name: _doc(d, texts, tests) for name, d in normal.definitions.items()},
             texts,
+            _with_value(normal, derived),
         ),
+    )
+
+
+def _with_value(normal: NormalizedSchema, derived: RpcApi) -> frozenset[str]:
+    """The objects that are what tools return, unless a member has the name of the property."""
+    results = (normal.definitions[name] for call in derived.client.requests for name in call.values)
+    return frozenset(
+        each.name
+        for each in results
+        if each.is_object and _DATA not in names.members(each.properties).values()
     )
 
 
@@ -442,6 +456,7 @@ def package(
     """
     ordered = sorted(revisions, key=lambda revision: revision.name)
     types = sorted({name for revision in ordered for name in revision.types})
+    has = features(selection, [revision.facts for revision in ordered])
     return PackageSpec(
         name=name,
         revisions=tuple(ordered),
@@ -450,9 +465,17 @@ def package(
             Type(name, tuple(r.folder for r in ordered if name in r.types)) for name in types
         ),
         merged=merging.merge(
-            [merging.Source(r.name, r.models.normal, r.models.texts) for r in ordered]
+            [
+                merging.Source(
+                    r.name,
+                    r.models.normal,
+                    r.models.texts,
+                    r.models.values if has.client else frozenset(),
+                )
+                for r in ordered
+            ]
         ),
-        has=features(selection, [revision.facts for revision in ordered]),
+        has=has,
         old_names=tuple(old_names),
     )
 

@@ -13,8 +13,11 @@ async def one_revision() -> None:
         await client.call_tool("forecast", ["Oslo"])  # expect: error
         await client.call_tool("forecast", timeout="10")  # expect: error
         await client.discover()  # expect: error
+        number = await client.call_tool("forecast", returns=int)
+        number.upper()  # expect: error
         result = await client.call_tool("forecast")
         result.isError  # expect: error
+        result.data = 1  # expect: error
         result.is_error = True  # expect: error
         result.content[0].text  # expect: error
         tools = await client.list_tools()

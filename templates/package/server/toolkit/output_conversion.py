@@ -33,11 +33,11 @@ import msgspec
 
 from ..._wire import UNSET, convert, encode, is_many, is_object
 from ...errors import InternalError
+from ...values.value_types import ValueType, to_json, value_type
 from . import signatures
 from .client_features.input_required import without_input_required
 from .content import ToolResult, is_content, is_content_type, wire_block
 from .revision_types import content_types, field_type, requires, struct_with, structs_in
-from .value_types import ValueType, to_json, value_type
 
 if TYPE_CHECKING:  # loaded only if a tool has a user-defined schema
     from ...json_schema.validation import Complaint, Deadline

@@ -29,9 +29,9 @@ import msgspec
 
 from ..._wire import UNREADABLE, error_text, is_many, is_object
 from ...foreign_text import safe_repr
-from . import pydantic_types, type_schemas, value_types
+from ...values import pydantic_types, type_schemas, value_types
+from ...values.value_types import ValueType
 from .context import Context
-from .value_types import ValueType
 
 _MISSING = inspect.Parameter.empty
 _CONTAINERS = frozenset({"array", "object", "null"})

@@ -1,0 +1,136 @@
+"""Results of tools as a type that the caller names.
+
+The structured value is decoded and validated as the type. Without one, as in revisions that have
+none, the only text of the content is: as JSON if that fits, else as a text.
+
+Source: server/tools#structured-content.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import lru_cache
+from typing import Annotated, Any, get_args, get_origin
+
+import msgspec
+
+from .._wire import UNREADABLE, UNSET, UNWRITABLE, error_text
+from ..errors import ToolFailedError, ToolResultError
+from ..foreign_text import safe_repr
+from ..tool_results import (
+    WRAPPER,
+    may_be_wrapped,
+    only_text,
+    plain_value,
+    structured_value,
+    texts,
+)
+from ..values.value_types import ValueType, value_type
+
+_TEXTS: tuple[Any, ...] = (str, Any, object)
+"""Types that a text is taken for as it is, even if it is JSON."""
+
+
+class ValueReader:
+    """Reads the value of a tool's result as a type.
+
+    Args:
+        tool: The name of the tool, for errors.
+        revision: The negotiated revision, for errors.
+        returns: The type: anything that a tool may have as return annotation.
+
+    Raises:
+        TypeError: The type can't be read from JSON.
+    """
+
+    def __init__(self, tool: str, revision: str, returns: Any) -> None:
+        self._tool = tool
+        self._revision = revision
+        self._returns = returns
+        try:
+            self._kind = _cached_type(returns) if _is_hashable(returns) else _readable_type(returns)
+        except TypeError as error:
+            raise TypeError(f"returns={_label(returns)}: {error}") from error
+
+    def __call__(self, result: Any) -> Any:
+        """The value of a typed result.
+
+        Raises:
+            ToolFailedError: The tool reported an error.
+            ToolResultError: The result has no value of the type.
+        """
+        if getattr(result, "is_error", None):
+            raise ToolFailedError(self._tool, self._revision, result, "\n".join(texts(result)))
+        reason = ""
+        for value in self._candidates(result):
+            try:
+                return self._kind.read(value)
+            except (msgspec.ValidationError, *UNWRITABLE) as error:
+                reason = reason or error_text(error)
+        raise ToolResultError(
+            self._tool,
+            self._revision,
+            result,
+            f"expected a value of {_label(self._returns)}, got {_shown(result)}",
+            reason,
+        )
+
+    def _candidates(self, result: Any) -> Iterator[Any]:
+        """The values that a result may have, the likeliest first."""
+        value = structured_value(result)
+        if value is not UNSET:
+            if not may_be_wrapped(value):
+                yield value
+                return
+            plain = plain_value(result)
+            yield plain
+            yield value if plain is not value else value[WRAPPER]
+            return
+        text = only_text(result)
+        if text is None:
+            return
+        if not _is_text(self._returns):
+            with suppress(*UNREADABLE):
+                yield msgspec.json.decode(text)
+        yield text
+
+
+def _readable_type(returns: Any) -> ValueType:
+    kind = value_type(returns)
+    kind.schema()  # a type without a JSON form is refused before anything is sent
+    return kind
+
+
+@lru_cache(maxsize=256)
+def _cached_type(returns: Any) -> ValueType:
+    return _readable_type(returns)
+
+
+def _is_hashable(returns: Any) -> bool:
+    try:
+        hash(returns)
+    except TypeError:
+        return False
+    return True
+
+
+def _is_text(returns: Any) -> bool:
+    if get_origin(returns) is Annotated:
+        return _is_text(get_args(returns)[0])
+    return returns in _TEXTS
+
+
+def _label(returns: Any) -> str:
+    return inspect.formatannotation(returns, getattr(returns, "__module__", None))
+
+
+def _shown(result: Any) -> str:
+    value = structured_value(result)
+    if value is not UNSET:
+        return f"the structured value {safe_repr(value)}"
+    text = only_text(result)
+    if text is not None:
+        return f"no structured value, and the text {safe_repr(text)}"
+    return f"no structured value, and {len(getattr(result, 'content', ()))} content blocks"

@@ -1,0 +1,96 @@
+"""The value of a tool's result: what the tool's function returned, as far as the result tells.
+
+A structured value is the value. Servers wrap what is no object as `{"result": value}`, since some
+revisions require an object. Such a value is unwrapped if the content repeats the inner value (as
+one text, or as one text for each item of a list), or if `_meta` says so, as FastMCP does. A result
+without structured value has the value of its only text.
+
+Source: server/tools#structured-content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from ._wire import UNREADABLE, UNSET, is_many, is_object
+
+WRAPPER = "result"
+"""The only member of an object that wraps another value."""
+
+
+def plain_value(result: Any) -> Any:
+    """The value of a typed result.
+
+    Returns:
+        Decoded JSON: the structured value, unwrapped; else the text, if the content is one text;
+        `None` for any other content, and if the tool reported an error.
+    """
+    if getattr(result, "is_error", None):
+        return None
+    value = structured_value(result)
+    if value is UNSET:
+        return only_text(result)
+    return value[WRAPPER] if may_be_wrapped(value) and _is_wrapped(result, value) else value
+
+
+def structured_value(result: Any) -> Any:
+    """The structured value of a typed result; UNSET for none.
+
+    Null is a value in some revisions, and counts as none in the others.
+    """
+    value = getattr(result, "structured_content", UNSET)
+    if value is None and not _may_be_null(result.__class__):
+        value = UNSET
+    return getattr(result, "tool_result", UNSET) if value is UNSET else value
+
+
+def may_be_wrapped(value: Any) -> bool:
+    """Whether a structured value has the form of a wrapped one."""
+    return is_object(value) and len(value) == 1 and WRAPPER in value
+
+
+def only_text(result: Any) -> str | None:
+    """The text of a result whose content is one text."""
+    found = texts(result)
+    return found[0] if len(found) == 1 and len(result.content) == 1 else None
+
+
+def texts(result: Any) -> list[str]:
+    """The texts in the content of a result."""
+    content = getattr(result, "content", None)
+    found = [getattr(block, "text", None) for block in content] if is_many(content) else []
+    return [text for text in found if isinstance(text, str)]
+
+
+@cache
+def _may_be_null(kind: Any) -> bool:
+    fields = msgspec.structs.fields(kind)
+    return any(f.name == "structured_content" and f.default is not None for f in fields)
+
+
+def _is_wrapped(result: Any, value: Mapping[str, Any]) -> bool:
+    """Whether the content or `_meta` tells that an object wraps another value."""
+    meta: Any = getattr(result, "meta", None)
+    fastmcp: Any = meta.get("fastmcp") if is_object(meta) else None
+    if is_object(fastmcp) and fastmcp.get("wrap_result") is True:
+        return True
+    inner, found = value[WRAPPER], texts(result)
+    if len(found) == 1 and _says(found[0], inner):
+        return True
+    items = inner if is_many(inner) else [] if inner is None else [inner]
+    return len(result.content) == len(found) == len(items) and all(map(_says, found, items))
+
+
+def _says(text: str, value: Any) -> bool:
+    """Whether a text is a value: the value itself, or its JSON."""
+    if isinstance(value, str):
+        return text in (value, msgspec.json.encode(value).decode())
+    try:
+        decoded: Any = msgspec.json.decode(text)
+        return bool(decoded == value)
+    except UNREADABLE:
+        return False

@@ -1,0 +1,1 @@
+"""Values of the types that users write: to and from JSON data, with their JSON Schemas."""

@@ -1,0 +1,274 @@
+"""Results of tools as values: `result.data`, and `returns=` with types of the user."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import date
+from typing import Annotated, Any, NamedTuple, TypedDict
+
+import attrs
+import msgspec
+import pytest
+from pydantic import BaseModel, Field
+
+from mcp_protocol import connect, connect_sync
+from mcp_protocol.errors import ToolError, ToolFailedError, ToolResultError
+from mcp_protocol.server.toolkit.content import Image
+from mcp_protocol.server.toolkit.server import Server
+from package.scripted import scripted
+from package.stdio_process import PATHS
+from package.wire import ALL
+
+NEWEST, OLDEST = ALL[-1], ALL[0]
+ENVIRONMENT = {**os.environ, **PATHS}
+every = pytest.mark.parametrize("revision", ALL)
+two = pytest.mark.parametrize("revision", [OLDEST, NEWEST])
+
+
+@dataclasses.dataclass
+class Forecast:
+    city: str
+    day: date
+    celsius: float = 0.0
+
+
+class ForecastDict(TypedDict):
+    city: str
+    day: date
+    celsius: float
+
+
+class ForecastStruct(msgspec.Struct):
+    city: str
+    day: date
+    celsius: float
+
+
+class ForecastModel(BaseModel):
+    city: str
+    day: date
+    celsius: Annotated[float, Field(ge=-273.15)]
+
+
+@attrs.define
+class ForecastAttrs:
+    city: str
+    day: date
+    celsius: float
+
+
+class Point(NamedTuple):
+    x: int
+    y: int
+
+
+KINDS: list[Any] = [Forecast, ForecastDict, ForecastStruct, ForecastModel, ForecastAttrs]
+
+
+def weather() -> Server:
+    server = Server("weather")
+
+    @server.tool()
+    def forecast(city: str) -> Forecast:
+        return Forecast(city, date(2026, 7, 1), 21)
+
+    @server.tool()
+    def count() -> int:
+        return 5
+
+    @server.tool()
+    def greet() -> str:
+        return "[1]"
+
+    @server.tool()
+    def days() -> list[date]:
+        return [date(2026, 7, 1)]
+
+    @server.tool()
+    def origin() -> Point:
+        return Point(1, 2)
+
+    @server.tool()
+    def nested() -> dict[str, int]:
+        return {"result": 5}
+
+    @server.tool()
+    def nothing() -> None:
+        return None
+
+    @server.tool()
+    def picture() -> list[str | Image]:
+        return ["a picture", Image(b"png", "image/png")]
+
+    @server.tool()
+    def fail() -> int:
+        raise ToolError("out of numbers")
+
+    return server
+
+
+@every
+async def test_a_result_is_read_as_the_type_that_the_caller_names(revision: str) -> None:
+    async with connect(weather(), revision=revision) as client:
+        for kind in KINDS:
+            value = await client.call_tool("forecast", {"city": "Oslo"}, returns=kind)
+            assert value == kind(city="Oslo", day=date(2026, 7, 1), celsius=21)
+        assert await client.call_tool("count", returns=int) == 5
+        assert await client.call_tool("count", returns=int | None) == 5
+        assert await client.call_tool("greet", returns=str) == "[1]"
+        assert await client.call_tool("days", returns=list[date]) == [date(2026, 7, 1)]
+        assert await client.call_tool("origin", returns=Point) == Point(1, 2)
+        assert await client.call_tool("nested", returns=dict[str, int]) == {"result": 5}
+
+
+@two
+async def test_the_blocking_client_has_the_same_values(revision: str) -> None:
+    with connect_sync(weather(), revision=revision) as client:
+        value = client.call_tool("forecast", {"city": "Oslo"}, returns=Forecast)
+        assert value == Forecast("Oslo", date(2026, 7, 1), 21)
+        assert client.call_tool("greet").data == "[1]"
+
+
+@every
+async def test_data_is_the_structured_value_or_the_only_text(revision: str) -> None:
+    async with connect(weather(), revision=revision) as client:
+        structured = hasattr(await client.call_tool("count"), "structured_content")
+        structured = structured and revision not in ("2024-11-05", "2025-03-26")
+        data = {
+            name: (await client.call_tool(name)).data
+            for name in ("count", "greet", "days", "nested", "nothing", "picture", "fail")
+        }
+    assert data == {
+        "count": 5 if structured else "5",
+        "greet": "[1]",
+        "days": ["2026-07-01"] if structured else '["2026-07-01"]',
+        "nested": {"result": 5} if structured else '{"result":5}',
+        "nothing": None,
+        "picture": None,
+        "fail": None,
+    }
+
+
+def text(*texts: str, **more: Any) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": each} for each in texts], **more}
+
+
+@pytest.mark.parametrize(
+    ("result", "data"),
+    [
+        (text("5", structuredContent={"result": 5}), 5),
+        (text("abc", structuredContent={"result": "abc"}), "abc"),
+        (text("1", "b", structuredContent={"result": [1, "b"]}), [1, "b"]),
+        (text(structuredContent={"result": None}), None),
+        (text(structuredContent={"result": []}), []),
+        (text('{"result": 5}', structuredContent={"result": 5}), {"result": 5}),
+        (text("It is 5.", structuredContent={"result": 5}), {"result": 5}),
+        (
+            text(
+                "It is 5.", structuredContent={"result": 5}, _meta={"fastmcp": {"wrap_result": 1}}
+            ),
+            {"result": 5},
+        ),
+        (
+            text(
+                "It is 5.",
+                structuredContent={"result": 5},
+                _meta={"fastmcp": {"wrap_result": True}},
+            ),
+            5,
+        ),
+        (text("[" * 100_000, structuredContent={"result": [1]}), {"result": [1]}),
+        (text("a", "b"), None),
+        (text(), None),
+    ],
+)
+async def test_a_wrapped_value_is_told_by_the_content_or_by_its_metadata(
+    result: Mapping[str, Any], data: Any
+) -> None:
+    async with scripted("2025-11-25", result) as (client, _):
+        assert (await client.call_tool("count")).data == data
+
+
+async def test_a_value_that_only_its_type_tells_to_be_wrapped_is_unwrapped() -> None:
+    answers = [text("It is 5.", structuredContent={"result": 5})] * 2
+    async with scripted("2025-11-25", *answers) as (client, _):
+        assert await client.call_tool("count", returns=int) == 5
+        assert await client.call_tool("count", returns=dict[str, int]) == {"result": 5}
+
+
+@two
+async def test_a_failed_tool_raises_with_its_text(revision: str) -> None:
+    async with connect(weather(), revision=revision) as client:
+        with pytest.raises(ToolFailedError, match="out of numbers") as info:
+            await client.call_tool("fail", returns=int)
+    assert str(info.value).startswith(f"tool 'fail' ({revision}): the tool reported an error: ")
+    assert (info.value.tool, info.value.revision) == ("fail", revision)
+    assert info.value.result.is_error
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        (
+            text(structuredContent={"city": 7}),
+            "the structured value {'city': 7}: Expected `str`, got `int` - at `$.city`",
+        ),
+        (
+            text("sunny"),
+            "no structured value, and the text 'sunny': Expected `object`, got `str`",
+        ),
+        (
+            text("a", "b"),
+            "no structured value, and 2 content blocks",
+        ),
+    ],
+)
+@two
+async def test_a_result_without_such_a_value_is_refused(
+    revision: str, result: Mapping[str, Any], said: str
+) -> None:
+    if revision == OLDEST and "structuredContent" in result:
+        result = text('{"city": 7}')
+        said = said.replace(
+            "the structured value {'city': 7}", "no structured value, and the text '{\"city\": 7}'"
+        )
+    async with scripted(revision, result) as (client, _):
+        with pytest.raises(ToolResultError) as info:
+            await client.call_tool("forecast", returns=Forecast)
+    expected = f"tool 'forecast' ({revision}): expected a value of Forecast, got {said}"
+    assert str(info.value) == expected
+    assert not isinstance(info.value, ToolFailedError)
+
+
+class Unreadable:
+    def __init__(self, a: Any) -> None: ...
+
+
+@pytest.mark.parametrize("returns", [Unreadable, "Forecast", 5, list["Missing"]])  # type: ignore[name-defined]  # noqa: F821 - the error is what is tested
+async def test_a_type_that_json_does_not_have_is_refused_before_the_tool_runs(returns: Any) -> None:
+    async with scripted(NEWEST) as (client, server):
+        with pytest.raises(TypeError, match=r"^returns="):
+            await client.call_tool("count", returns=returns)
+    assert server.heard == []
+
+
+def test_who_names_no_type_loads_nothing_for_it() -> None:
+    code = """
+import anyio, sys
+from mcp_protocol import Server, connect
+server = Server("s")
+server.tool(name="x")(lambda: "x")
+async def main():
+    async with connect(server) as client:
+        await client.call_tool("x")
+anyio.run(main)
+print(*(name for name in sys.modules if name.endswith((".typed_results", ".tool_results"))))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=ENVIRONMENT
+    )
+    assert done.stdout.strip() == ""
