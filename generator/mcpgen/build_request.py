@@ -99,6 +99,7 @@ class BuildRequest:
         extension_origins: What the manifest records of them.
         old_names: Public names of the package before, which this one goes on to offer where they
             have new names.
+        renamed_types: What the manifest records of types under other names; see `Manifest`.
         adopted: The file of the rules that are replayed on what is rendered, if there is one.
     """
 
@@ -114,6 +115,7 @@ class BuildRequest:
     )
     old_names: tuple[str, ...] = ()
     adopted: AdoptedFile | None = None
+    renamed_types: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def options(self) -> Options:
@@ -308,6 +310,11 @@ def old_names(record: Manifest | None) -> tuple[str, ...]:
     if record is None:
         return ()
     return tuple(sorted({*record.names, *record.old_names} & exports.RENAMED.keys()))
+
+
+def renamed_types(record: Manifest | None) -> Mapping[str, str]:
+    """The types under other names that the manifest of a package on disk records."""
+    return {} if record is None else record.renamed_types
 
 
 def changed_overrides(directory: Path, record: Manifest) -> tuple[str, ...]:

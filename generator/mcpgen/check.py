@@ -102,6 +102,7 @@ def _checked(directory: Path, named: Sequence[Source]) -> Report:
         extensions=extensions,
         old_names=build_request.old_names(record),
         adopted=build_request.adopted_file(directory, record),
+        renamed_types=build_request.renamed_types(record),
     )
     return _compared(report, record, pipeline.build(request))
 
@@ -147,6 +148,7 @@ def _is_request_of(directory: Path, record: manifest.Manifest, request: BuildReq
         and record.adopted == request.adopted_origin
         and [*record.extensions.items()] == [*request.extension_origins.items()]
         and record.old_names == request.old_names
+        and record.renamed_types == request.renamed_types
         and [source.revision for source in request.sources] == [*record.revisions]
         and all(source.origin == "mcpgen" for source in request.sources)
         and (directory / manifest.NAME).read_text(encoding="utf-8") == record.text()

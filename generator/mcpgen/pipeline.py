@@ -70,7 +70,14 @@ def build(
     own_templates = request.overrides.directory if request.overrides is not None else None
     rules = request.adopted.rules() if request.adopted is not None else ()
     files = render.render_package(
-        specs, request.package, request.selection, worker, own_templates, request.old_names, rules
+        specs,
+        request.package,
+        request.selection,
+        worker,
+        own_templates,
+        request.old_names,
+        rules,
+        request.renamed_types,
     )
     for rule in rules:
         if rule.text.module not in files:
@@ -88,6 +95,7 @@ def build(
         exports.public_names(files["__init__.py"]),
         request.old_names,
         request.adopted_origin,
+        request.renamed_types,
     )
     return {**files, manifest.NAME: record.text()}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from mcpgen import blocking, exports, imports, merging, names, revision_facts, rpc_api
@@ -275,6 +275,7 @@ class PackageSpec:
         merged: The types over all revisions; empty in a package of one.
         has: What it has of the parts and the transports.
         old_names: Public names of earlier packages that it offers as far as they have new names.
+        renamed_types: The same of types, with the names that took their place.
     """
 
     name: str
@@ -284,6 +285,7 @@ class PackageSpec:
     merged: Merged
     has: Features
     old_names: tuple[str, ...] = ()
+    renamed_types: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def has_unset(self) -> bool:
@@ -299,6 +301,15 @@ class PackageSpec:
     def deprecated(self) -> tuple[RenamedExport, ...]:
         """Public names of earlier packages, with those that took their place."""
         return exports.renamed(self.old_names, self.exports)
+
+    @property
+    def deprecated_types(self) -> tuple[RenamedExport, ...]:
+        """Names of types in `models` of earlier packages, with those that took their place."""
+        current = {each.name for each in self.types}
+        if self.merged.classes:
+            current = {each.name for each in self.merged.classes}
+            current |= {each.name for each in self.merged.aliases}
+        return exports.renamed_types(self.renamed_types, current)
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -334,7 +345,7 @@ class PackageSpec:
     @property
     def merged_imports(self) -> Imports:
         """What the module of the merged types imports."""
-        return imports.of_merged(self.merged)
+        return imports.of_merged(self.merged, self.deprecated_types)
 
 
 def of_revision(
@@ -434,6 +445,7 @@ def package(
     name: str,
     selection: Selection = EVERYTHING,
     old_names: Sequence[str] = (),
+    renamed_types: Mapping[str, str] | None = None,
 ) -> PackageSpec:
     """A package of some revisions, oldest first.
 
@@ -454,6 +466,7 @@ def package(
         ),
         has=features(selection, [revision.facts for revision in ordered]),
         old_names=tuple(old_names),
+        renamed_types=renamed_types or {},
     )
 
 
