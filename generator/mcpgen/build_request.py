@@ -268,9 +268,8 @@ def recorded_overrides(directory: Path, record: Manifest) -> Overrides | None:
         UsageError: They are not where the manifest says.
         TemplateError: See `overrides.read`.
     """
-    if not record.templates.directory:
-        return None
-    return overrides.read(_recorded_templates(directory, record), directory)
+    templates = templates_directory(directory, record)
+    return overrides.read(templates, directory) if templates is not None else None
 
 
 def adopted_file(
@@ -323,14 +322,22 @@ def changed_overrides(directory: Path, record: Manifest) -> tuple[str, ...]:
     Raises:
         UsageError: They are not where the manifest says.
     """
-    if not record.templates.directory:
+    templates = templates_directory(directory, record)
+    if templates is None:
         return ()
-    now = overrides.digests(_recorded_templates(directory, record))
+    now = overrides.digests(templates)
     before = record.templates.files
     return tuple(sorted(dict(before.items() ^ now.items())))
 
 
-def _recorded_templates(directory: Path, record: Manifest) -> Path:
+def templates_directory(directory: Path, record: Manifest) -> Path | None:
+    """Where a package on disk has its own templates, from here if they lie below.
+
+    Raises:
+        UsageError: They are not where the manifest says.
+    """
+    if not record.templates.directory:
+        return None
     place = Path(os.path.normpath(directory.resolve() / record.templates.directory))
     if place.is_relative_to(Path.cwd()):
         place = place.relative_to(Path.cwd())

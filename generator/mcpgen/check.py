@@ -51,13 +51,16 @@ class Report:
     @property
     def has_reasons(self) -> bool:
         """Whether a new run might change something."""
+        return bool(self.edited or self.missing or self.has_other_reasons)
+
+    @property
+    def has_other_reasons(self) -> bool:
+        """Whether it might change something although the package is as it was written."""
         return bool(
             self.schema_changed
             or self.generator_changed
-            or self.edited
             or self.templates_changed
             or self.adopted_changed
-            or self.missing
         )
 
 

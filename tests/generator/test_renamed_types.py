@@ -56,8 +56,7 @@ def test_an_old_name_is_the_new_type_with_a_warning(models: Import) -> None:
     ) as caught:
         assert getattr(module, OLD) is getattr(module, NEW)
     assert [each.filename for each in caught] == [__file__]
-    with pytest.raises(AttributeError, match="has no attribute 'NeverThere'"):
-        module.NeverThere
+    assert not hasattr(module, "NeverThere")
 
 
 def test_an_old_name_stays_a_type_as_long_as_its_revision_does(place: Path, models: Import) -> None:
