@@ -8,7 +8,6 @@ more.
 from __future__ import annotations
 
 import keyword
-import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -338,9 +337,7 @@ def templates_directory(directory: Path, record: Manifest) -> Path | None:
     """
     if not record.templates.directory:
         return None
-    place = Path(os.path.normpath(directory.resolve() / record.templates.directory))
-    if place.is_relative_to(Path.cwd()):
-        place = place.relative_to(Path.cwd())
+    place = paths.recorded_place(directory, record.templates.directory)
     if not place.is_dir():
         raise UsageError(
             f"{directory}: was made with the templates in {safe_text(str(place))}, which are not"
@@ -406,7 +403,7 @@ def extension_origins(
     """What the manifest of a package in a directory records of its extensions."""
     return {
         each.identifier: ExtensionOrigin(
-            _relative(each.path.resolve(), directory.resolve()),
+            relative_path(each.path.resolve(), directory.resolve()),
             manifest.file_fingerprint(each.path),
         )
         for each in extensions
@@ -415,14 +412,6 @@ def extension_origins(
 
 def _below(root: Path | None, name: str) -> Path:
     return Path(name) if root is None else root / name
-
-
-def _relative(path: Path, directory: Path) -> str:
-    """The path of a file from a directory; its name alone where there is no such path."""
-    try:
-        return Path(os.path.relpath(path, directory)).as_posix()
-    except ValueError:  # on another drive
-        return path.name
 
 
 def package_name(directory: Path) -> str:

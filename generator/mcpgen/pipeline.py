@@ -67,6 +67,29 @@ def build(
         )
     if request.extensions and not any(each.extensions for each in specs):
         raise extensions.without_revision(request.extensions[0], [*origins])
+    files = _rendered(request, specs, report, worker)
+    record = manifest.new(
+        request.package,
+        request.options,
+        origins,
+        files,
+        request.templates,
+        request.extension_origins,
+        exports.public_names(files["__init__.py"]),
+        request.old_names,
+        request.adopted_origin,
+        request.renamed_types,
+    )
+    return {**files, manifest.NAME: record.text()}
+
+
+def _rendered(
+    request: BuildRequest,
+    specs: Sequence[spec.RevisionSpec],
+    report: Callable[[str], None],
+    worker: Worker | None,
+) -> dict[str, str]:
+    """The files of a package but the manifest; reports on adopted rules without effect."""
     own_templates = request.overrides.directory if request.overrides is not None else None
     rules = request.adopted.rules() if request.adopted is not None else ()
     files = render.render_package(
@@ -85,19 +108,7 @@ def build(
                 f"adopted: {rule.place.source}: {safe_text(rule.name)} has no effect: the package"
                 f" has no {rule.text.module}"
             )
-    record = manifest.new(
-        request.package,
-        request.options,
-        origins,
-        files,
-        request.templates,
-        request.extension_origins,
-        exports.public_names(files["__init__.py"]),
-        request.old_names,
-        request.adopted_origin,
-        request.renamed_types,
-    )
-    return {**files, manifest.NAME: record.text()}
+    return files
 
 
 def _spec_of(

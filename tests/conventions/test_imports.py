@@ -51,7 +51,7 @@ GENERATOR_LAYERS: Layers = (
     ("adding",),
     ("explain",),
     ("listing", "watching", "settings", "cli_protocol", "cli_schema"),
-    ("skeleton", "cli_adopt", "cli_templates", "hooks"),
+    ("skeleton", "cli_customization", "hooks"),
     ("server_check",),
     ("cli_server",),
     ("project_commands",),
