@@ -8,7 +8,6 @@ more.
 from __future__ import annotations
 
 import keyword
-import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -99,6 +98,7 @@ class BuildRequest:
         extension_origins: What the manifest records of them.
         old_names: Public names of the package before, which this one goes on to offer where they
             have new names.
+        renamed_types: What the manifest records of types under other names; see `Manifest`.
         adopted: The file of the rules that are replayed on what is rendered, if there is one.
     """
 
@@ -114,6 +114,7 @@ class BuildRequest:
     )
     old_names: tuple[str, ...] = ()
     adopted: AdoptedFile | None = None
+    renamed_types: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def options(self) -> Options:
@@ -266,9 +267,8 @@ def recorded_overrides(directory: Path, record: Manifest) -> Overrides | None:
         UsageError: They are not where the manifest says.
         TemplateError: See `overrides.read`.
     """
-    if not record.templates.directory:
-        return None
-    return overrides.read(_recorded_templates(directory, record), directory)
+    templates = templates_directory(directory, record)
+    return overrides.read(templates, directory) if templates is not None else None
 
 
 def adopted_file(
@@ -310,23 +310,34 @@ def old_names(record: Manifest | None) -> tuple[str, ...]:
     return tuple(sorted({*record.names, *record.old_names} & exports.RENAMED.keys()))
 
 
+def renamed_types(record: Manifest | None) -> Mapping[str, str]:
+    """The types under other names that the manifest of a package on disk records."""
+    return {} if record is None else record.renamed_types
+
+
 def changed_overrides(directory: Path, record: Manifest) -> tuple[str, ...]:
     """The names of templates that were overridden in another way when a package was made.
 
     Raises:
         UsageError: They are not where the manifest says.
     """
-    if not record.templates.directory:
+    templates = templates_directory(directory, record)
+    if templates is None:
         return ()
-    now = overrides.digests(_recorded_templates(directory, record))
+    now = overrides.digests(templates)
     before = record.templates.files
     return tuple(sorted(dict(before.items() ^ now.items())))
 
 
-def _recorded_templates(directory: Path, record: Manifest) -> Path:
-    place = Path(os.path.normpath(directory.resolve() / record.templates.directory))
-    if place.is_relative_to(Path.cwd()):
-        place = place.relative_to(Path.cwd())
+def templates_directory(directory: Path, record: Manifest) -> Path | None:
+    """Where a package on disk has its own templates, from here if they lie below.
+
+    Raises:
+        UsageError: They are not where the manifest says.
+    """
+    if not record.templates.directory:
+        return None
+    place = paths.recorded_place(directory, record.templates.directory)
     if not place.is_dir():
         raise UsageError(
             f"{directory}: was made with the templates in {safe_text(str(place))}, which are not"
@@ -392,7 +403,7 @@ def extension_origins(
     """What the manifest of a package in a directory records of its extensions."""
     return {
         each.identifier: ExtensionOrigin(
-            _relative(each.path.resolve(), directory.resolve()),
+            relative_path(each.path.resolve(), directory.resolve()),
             manifest.file_fingerprint(each.path),
         )
         for each in extensions
@@ -401,14 +412,6 @@ def extension_origins(
 
 def _below(root: Path | None, name: str) -> Path:
     return Path(name) if root is None else root / name
-
-
-def _relative(path: Path, directory: Path) -> str:
-    """The path of a file from a directory; its name alone where there is no such path."""
-    try:
-        return Path(os.path.relpath(path, directory)).as_posix()
-    except ValueError:  # on another drive
-        return path.name
 
 
 def package_name(directory: Path) -> str:

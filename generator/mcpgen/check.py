@@ -51,13 +51,16 @@ class Report:
     @property
     def has_reasons(self) -> bool:
         """Whether a new run might change something."""
+        return bool(self.edited or self.missing or self.has_other_reasons)
+
+    @property
+    def has_other_reasons(self) -> bool:
+        """Whether it might change something although the package is as it was written."""
         return bool(
             self.schema_changed
             or self.generator_changed
-            or self.edited
             or self.templates_changed
             or self.adopted_changed
-            or self.missing
         )
 
 
@@ -102,6 +105,7 @@ def _checked(directory: Path, named: Sequence[Source]) -> Report:
         extensions=extensions,
         old_names=build_request.old_names(record),
         adopted=build_request.adopted_file(directory, record),
+        renamed_types=build_request.renamed_types(record),
     )
     return _compared(report, record, pipeline.build(request))
 
@@ -147,6 +151,7 @@ def _is_request_of(directory: Path, record: manifest.Manifest, request: BuildReq
         and record.adopted == request.adopted_origin
         and [*record.extensions.items()] == [*request.extension_origins.items()]
         and record.old_names == request.old_names
+        and record.renamed_types == request.renamed_types
         and [source.revision for source in request.sources] == [*record.revisions]
         and all(source.origin == "mcpgen" for source in request.sources)
         and (directory / manifest.NAME).read_text(encoding="utf-8") == record.text()

@@ -327,12 +327,11 @@ def completion(context: click.Context, shell: str) -> None:
     click.echo(found(cli, {}, "mcpgen", "_MCPGEN_COMPLETE").source())
 
 
-cli.add_lazy("mcpgen.cli_adopt", "adopt")
 cli.add_lazy("mcpgen.cli_project", "generate", "new")
 cli.add_lazy("mcpgen.cli_protocol", "diff", "explain", "validate")
 cli.add_lazy("mcpgen.cli_schema", "facts", "schema")
 cli.add_lazy("mcpgen.cli_server", "check-server")
-cli.add_lazy("mcpgen.cli_templates", "templates")
+cli.add_lazy("mcpgen.cli_customization", "adopt", "templates")
 
 
 def main(words: Sequence[str] | None = None) -> NoReturn:

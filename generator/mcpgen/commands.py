@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,9 @@ from mcpgen.parts import selection
 
 if TYPE_CHECKING:
     from mcpgen.update_report import Report
+
+_MODELS = "models.py"
+"""The module with the types of all revisions of a package."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ def requested(
         build_request.extension_origins(extensions, directory),
         build_request.old_names(before),
         build_request.adopted_file(directory, before, wanted.adopted),
+        build_request.renamed_types(before),
     )
 
 
@@ -151,6 +155,7 @@ def updated(wanted: Wanted, directory: Path) -> BuildRequest:
         extension_origins=build_request.extension_origins(extensions, directory),
         old_names=build_request.old_names(record),
         adopted=build_request.adopted_file(directory, record, wanted.adopted),
+        renamed_types=build_request.renamed_types(record),
     )
 
 
@@ -169,16 +174,19 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
     from mcpgen import package_cache  # only where something is built
 
     output.expect_own(directory)
-    before = directories.read_manifest(directory) if directory.is_dir() else None
     for source in request.sources:
         if source.file is not None:
             _say_what_it_is_taken_as(console, source, errata=request.errata)
     before = directories.read_manifest(directory) if directory.is_dir() else None
+    types = _types_before(directory) if before is not None else frozenset[str]()
+    if before is not None and types:
+        request = _with_renamed_types(request, before, types)
     notes: list[str] = []
     with console.progress(f"generating {request.package} ({names})"):
         files = package_cache.built(request, notes.append)
     if before is not None and before.options == request.options:
         notes += _names_gone(before.names, files)
+        notes += _types_renamed(types, request.renamed_types, files)
     for note in notes:
         console.summary(note)
     written = output.write(directory, files, force=force)
@@ -191,6 +199,41 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
     if written.changed:
         for line in _advice(files, request.package, directory):
             console.summary(line)
+
+
+def _types_before(directory: Path) -> frozenset[str]:
+    """The types that the package in a directory has in its module `models`."""
+    from mcpgen import exports
+
+    path = directory / _MODELS
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    return exports.type_names(text)
+
+
+def _with_renamed_types(
+    request: BuildRequest, before: manifest.Manifest, types: frozenset[str]
+) -> BuildRequest:
+    """A request that remembers, besides what it does, types that newer revisions renamed."""
+    from mcpgen import update_report
+
+    found = update_report.renamed_types(before, request, types)
+    return replace(request, renamed_types={**request.renamed_types, **found})
+
+
+def _types_renamed(
+    types: frozenset[str], renames: Mapping[str, str], files: Mapping[str, str]
+) -> Iterator[str]:
+    """What is to be said of types that a package has under another name."""
+    from mcpgen import exports
+
+    if types.isdisjoint(renames):
+        return
+    for row in exports.renamed_types(renames, exports.type_names(files.get(_MODELS, ""))):
+        if row.old in types:
+            yield (
+                f"renamed: models.{row.old} is now models.{row.new}; the old name gives a"
+                " DeprecationWarning"
+            )
 
 
 def _names_gone(before: Sequence[str], files: Mapping[str, str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What may be wrong with an installation of mcpgen and with the packages that it wrote.
+"""What may be wrong with an installation of mcpgen, with projects and with generated packages.
 
 Each finding is one line: what was looked at, what was found, and what to do if that is wrong.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
@@ -16,7 +18,7 @@ from typing import Literal
 
 from packaging.requirements import Requirement
 
-from mcpgen import __version__, check, manifest, paths, schema
+from mcpgen import __version__, build_request, check, manifest, overrides, paths, schema, settings
 from mcpgen.console import Console
 from mcpgen.errors import McpgenError, safe_text
 
@@ -52,7 +54,7 @@ def diagnose(console: Console, directory: Path) -> bool:
     Returns:
         Whether nothing is wrong.
     """
-    found = [*_installation(), *_requirements(), *_schemas(), *_packages(directory)]
+    found = [*_installation(), *_requirements(), *_schemas(), *_projects(directory)]
     for finding in found:
         line = f"{finding.state}: {finding.subject}: {finding.text}"
         advice = f"; {finding.advice}" if finding.advice else ""
@@ -115,37 +117,121 @@ def _schemas() -> Iterator[Finding]:
             yield Finding(f"revision {entry.name}", "ok", text)
 
 
-def _packages(directory: Path) -> Iterator[Finding]:
-    """Each package of mcpgen's below a directory."""
-    for folder in _package_folders(directory):
+def _projects(directory: Path) -> Iterator[Finding]:
+    """Each project with settings and each package of mcpgen's below a directory."""
+    for folder, kind in _folders(directory):
+        if kind == "project":
+            yield from _project(folder)
+            continue
         subject = f"package {safe_text(str(folder))}"
         try:
-            report = check.check(folder)
-        except McpgenError as error:
-            yield Finding(subject, "wrong", str(error))
-            continue
-        if report.current:
-            yield Finding(subject, "ok", "up to date")
-            continue
-        reasons = [
-            *(f"{name}: {what} changed" for name, what in report.schema_changed.items()),
-            *([report.generator_changed] if report.generator_changed else []),
-            *(f"template changed: {name}" for name in report.templates_changed),
-            *(["adopted rules changed"] if report.adopted_changed else []),
-            *(f"edited by hand: {path}" for path in report.edited),
-            *(f"missing: {path}" for path in report.missing),
-        ]
-        advice = f"mcpgen update {folder}" + (" --force" if report.edited else "")
-        yield Finding(subject, "wrong", "; ".join(reasons), advice)
+            project = settings.find(folder.resolve())
+        except McpgenError:
+            project = None  # malformed settings are a finding of their own
+        with project.own_revisions() if project is not None else nullcontext():
+            try:
+                yield from _package(subject, folder)
+            except McpgenError as error:
+                yield Finding(subject, "wrong", str(error))
 
 
-def _package_folders(directory: Path) -> Iterator[Path]:
+def _folders(directory: Path) -> Iterator[tuple[Path, Literal["project", "package"]]]:
     for count, (folder, folders, files) in enumerate(os.walk(directory)):
         if count == _FOLDERS:
             return
         folders[:] = sorted(
             name for name in folders if name not in _SKIPPED and not name.startswith(".")
         )
+        if settings.FILE in files:
+            yield Path(folder), "project"
         if manifest.NAME in files and "__init__.py" in files:
             folders.clear()
-            yield Path(folder)
+            yield Path(folder), "package"
+
+
+def _project(folder: Path) -> Iterator[Finding]:
+    """The settings in a folder, if there are some, with what they name."""
+    subject = f"settings {safe_text(str(folder / settings.FILE))}"
+    try:
+        project = settings.read(folder)
+    except McpgenError as error:
+        yield Finding(subject, "wrong", str(error))
+        return
+    if project is None:
+        return
+    yield Finding(subject, "ok", f"packages: {len(project.packages)}")
+    if project.schemas_dir and not (folder / project.schemas_dir).is_dir():
+        text = f"schemas_dir {safe_text(project.schemas_dir)} is not there"
+        yield Finding(subject, "wrong", text, "name the folder of your revisions, or drop the key")
+    for package in project.packages:
+        for hook in package.hooks:
+            if _program(hook[0], folder) is None:
+                text = f"hook {safe_text(hook[0])}: no such program"
+                yield Finding(subject, "wrong", text, "install it, or name its path")
+    from mcpgen import project_commands  # few folders have settings
+
+    try:
+        for line, advice in project_commands.differences(project):
+            yield Finding(subject, "wrong", line, advice)
+    except McpgenError as error:
+        yield Finding(subject, "wrong", str(error))
+
+
+def _program(name: str, folder: Path) -> str | None:
+    """The program of a hook: a path from the folder of the settings, or a name on the path."""
+    return shutil.which(folder / name if "/" in name or os.sep in name else name)
+
+
+def _package(subject: str, folder: Path) -> Iterator[Finding]:
+    """One package of mcpgen's: the user's files that shaped it, then what is on disk."""
+    record = manifest.read(folder)
+    outdated = list(_outdated_templates(folder, record)) if record is not None else []
+    yield from outdated
+    if outdated:
+        return  # the package cannot be compared before they are up to date
+    report = check.check(folder)
+    if report.current:
+        yield Finding(subject, "ok", "up to date")
+        return
+    reasons = [
+        *(f"changed: {name}: {what}" for name, what in report.schema_changed.items()),
+        *([report.generator_changed] if report.generator_changed else []),
+        *(f"template changed: {name}" for name in report.templates_changed),
+        *(["adopted rules changed"] if report.adopted_changed else []),
+        *(f"edited by hand: {path}" for path in report.edited),
+        *(f"missing: {path}" for path in report.missing),
+    ]
+    yield Finding(subject, "wrong", "; ".join(reasons), _advice(folder, report))
+
+
+def _outdated_templates(folder: Path, record: manifest.Manifest) -> Iterator[Finding]:
+    """The overrides of a package that were made for other templates than those of today."""
+    directory = build_request.templates_directory(folder, record)
+    if directory is None:
+        return
+    for name, state in overrides.states(directory).items():
+        if state == "outdated":
+            yield Finding(
+                f"template {safe_text(str(directory / name))}",
+                "wrong",
+                f"overrides the template of another version than {__version__}",
+                f"mcpgen templates diff {directory}, then mcpgen templates accept {name}"
+                f" {directory}",
+            )
+
+
+def _advice(folder: Path, report: check.Report) -> str:
+    """What to do about a package that is not up to date."""
+    if not report.edited:
+        return f"mcpgen update {folder}"
+    from mcpgen import render  # few packages are edited
+
+    replaced = f"mcpgen update {folder} --force"
+    if all(render.is_copied(path) for path in report.edited):
+        return f"{replaced} undoes the edits"
+    if report.has_other_reasons:
+        return (
+            f"mcpgen adopt {folder} keeps the edits as rules, once all else is as it was when the"
+            f" package was made; {replaced} undoes them"
+        )
+    return f"mcpgen adopt {folder} keeps the edits as rules; {replaced} undoes them"

@@ -7,7 +7,7 @@ part begins.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from mcpgen.parts import Features
@@ -208,7 +208,7 @@ RENAMED: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class RenamedExport:
-    """A name that a package goes on to offer, with a warning.
+    """A name that a package, or a module of it, goes on to offer, with a warning.
 
     Attributes:
         old: The name of earlier packages.
@@ -225,6 +225,35 @@ def renamed(old_names: Iterable[str], rows: Iterable[Export]) -> tuple[RenamedEx
     return tuple(
         RenamedExport(old, RENAMED[old]) for old in sorted(old_names) if RENAMED.get(old) in current
     )
+
+
+def renamed_types(renames: Mapping[str, str], current: Set[str]) -> tuple[RenamedExport, ...]:
+    """Old names of types that a package can still offer, sorted.
+
+    Args:
+        renames: Old names with the names that took their place, which may have been renamed since.
+        current: The types of the package. A name that is one of them is not an old one.
+    """
+    rows: list[RenamedExport] = []
+    for old in sorted(renames.keys() - current):
+        new, followed = renames[old], {old}
+        while new not in current and new in renames and new not in followed:
+            followed.add(new)
+            new = renames[new]
+        if new in current:
+            rows.append(RenamedExport(old, new))
+    return tuple(rows)
+
+
+def type_names(module: str) -> frozenset[str]:
+    """The classes and type aliases that a module's text defines; none if it is not Python."""
+    try:
+        body = ast.parse(module).body
+    except SyntaxError:
+        return frozenset()
+    classes = {node.name for node in body if isinstance(node, ast.ClassDef)}
+    targets = (node.target for node in body if isinstance(node, ast.AnnAssign))
+    return frozenset(classes.union(node.id for node in targets if isinstance(node, ast.Name)))
 
 
 def public_names(module: str) -> tuple[str, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from mcpgen.exports import RenamedExport
 from mcpgen.merging import Merged
 from mcpgen.rpc_api import Call, Messages
 from mcpgen.type_hints import names_in
@@ -72,8 +73,8 @@ def of_session(sent: Messages) -> Imports:
     return _imports(used | {"TYPE_CHECKING"} if "models" in used else used)
 
 
-def of_merged(merged: Merged) -> Imports:
-    """Imports of the module of the merged types."""
+def of_merged(merged: Merged, deprecated: Sequence[RenamedExport] = ()) -> Imports:
+    """Imports of the module of the merged types, and of those that it has under old names too."""
     types = [alias.type for alias in merged.aliases]
     types += [member.type for each in merged.classes for member in each.members]
     used = {name for kind in types for name in names_in(kind)}
@@ -83,7 +84,9 @@ def of_merged(merged: Merged) -> Imports:
         used.add("UNSET")
     if any(each.has_value for each in merged.classes):
         used.add("Any")
-    return _imports({"TypeAlias", *used} if merged.aliases else used)
+    if deprecated:
+        used |= {"TYPE_CHECKING", "Any"}
+    return _imports({"TypeAlias", *used} if merged.aliases or deprecated else used)
 
 
 def _client(sent: Messages, handled: Messages) -> set[str]:

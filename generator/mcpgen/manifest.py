@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import keyword
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -129,8 +130,11 @@ class Manifest:
         names: Its public names, sorted.
         old_names: Public names of earlier packages in its place, sorted, which it goes on to offer
             as long as they have new names.
+        renamed_types: Types of earlier packages in its place by the names that they had then, with
+            the names that took their place. `models` offers an old name as long as no type has it
+            and the new one is there.
 
-    The file leaves out the last four where they are empty.
+    The file leaves out the last five where they are empty.
     """
 
     mcpgen: str
@@ -144,6 +148,7 @@ class Manifest:
     adopted: AdoptedOrigin = AdoptedOrigin()
     names: tuple[str, ...] = ()
     old_names: tuple[str, ...] = ()
+    renamed_types: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def text(self) -> str:
         """The manifest as the file's text."""
@@ -152,7 +157,7 @@ class Manifest:
             del document["templates"]
         if not self.adopted.file:
             del document["adopted"]
-        for optional in ("names", "old_names", "extensions"):
+        for optional in ("names", "old_names", "renamed_types", "extensions"):
             if not document[optional]:
                 del document[optional]
         return json.dumps(document, indent=2) + "\n"
@@ -168,6 +173,7 @@ def new(
     names: tuple[str, ...] = (),
     old_names: tuple[str, ...] = (),
     adopted: AdoptedOrigin | None = None,
+    renamed_types: Mapping[str, str] | None = None,
 ) -> Manifest:
     """The manifest for files made now, given by path and text."""
     return Manifest(
@@ -182,6 +188,7 @@ def new(
         adopted=adopted or AdoptedOrigin(),
         names=names,
         old_names=old_names,
+        renamed_types=renamed_types or {},
     )
 
 
@@ -245,6 +252,10 @@ def _check_texts(record: Manifest, place: Place) -> None:
         if not identifier.isprintable() or not _is_relative(extension.schema):
             at = place.at("extensions").at(identifier).at("schema")
             raise at.error("a relative path", extension.schema)
+    for old, new in record.renamed_types.items():
+        for name in (old, new):
+            if not name.isidentifier() or keyword.iskeyword(name):
+                raise place.at("renamed_types").at(old).error("names of types", name)
     for path in record.files:
         if not is_file_path(path):
             raise place.at("files").at(path).error(FILE_PATH, path)

@@ -77,6 +77,12 @@ def relative_path(path: Path, directory: Path) -> str:
         return path.name
 
 
+def recorded_place(directory: Path, recorded: str) -> Path:
+    """Where the path that a package in a directory records leads; from here if it lies below."""
+    place = Path(os.path.normpath(directory.resolve() / recorded))
+    return place.relative_to(Path.cwd()) if place.is_relative_to(Path.cwd()) else place
+
+
 def shown_path(path: Path) -> str:
     """A path for messages: data of mcpgen from the top of the project, others as given."""
     root = data_root()

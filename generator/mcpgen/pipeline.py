@@ -67,17 +67,7 @@ def build(
         )
     if request.extensions and not any(each.extensions for each in specs):
         raise extensions.without_revision(request.extensions[0], [*origins])
-    own_templates = request.overrides.directory if request.overrides is not None else None
-    rules = request.adopted.rules() if request.adopted is not None else ()
-    files = render.render_package(
-        specs, request.package, request.selection, worker, own_templates, request.old_names, rules
-    )
-    for rule in rules:
-        if rule.text.module not in files:
-            report(
-                f"adopted: {rule.place.source}: {safe_text(rule.name)} has no effect: the package"
-                f" has no {rule.text.module}"
-            )
+    files = _rendered(request, specs, report, worker)
     record = manifest.new(
         request.package,
         request.options,
@@ -88,8 +78,37 @@ def build(
         exports.public_names(files["__init__.py"]),
         request.old_names,
         request.adopted_origin,
+        request.renamed_types,
     )
     return {**files, manifest.NAME: record.text()}
+
+
+def _rendered(
+    request: BuildRequest,
+    specs: Sequence[spec.RevisionSpec],
+    report: Callable[[str], None],
+    worker: Worker | None,
+) -> dict[str, str]:
+    """The files of a package but the manifest; reports on adopted rules without effect."""
+    own_templates = request.overrides.directory if request.overrides is not None else None
+    rules = request.adopted.rules() if request.adopted is not None else ()
+    files = render.render_package(
+        specs,
+        request.package,
+        request.selection,
+        worker,
+        own_templates,
+        request.old_names,
+        rules,
+        request.renamed_types,
+    )
+    for rule in rules:
+        if rule.text.module not in files:
+            report(
+                f"adopted: {rule.place.source}: {safe_text(rule.name)} has no effect: the package"
+                f" has no {rule.text.module}"
+            )
+    return files
 
 
 def _spec_of(

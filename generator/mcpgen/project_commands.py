@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -332,14 +332,40 @@ def check(console: Console, settings: Settings) -> bool:
 def _check_mirror(console: Console, settings: Settings) -> bool:
     """Whether the mirror is what mcpgen would write from what is recorded."""
     directory = settings.mirror_directory
-    snapshot = mirrors.read(directory)
-    files = mirrors.files(mirrors.build(snapshot, settings.protocol), snapshot)
-    differing = writing.differing(directory, files)
+    differing = _mirror_differences(settings)
     for path in differing:
         console.summary(f"differs: {(directory / path).as_posix()}; run mcpgen")
     if not differing:
         console.summary(f"{directory}: up to date")
     return not differing
+
+
+def _mirror_differences(settings: Settings) -> Sequence[str]:
+    """The files of the mirror that mcpgen would write otherwise."""
+    snapshot = mirrors.read(settings.mirror_directory)
+    files = mirrors.files(mirrors.build(snapshot, settings.protocol), snapshot)
+    return writing.differing(settings.mirror_directory, files)
+
+
+def differences(settings: Settings) -> Iterator[tuple[str, str]]:
+    """What the packages and the mirror of a project were made from otherwise than its settings say.
+
+    Yields:
+        What differs, and what to do.
+
+    Raises:
+        McpgenError: A setting names something that is not there, or the mirror cannot be read.
+    """
+    with settings.own_revisions():
+        for package in settings.packages:
+            directory = settings.directory(package)
+            if directories.read_manifest(directory) is None:
+                yield f"{directory} is not generated", "mcpgen generate"
+            elif changed := _other_settings(_request(settings, package), directory):
+                yield f"{directory} has other {', '.join(changed)}", "mcpgen generate"
+        if settings.mirror is not None:
+            for path in _mirror_differences(settings):
+                yield f"{settings.mirror_directory / path} differs", "mcpgen generate"
 
 
 def _other_settings(request: BuildRequest, directory: Path) -> list[str]:

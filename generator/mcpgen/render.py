@@ -35,6 +35,7 @@ def render_package(
     overrides: Path | None = None,
     old_names: Sequence[str] = (),
     rules: Sequence[Rule] = (),
+    renamed_types: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """The text of every file of a package by its path, sorted.
 
@@ -46,13 +47,14 @@ def render_package(
         overrides: A directory with templates that take the place of mcpgen's.
         old_names: Public names of earlier packages that it goes on to offer.
         rules: Adopted rules to replay, in order.
+        renamed_types: Old names of types, with the names that took their place.
 
     Raises:
         UsageError: No revision has a transport that was selected.
         TemplateError: An override cannot be rendered.
         AdoptedError: A rule does not fit what is rendered.
     """
-    spec = package(revisions, package_name, selection, old_names)
+    spec = package(revisions, package_name, selection, old_names, renamed_types)
     jobs = {
         f"{revision.folder}/models.py": _models_job(spec, revision) for revision in spec.revisions
     }

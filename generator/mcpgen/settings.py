@@ -17,7 +17,7 @@ from mcpgen import paths
 from mcpgen.errors import SettingsError, UsageError
 from mcpgen.input_files import check_json, read_text
 from mcpgen.json_types import is_object
-from mcpgen.toml_records import MAX_BYTES, Place, convert
+from mcpgen.toml_records import MAX_BYTES, Place, convert, parsed_toml
 
 FILE = "pyproject.toml"
 
@@ -185,17 +185,7 @@ def read(folder: Path) -> Settings | None:
 
 
 def _table_in(text: str, source: str) -> Any:
-    import tomllib  # only where the file may have the table
-
-    try:
-        document = tomllib.loads(text)
-    except RecursionError:
-        raise SettingsError(
-            source, "", "values that are not nested as deep", "deeper ones"
-        ) from None
-    except ValueError as error:
-        raise SettingsError(source, "", "TOML text", str(error)) from error
-    tool = document.get("tool")
+    tool = parsed_toml(text, source, SettingsError).get("tool")
     return tool.get("mcpgen") if is_object(tool) else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from mcpgen import blocking, exports, imports, merging, names, revision_facts, rpc_api
@@ -278,6 +278,7 @@ class PackageSpec:
         merged: The types over all revisions; empty in a package of one.
         has: What it has of the parts and the transports.
         old_names: Public names of earlier packages that it offers as far as they have new names.
+        renamed_types: The same of types, with the names that took their place.
     """
 
     name: str
@@ -287,6 +288,7 @@ class PackageSpec:
     merged: Merged
     has: Features
     old_names: tuple[str, ...] = ()
+    renamed_types: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def has_unset(self) -> bool:
@@ -302,6 +304,15 @@ class PackageSpec:
     def deprecated(self) -> tuple[RenamedExport, ...]:
         """Public names of earlier packages, with those that took their place."""
         return exports.renamed(self.old_names, self.exports)
+
+    @property
+    def deprecated_types(self) -> tuple[RenamedExport, ...]:
+        """Names of types in `models` of earlier packages, with those that took their place."""
+        current = {each.name for each in self.types}
+        if self.merged.classes:
+            current = {each.name for each in self.merged.classes}
+            current |= {each.name for each in self.merged.aliases}
+        return exports.renamed_types(self.renamed_types, current)
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -337,7 +348,7 @@ class PackageSpec:
     @property
     def merged_imports(self) -> Imports:
         """What the module of the merged types imports."""
-        return imports.of_merged(self.merged)
+        return imports.of_merged(self.merged, self.deprecated_types)
 
 
 def of_revision(
@@ -448,6 +459,7 @@ def package(
     name: str,
     selection: Selection = EVERYTHING,
     old_names: Sequence[str] = (),
+    renamed_types: Mapping[str, str] | None = None,
 ) -> PackageSpec:
     """A package of some revisions, oldest first.
 
@@ -477,6 +489,7 @@ def package(
         ),
         has=has,
         old_names=tuple(old_names),
+        renamed_types=renamed_types or {},
     )
 
 

@@ -61,18 +61,26 @@ def read_toml(path: Path, kind: type[InputError]) -> tuple[dict[str, Any], Place
     Raises:
         InputError: The file cannot be read or is not TOML; of the class `kind`.
     """
+    source = paths.shown_path(path)
+    table = parsed_toml(read_text(path, kind, "TOML text", MAX_BYTES), source, kind)
+    check_json(table, source, kind)
+    return table, Place(source, kind)
+
+
+def parsed_toml(text: str, source: str, kind: type[InputError]) -> dict[str, Any]:
+    """The table in a text; TOML has values that are not JSON, such as dates.
+
+    Raises:
+        InputError: The text is not TOML; of the class `kind`.
+    """
     import tomllib  # a manifest, which is JSON, is converted without it
 
-    source = paths.shown_path(path)
-    text = read_text(path, kind, "TOML text", MAX_BYTES)
     try:
-        table = tomllib.loads(text)
+        return tomllib.loads(text)
     except RecursionError:
         raise kind(source, "", "values that are not nested as deep", "deeper ones") from None
     except ValueError as error:
         raise kind(source, "", "TOML text", str(error)) from error
-    check_json(table, source, kind)
-    return table, Place(source, kind)
 
 
 def toml_value(value: Json) -> str:

@@ -8,12 +8,12 @@ since, the state before is in the cache.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mcpgen import cache, facts, pipeline, schema, schema_facts
+from mcpgen import cache, facts, normalize, pipeline, schema, schema_facts
 from mcpgen.build_request import BuildRequest, Source
 from mcpgen.diff import report
 from mcpgen.diff.changes import Change
@@ -21,7 +21,9 @@ from mcpgen.diff.compare import Diff, compare
 from mcpgen.diff.protocol import Protocol, of_schema
 from mcpgen.errors import safe_text
 from mcpgen.facts import Facts
+from mcpgen.json_types import Node
 from mcpgen.manifest import Manifest
+from mcpgen.normalized import target
 from mcpgen.schema import Schema, SchemaFile
 
 _STRUCTURE = "structure"
@@ -67,6 +69,71 @@ class Report:
                 yield f"  {word} {kind}: {shown}{more}"
 
 
+def renamed_types(
+    before: Manifest, request: BuildRequest, names: Collection[str]
+) -> dict[str, str]:
+    """Types that a newer revision calls otherwise, by the names that a package has for them.
+
+    A revision that the package had may name a type otherwise in the newest one that is built, or
+    may hold inline what a newer one gives a name to.
+
+    Args:
+        before: The manifest of the package.
+        request: What is built in its place.
+        names: The types of the package.
+    """
+    after = {source.revision: source for source in request.sources}
+    pairs = _pairs(before, after)
+    pairs += [(name, max(after)) for name in before.revisions if name not in after]
+    found: dict[str, str] = {}
+    for name, origin in before.revisions.items():
+        side = _known(name, origin.structure, errata=before.options.errata)
+        if side is None:
+            continue
+        found |= _renamed_inline(side)
+        for new in sorted({new for old, new in pairs if old == name}):
+            found |= _renamed_between(side, _loaded(after[new], request.errata))
+    return {old: new for old, new in sorted(found.items()) if old in names}
+
+
+def _renamed_between(old: _Side, new: _Side) -> dict[str, str]:
+    """The types that a comparison of two revisions finds under other names."""
+    if old.schema.digest == new.schema.digest:
+        return {}
+    changes = compare(*_sides(old, new)).changes
+    return {change.old: change.new for change in changes if change.rule.id == "TYPE_RENAMED"}
+
+
+def _renamed_inline(side: _Side) -> dict[str, str]:
+    """Names of inline types that they have as long as not all newer revisions are known."""
+    newer = pipeline.newer_than(side.base, side.schema)
+    now = normalize.normalize(side.schema, side.facts, newer)
+    found: dict[str, str] = {}
+    for count in range(len(newer)):
+        then = normalize.normalize(side.schema, side.facts, newer[:count])
+        for name in then.definitions.keys() & now.definitions.keys():
+            found.update(_renamed_below(then.definitions[name].node, now.definitions[name].node))
+    return found
+
+
+def _renamed_below(old: Node, new: Node) -> Iterator[tuple[str, str]]:
+    """The names of types in one of two schemas of the same values, with those in the other."""
+    if "$ref" in old and "$ref" in new:
+        names = target(old), target(new)
+        if names[0] != names[1]:
+            yield names
+        return
+    for part in ("items", "additionalProperties"):
+        if old.get(part) and new.get(part):
+            yield from _renamed_below(old[part], new[part])
+    for one, other in zip(old.get("anyOf", ()), new.get("anyOf", ()), strict=False):
+        yield from _renamed_below(one, other)
+    properties = new.get("properties", {})
+    for wire, node in old.get("properties", {}).items():
+        if wire in properties:
+            yield from _renamed_below(node, properties[wire])
+
+
 def remember(request: BuildRequest) -> None:
     """Keep the structure of each schema file for the report of the next run."""
     for source in request.sources:
@@ -86,52 +153,75 @@ def reports(before: Manifest, request: BuildRequest) -> list[Report]:
         request: What is built.
     """
     after = {source.revision: source for source in request.sources}
-    pairs = [(name, name) for name in before.revisions if name in after]
-    newest = max(before.revisions), max(after)
-    if newest[0] != newest[1]:
-        pairs.append(newest)
     found: list[Report] = []
-    for old, new in pairs:
+    for old, new in _pairs(before, after):
         side = _loaded(after[new], request.errata)
         digest = before.revisions[old].structure
-        if side[0].digest == digest:
+        if side.schema.digest == digest:
             continue
         other = _known(old, digest, errata=before.options.errata)
         if other is not None:
-            found.append(_report(_protocol(other, side[0]), _protocol(side, other[0])))
+            found.append(_report(other, side))
     return found
 
 
-_Side = tuple[Schema, Facts]
+def _pairs(before: Manifest, after: Mapping[str, Source]) -> list[tuple[str, str]]:
+    """The revisions to compare: each that stays with itself, and the newest ones."""
+    pairs = [(name, name) for name in before.revisions if name in after]
+    newest = max(before.revisions), max(after)
+    return pairs if newest[0] == newest[1] else [*pairs, newest]
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One schema of a comparison.
+
+    Attributes:
+        schema: The schema.
+        facts: Its facts.
+        base: The revision that it is, or that a schema file starts from.
+    """
+
+    schema: Schema
+    facts: Facts
+    base: str
 
 
 def _loaded(source: Source, errata: bool) -> _Side:
     loaded = pipeline.load(source, errata)
     if source.origin == "mcpgen":
-        return loaded, facts.load(source.revision)
+        return _Side(loaded, facts.load(source.revision), source.base)
     stated = source.facts if source.facts_of is None else None
-    return loaded, schema_facts.facts_for(loaded, source.base, stated).facts
+    found = schema_facts.facts_for(loaded, source.base, stated)
+    return _Side(loaded, found.facts, source.base)
 
 
 def _known(name: str, digest: str, *, errata: bool) -> _Side | None:
     """The schema with a digest and its facts, if it is known."""
     row = next((row for row in schema.revisions() if row.digest == digest), None)
     if row is not None:
-        return schema.load(row.name, errata=errata), facts.load(row.name)
+        return _Side(schema.load(row.name, errata=errata), facts.load(row.name), row.name)
     kept = cache.read(_STRUCTURE, digest)
     if kept is None:
         return None
     file = SchemaFile(Path(f"{name}.json"), json.loads(kept), digest)
     loaded = file.schema(revision=name, errata=errata)
-    return loaded, schema_facts.facts_for(loaded, file.nearest.entry.name, None).facts
+    base = file.nearest.entry.name
+    return _Side(loaded, schema_facts.facts_for(loaded, base, None).facts, base)
 
 
-def _protocol(side: _Side, other: Schema) -> Protocol:
-    loaded, stated = side
-    return of_schema(loaded, stated, loaded.revision, [other.definitions])
+def _sides(one: _Side, other: _Side) -> tuple[Protocol, Protocol]:
+    """Both sides of a comparison, each with the other's names for what it has inline."""
+    return _protocol(one, other), _protocol(other, one)
 
 
-def _report(old: Protocol, new: Protocol) -> Report:
+def _protocol(side: _Side, other: _Side) -> Protocol:
+    loaded = side.schema
+    return of_schema(loaded, side.facts, loaded.revision, [other.schema.definitions])
+
+
+def _report(one: _Side, other: _Side) -> Report:
+    old, new = _sides(one, other)
     diff = compare(old, new)
     kinds = {
         **dict.fromkeys(old.types | new.types, "types"),

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mcpgen import __version__, cli, manifest, schema
+from generator.command_line import run
+from generator.test_fitting import definitions_of, saved
+from mcpgen import __version__, cli, manifest, overrides, schema
 
 
 def doctor(*words: object) -> Result:
@@ -49,7 +51,80 @@ def test_an_edited_package_is_wrong_and_the_command_that_mends_it_is_named(
     (package / "errors.py").write_text("mine = 1\n")
     result = doctor(tmp_path)
     assert result.exit_code == 1
-    assert f"edited by hand: errors.py; mcpgen update {package} --force" in result.output
+    assert f"edited by hand: errors.py; mcpgen update {package} --force undoes" in result.output
+
+
+def test_edits_that_adopt_can_keep_are_told_so(tmp_path: Path, package: Path) -> None:
+    path = package / "__init__.py"
+    path.write_text(path.read_text().replace("Nothing", "Not a thing"))
+    kept = f"mcpgen adopt {package} keeps the edits as rules"
+    assert findings(tmp_path)[f"package {package}"]["advice"].startswith(f"{kept}; ")
+    record = json.loads((package / manifest.NAME).read_text())
+    (package / manifest.NAME).write_text(json.dumps({**record, "generator": "0"}))
+    advice = findings(tmp_path)[f"package {package}"]["advice"]
+    assert advice.startswith(f"{kept}, once all else is as it was")
+
+
+def test_each_template_of_another_version_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ("package/__init__.py.jinja", "package/revisions.py.jinja")
+    for name in (*names, "package/testing.py.jinja"):
+        overrides.copy(name, Path("mine"))
+    words = ("-q", "-r", schema.latest().name, "--parts", "types", "--templates", "mine")
+    assert run(*words, "-o", "pkg").code == 0
+    for name in names:
+        (Path("mine") / overrides.ORIGINALS / name).write_text("of an older mcpgen")
+    found = findings(Path())
+    wrong = {subject: finding for subject, finding in found.items() if finding["state"] == "wrong"}
+    assert wrong.keys() == {f"template mine/{name}" for name in names}
+    for name in names:
+        assert wrong[f"template mine/{name}"]["advice"] == (
+            f"mcpgen templates diff mine, then mcpgen templates accept {name} mine"
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('revisions = ["latest"]', "pkg is not generated; mcpgen generate"),
+        ('hooks = [["no-such-program", "x"]]', "hook no-such-program: no such program; install"),
+        ('hooks = [["tools/no-such"]]', "hook tools/no-such: no such program; install"),
+        ('schemas_dir = "own"', "schemas_dir own is not there; name the folder"),
+        ('templates = "mine"', "mine: expected a directory with templates, got none"),
+        ('adopted = "rules.toml"', "rules.toml: expected a file with adopted rules, got none"),
+        ('extensions = ["x.json"]', "expected the file of an extension, got x.json"),
+        ('revision = "latest"', "the nearest being revisions, got"),
+    ],
+)
+def test_settings_that_name_what_is_not_there_are_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, line: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    revisions = "" if text.startswith("revision") else 'revisions = ["latest"]\n'
+    settings = f'[tool.mcpgen]\noutput = "pkg"\n{revisions}{text}\n'
+    Path("pyproject.toml").write_text(settings)
+    if not text.startswith("revisions"):
+        Path("pkg").mkdir()
+        record = manifest.new("pkg", manifest.Options(errata=True), {}, {})
+        Path("pkg", manifest.NAME).write_text(record.text())
+    lines = [line for line in doctor(".", "-q").output.splitlines() if "settings" in line]
+    assert [each for each in lines if line in each], lines
+
+
+def test_a_package_of_revisions_of_the_projects_own_is_ok(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = saved(tmp_path, definitions_of(schema.latest().name))
+    run("schema", "add", str(file), "--revision", "2027-01-15", "--schemas", "own")
+    settings = 'output = "pkg"\nrevisions = ["2027-01-15"]\nparts = ["types"]\n'
+    Path("pyproject.toml").write_text(f'[tool.mcpgen]\n{settings}schemas_dir = "own"\n')
+    assert run("generate", "-q").code == 0
+    assert findings(Path())["package pkg"]["text"] == "up to date"
+    Path("pyproject.toml").write_text(f"[tool.mcpgen]\n{settings}")
+    assert "--schemas DIR names a folder" in findings(Path())["package pkg"]["text"]
 
 
 def test_a_broken_manifest_is_one_finding_among_others(tmp_path: Path, package: Path) -> None:

@@ -6,7 +6,6 @@ rule sees a module as the rules before it left it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ from mcpgen import manifest, paths
 from mcpgen.errors import AdoptedError, UsageError, safe_text
 from mcpgen.input_files import check_json, read_text
 from mcpgen.paths import relative_path
-from mcpgen.toml_records import MAX_BYTES, Place, convert, toml_key, toml_text
+from mcpgen.toml_records import MAX_BYTES, Place, convert, parsed_toml, toml_key, toml_text
 
 SUFFIX = ".adopted.toml"
 """What the name of the file ends in, behind that of the package."""
@@ -144,9 +143,7 @@ def recorded_path(directory: Path, recorded: str) -> Path:
     Raises:
         UsageError: There is no file.
     """
-    place = Path(os.path.normpath(directory.resolve() / recorded))
-    if place.is_relative_to(Path.cwd()):
-        place = place.relative_to(Path.cwd())
+    place = paths.recorded_place(directory, recorded)
     if not place.is_file():
         raise UsageError(
             f"{directory}: was made with the rules in {safe_text(str(place))}, which are not"
@@ -161,16 +158,7 @@ def parsed(text: str, source: str) -> tuple[Rule, ...]:
     Raises:
         AdoptedError: The text is no TOML, or a rule is malformed.
     """
-    import tomllib  # a check of an unchanged package needs only the digest
-
-    try:
-        table = tomllib.loads(text)
-    except RecursionError:
-        raise AdoptedError(
-            source, "", "values that are not nested as deep", "deeper ones"
-        ) from None
-    except ValueError as error:
-        raise AdoptedError(source, "", "TOML text", str(error)) from error
+    table = parsed_toml(text, source, AdoptedError)
     check_json(table, source, AdoptedError)
     place = Place(source, AdoptedError)
     document: _Document = convert(table, _Document, place)

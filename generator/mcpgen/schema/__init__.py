@@ -20,9 +20,8 @@ from mcpgen.schema.load import (
     read_file,
 )
 from mcpgen.schema.nearest import Nearest, known_document
-from mcpgen.schema.revisions import RevisionEntry, entry, latest, revisions
+from mcpgen.schema.revisions import RevisionEntry, Verdict, entry, latest, revisions, verify
 from mcpgen.schema.structure import canonical, difference, digest, structure
-from mcpgen.schema.verify import Verdict, verify
 
 __all__ = [
     "Disagreements",

@@ -1,4 +1,6 @@
-"""Commands about templates of the user's own: `templates list`, `copy`, `diff` and `accept`."""
+"""Commands for what a user changes in generated code: `templates list`, `copy`, `diff`, `accept`
+for templates of the user's own, and `adopt` for hand edits.
+"""
 
 from __future__ import annotations
 
@@ -104,3 +106,33 @@ def accept(console: Console, name: str, directory: Path) -> None:
 
     overrides.accept(name, directory)
     console.summary(f"{directory / name}: accepted")
+
+
+@click.command()
+@click.argument("directory", type=DIRECTORY, metavar="DIR")
+@click.option(
+    "--adopted",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where to keep the rules of a package that has none yet; DIR.adopted.toml by default.",
+)
+@click.option(
+    "--partial",
+    is_flag=True,
+    help="Adopt what can be adopted; modules with other edits stay as they are.",
+)
+@json_option
+@common_options
+@click.pass_obj
+def adopt(console: Console, directory: Path, file: Path | None, partial: bool) -> None:
+    """Turn hand edits of the package in DIR into rules, replayed on every later generation.
+
+    Docstrings, defaults of parameters and members, further functions and methods, and public names
+    become rules in a TOML file beside the package. Each other edit is named with the reason why it
+    becomes none; then nothing is written, and the exit code is 1.
+    """
+    from mcpgen import adopting
+
+    if not adopting.adopt(console, directory, file, partial=partial):
+        sys.exit(1)
