@@ -144,6 +144,10 @@ if TYPE_CHECKING:
         ToolError,
         TransportError,
     )
+    from .errors import (
+        ToolFailedError,
+        ToolResultError,
+    )
     from .protocol.tool_annotations import (
         Hints,
         hints_of,
@@ -307,6 +311,8 @@ __all__ = [
     "SessionLostError",
     "ToolError",
     "TransportError",
+    "ToolFailedError",
+    "ToolResultError",
     "Hints",
     "hints_of",
     "safe_url",
@@ -423,6 +429,8 @@ _HOMES = {
     "SessionLostError": ".errors",
     "ToolError": ".errors",
     "TransportError": ".errors",
+    "ToolFailedError": ".errors",
+    "ToolResultError": ".errors",
     "Hints": ".protocol.tool_annotations",
     "hints_of": ".protocol.tool_annotations",
     "safe_url": ".protocol.uris",

@@ -18,7 +18,6 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import MappingProxyType, UnionType
 from typing import (
@@ -41,7 +40,6 @@ from .method_facts import UNSTATED, MethodFacts
 
 __all__ = [
     "EXTRA",
-    "SHORT",
     "TTL",
     "UNREADABLE",
     "UNSET",
@@ -57,19 +55,16 @@ __all__ = [
     "ValidationError",
     "Variant",
     "always_sent",
-    "check_finite",
     "convert",
     "decoder",
     "encode",
+    "encode_finite",
     "error_text",
-    "find_null",
     "is_many",
     "is_object",
     "members_of",
     "structs_of",
     "to_builtins",
-    "write",
-    "write_extra",
 ]
 
 EXTRA = f"extra {os.urandom(8).hex()}"
@@ -78,10 +73,10 @@ EXTRA = f"extra {os.urandom(8).hex()}"
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding raises when bytes are no JSON, or none of the expected form."""
 
-SHORT = 1024
+_SHORT = 1024
 """Bytes of JSON in which a null is found as quickly as in anything else that could be searched."""
 
-find_null = re.compile(rb"null").search
+_find_null = re.compile(rb"null").search
 """Finds a null in JSON: quicker than `in`, also in what is short."""
 
 _TEXT = 300  # characters of what msgspec says, and of the place that it names
@@ -233,10 +228,10 @@ def _decode_untagged(kind: type[Any], value: Any) -> Any:
     raise NotImplementedError(f"no JSON form is known for {kind!r}")
 
 
-write: Callable[[Any], bytes] = msgspec.json.Encoder().encode
+_write: Callable[[Any], bytes] = msgspec.json.Encoder().encode
 """`encode` without its checks: raises `UNWRITABLE`, and writes null for what is not finite.
 
-A TypeError may mean no more than that there are extra members: see `write_extra`.
+A TypeError may mean no more than that there are extra members: see `_write_extra`.
 """
 
 
@@ -246,7 +241,7 @@ class Spliced:
     members: Mapping[str, Any]
 
 
-def write_extra(value: Any) -> bytes:
+def _write_extra(value: Any) -> bytes:
     """The same for a value that may have extra members: they follow the others of their object."""
     data: bytes = _encoder_of_extra.encode(value)
     return data.replace(b'"%b":0,' % EXTRA.encode(), b"")
@@ -270,18 +265,27 @@ def encode(value: Any) -> bytes:
             text, half of a surrogate pair, nesting without end, NaN or an infinity.
     """
     try:
-        try:
-            data = write(value)
-        except TypeError:
-            data = write_extra(value)
-        if len(data) > SHORT or find_null(data) is not None:
-            check_finite(value, data)
+        return encode_finite(value)
     except UNWRITABLE as error:
         raise EncodingError(f"no JSON form: {error_text(error)}") from error
+
+
+def encode_finite(value: Any) -> bytes:
+    """The same as `encode`, with the exceptions of msgspec.
+
+    Raises:
+        UNWRITABLE: The value has no JSON form.
+    """
+    try:
+        data = _write(value)
+    except TypeError:
+        data = _write_extra(value)
+    if len(data) > _SHORT or _find_null(data) is not None:
+        _check_finite(value, data)
     return data
 
 
-def check_finite(value: Any, data: bytes) -> None:
+def _check_finite(value: Any, data: bytes) -> None:
     """Refuse NaN and the infinities, for which msgspec writes null.
 
     A null is seldom one of them, and a long text takes longer to search than to write. So a few
@@ -290,13 +294,13 @@ def check_finite(value: Any, data: bytes) -> None:
 
     Args:
         value: What was encoded.
-        data: Its JSON, which has a null or is longer than `SHORT`.
+        data: Its JSON, which has a null or is longer than `_SHORT`.
 
     Raises:
         ValueError: There is one; the text says which, and where.
     """
-    many = len(data) <= SHORT or _has_many_values(data)
-    if many and (find_null(data) is None or _is_packed_finite(value)):
+    many = len(data) <= _SHORT or _has_many_values(data)
+    if many and (_find_null(data) is None or _is_packed_finite(value)):
         return
     left: list[tuple[str, Any]] = [("$", msgspec.to_builtins(value, enc_hook=_no_value))]
     while left:
@@ -463,11 +467,10 @@ def to_builtins(value: Any) -> Any:
     try:
         return msgspec.to_builtins(value)
     except TypeError:  # there may be extra members
-        return msgspec.json.decode(write_extra(value))
+        return msgspec.json.decode(_write_extra(value))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Method:
+class Method(msgspec.Struct, frozen=True, eq=False, kw_only=True, dict=True):
     """One request or notification of a revision, in one direction.
 
     Attributes:

@@ -25,6 +25,8 @@
     +-- RequestTimeoutError         no response in time
     +-- RequestCancelledError       this side cancelled the request
     +-- ToolError                   a tool's own error, for the model
+    +-- ToolResultError             a result has no value of the type that the caller named
+    |   +-- ToolFailedError         the tool reported an error
     +-- MissingExtraError           an optional dependency is not installed
     +-- AuthorizationError          no access token could be had
     |   +-- OAuthError              an authorization server refused, with a code of OAuth
@@ -279,6 +281,36 @@ class ToolError(McpError):
 
     Source: server/tools (error handling).
     """
+
+
+class ToolResultError(McpError):
+    """A tool's result has no value of the type that the caller named.
+
+    Attributes:
+        tool: The name of the tool.
+        revision: The negotiated revision.
+        result: The typed result.
+    """
+
+    def __init__(self, tool: str, revision: str, result: Any, text: str, reason: str = "") -> None:
+        more = f": {reason}" if reason else ""
+        super().__init__(f"tool {safe_repr(tool)} ({revision}): {text}{more}")
+        self.tool = tool
+        self.revision = revision
+        self.result = result
+
+
+class ToolFailedError(ToolResultError):
+    """A tool reported an error in its result, where the caller expects a value.
+
+    Attributes:
+        message: The tool's texts.
+    """
+
+    def __init__(self, tool: str, revision: str, result: Any, message: str) -> None:
+        said = safe_text(message, _REMOTE_TEXT) or "no text"
+        super().__init__(tool, revision, result, f"the tool reported an error: {said}")
+        self.message = message
 
 
 class MissingExtraError(McpError):

@@ -26,6 +26,7 @@ class MethodFacts:
         listed_by: The request whose result lists what this one names, or `None`.
         invalidates: Requests whose cached results are stale after this notification.
         subscription: The member of a subscription's filter that asks for it, or `None`.
+        runs_tool: Whether it runs a tool, whose result has a value.
     """
 
     extension: bool = False
@@ -38,6 +39,7 @@ class MethodFacts:
     listed_by: str | None = None
     invalidates: tuple[str, ...] = ()
     subscription: str | None = None
+    runs_tool: bool = False
 
 
 UNSTATED = MethodFacts()

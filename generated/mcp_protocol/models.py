@@ -212,6 +212,16 @@ class CallToolResult(merged.Merged, kw_only=True, frozen=True):
     Only in 2025-06-18, 2025-11-25, 2026-07-28.
     """
 
+    @property
+    def data(self) -> Any:
+        """The tool's value: its structured content, else its only text; `None` for anything else.
+
+        A value that was sent as `{"result": value}` is the inner value. `None` for an error.
+        """
+        from .tool_results import plain_value
+
+        return plain_value(self)
+
 
 class CallToolResultResponse(merged.Merged, kw_only=True, frozen=True):
     """The envelope of the answer to `tools/call`.

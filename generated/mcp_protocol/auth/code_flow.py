@@ -20,16 +20,16 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from ..errors import AuthorizationError, OAuthError
-from .base64url import random_base64url
+from .base64url import base64url_sha256, random_base64url
 from .client_authentication import ClientIdentity
 from .discovery import AuthorizationServer, FlowContext
-from .pkce import METHOD, challenge_of, new_verifier
 from .records import Grant
 from .registration import ClientProfile, identify_client
 from .scopes import OFFLINE_ACCESS
 from .steps import Flow, PrepareRedirect, Visit
 from .token_requests import new_grant, request_token
 
+_METHOD = "S256"  # the only supported code challenge method
 _ONCE = ("code", "error", "error_description", "iss", "state")
 
 
@@ -67,8 +67,8 @@ def begin_code_flow(
         AuthorizationError: The authorization server has no PKCE or no usable endpoint.
     """
     methods = server.metadata.strings("code_challenge_methods_supported")
-    if server.revision.facts.authorization.pkce_advertised and METHOD not in (methods or ()):
-        raise AuthorizationError(f"the authorization server does not support PKCE with {METHOD}")
+    if server.revision.facts.authorization.pkce_advertised and _METHOD not in (methods or ()):
+        raise AuthorizationError(f"the authorization server does not support PKCE with {_METHOD}")
     endpoint = server.endpoint("authorization_endpoint", context)
     server.endpoint("token_endpoint", context)  # fail before the client is registered
     redirect_uri: str = yield PrepareRedirect()
@@ -80,7 +80,7 @@ def begin_code_flow(
         "redirect_uri": redirect_uri,
         "state": state,
         "code_challenge": challenge_of(verifier),
-        "code_challenge_method": METHOD,
+        "code_challenge_method": _METHOD,
     }
     if scopes:
         query["scope"] = " ".join(scopes)
@@ -96,6 +96,22 @@ def begin_code_flow(
     iss_supported = server.metadata.is_true("authorization_response_iss_parameter_supported")
     url = urlunsplit(split._replace(query=joined_query, fragment=""))
     return CodeRequest(url, grant, redirect_uri, state, verifier, iss_supported)
+
+
+def new_verifier() -> str:
+    """A PKCE code verifier: 64 characters with 384 random bits.
+
+    Source: RFC 7636, section 4.1.
+    """
+    return random_base64url(48)
+
+
+def challenge_of(verifier: str) -> str:
+    """The S256 code challenge of a code verifier.
+
+    Source: RFC 7636, section 4.2; OAuth 2.1, section 7.5.2.
+    """
+    return base64url_sha256(verifier)
 
 
 def finish_code_flow(

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
-from ..runtime.stubs import HandlersBase
+from ..runtime.stubs import HandlersBase, Value
 from ..channel import Channel
 from ..facts import Revisions
 from .base import AnyClient, ClientApplication, ClientBase, Handlers
@@ -303,6 +303,7 @@ class Client(ClientBase):
         )
         return result
 
+    @overload
     async def call_tool(
         self,
         name: str,
@@ -311,13 +312,51 @@ class Client(ClientBase):
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
-    ) -> models.CallToolResult:
+        returns: None = None,
+    ) -> models.CallToolResult: ...
+
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        returns: type[Value],
+    ) -> Value: ...
+
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        returns: object,
+    ) -> Any: ...
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        returns: object = None,
+    ) -> Any:
         """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
         `isError`.
 
         Args:
             name: Name of the tool, as listed.
             arguments: Arguments as the tool's `inputSchema` wants them; absent means none.
+            returns: A type: the call then returns the tool's value as this type, or raises
+                ToolResultError.
 
         Source: server/tools.
         """
@@ -325,10 +364,11 @@ class Client(ClientBase):
             "name": name,
             "arguments": arguments,
         }
+        read = None if returns is None else self._value_reader("tools/call", fields, returns)
         result: models.CallToolResult = await self._requests.call(
             "tools/call", fields, meta, timeout, on_progress
         )
-        return result
+        return result if read is None else read(result)
 
     async def complete(
         self,

@@ -30,8 +30,9 @@ from .pipeline import RequestPipeline
 from .response_cache import ResponseCache
 from .server_state import ServerState
 
-if TYPE_CHECKING:  # most clients have no subscriptions
+if TYPE_CHECKING:  # most clients use none of these
     from .listen import Listeners, Subscription
+    from .typed_results import ValueReader
 
 AnyClient = TypeVar("AnyClient", bound="ClientBase")
 
@@ -194,6 +195,17 @@ class ClientBase:
         """Send a notification with params by Python name."""
         method = method_named(self.session.revision.client_notifications, name)
         await self.notify(name, wire_params(method, fields, self.revision))
+
+    def _value_reader(self, name: str, fields: Mapping[str, Any], returns: object) -> ValueReader:
+        """A reader for the result of a request, with a type that the caller names.
+
+        Raises:
+            TypeError: The type can't be read from JSON.
+        """
+        from .typed_results import ValueReader
+
+        named_by = method_named(self.session.revision.client_requests, name).facts.named_by
+        return ValueReader(str(fields.get(named_by or "")), self.revision, returns)
 
     def listen(
         self,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..json_schema.validation import VALIDATION_SECONDS
+from ..json_schema import VALIDATION_SECONDS
 from ..runtime.peer import CONCURRENT_REQUESTS
 from ..transports.http.http_timeouts import HTTP_TIMEOUTS, HttpTimeouts
 from .response_cache import Caching

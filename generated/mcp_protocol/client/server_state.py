@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from functools import cache
 from typing import Any
 
 import msgspec
@@ -277,13 +276,15 @@ class OutputSchemas:
         stored = self._tools.get(tool)
         if stored is None or not hasattr(result, "structured_content") or result.is_error:
             return
+        from ..tool_results import structured_value  # few clients list tools with such schemas
+
         if seconds is None:
             deadline = Deadline.after(self.seconds, "Timeouts.validation")
         else:
             deadline = Deadline.after(seconds, "the call's own timeout")
         wrong: str | None = _MISSING
-        if _has_structured_content(result):
-            wrong = await self._wrong(stored, result.structured_content, deadline)
+        if (value := structured_value(result)) is not UNSET:
+            wrong = await self._wrong(stored, value, deadline)
         if wrong is not None:
             raise RemoteProtocolError(f"tools/call {safe_repr(tool)}: structuredContent: {wrong}")
 
@@ -306,18 +307,6 @@ class _ToolSchema(msgspec.Struct):
 
     schema: JsonSchema
     complaint: Complaint | None = None
-
-
-def _has_structured_content(result: Any) -> bool:
-    """Whether a typed result has a structured value, which may be null in some revisions."""
-    value = result.structured_content
-    return value is not UNSET and (value is not None or _may_be_null(result.__class__))
-
-
-@cache
-def _may_be_null(kind: Any) -> bool:
-    fields = msgspec.structs.fields(kind)
-    return any(f.name == "structured_content" and f.default is not None for f in fields)
 
 
 def _same(one: JsonSchema, other: JsonSchema) -> bool:

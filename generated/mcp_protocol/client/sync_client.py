@@ -12,7 +12,7 @@ import importlib
 from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
-from ..runtime.stubs import HandlersBase
+from ..runtime.stubs import HandlersBase, Value
 from .async_client import Client, connect
 from .base import Handlers
 from .sync import Backend, SessionThread, ThreadedHandlers, in_thread
@@ -323,6 +323,7 @@ class SyncClient(SyncClientBase):
             )
         )
 
+    @overload
     def call_tool(
         self,
         name: str,
@@ -331,13 +332,51 @@ class SyncClient(SyncClientBase):
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
-    ) -> models.CallToolResult:
+        returns: None = None,
+    ) -> models.CallToolResult: ...
+
+    @overload
+    def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        returns: type[Value],
+    ) -> Value: ...
+
+    @overload
+    def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        returns: object,
+    ) -> Any: ...
+
+    def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        returns: object = None,
+    ) -> Any:
         """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
         `isError`.
 
         Args:
             name: Name of the tool, as listed.
             arguments: Arguments as the tool's `inputSchema` wants them; absent means none.
+            returns: A type: the call then returns the tool's value as this type, or raises
+                ToolResultError.
 
         Source: server/tools.
         """
@@ -348,6 +387,7 @@ class SyncClient(SyncClientBase):
                 meta=meta,
                 timeout=timeout,
                 on_progress=in_thread(on_progress),
+                returns=returns,
             )
         )
 

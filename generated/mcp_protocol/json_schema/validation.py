@@ -53,9 +53,6 @@ STEPS_PER_PART = 50
 SCHEMA_PARTS = 100_000
 """Most parts of a schema, counted as those of a value."""
 
-VALIDATION_SECONDS = 10.0
-"""Default time limit of one validation."""
-
 INLINE_STEPS = 2_000
 """Steps run in the event loop, some milliseconds, before a worker thread takes over."""
 

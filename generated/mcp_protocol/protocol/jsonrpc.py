@@ -22,15 +22,11 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from .._wire import (
-    SHORT,
     UNREADABLE,
     UNWRITABLE,
-    check_finite,
     encode,
+    encode_finite,
     error_text,
-    find_null,
-    write,
-    write_extra,
 )
 from ..channel import RequestId
 from ..errors import (
@@ -319,14 +315,7 @@ def encode_request(identifier: RequestId, method: str, params: Any = UNSET) -> b
     Raises:
         UNWRITABLE: The params have no JSON form.
     """
-    request = _RequestOut(identifier, method, params)
-    try:
-        message = write(request)
-    except TypeError:
-        message = write_extra(request)
-    if len(message) > SHORT or find_null(message) is not None:
-        check_finite(request, message)
-    return message
+    return encode_finite(_RequestOut(identifier, method, params))
 
 
 def encode_notification(method: str, params: Any = UNSET) -> bytes:
@@ -347,14 +336,7 @@ def encode_result(identifier: RequestId, result: Any) -> bytes:
     Raises:
         UNWRITABLE: The result has no JSON form.
     """
-    response = _ResultOut(result, identifier)
-    try:
-        message = write(response)
-    except TypeError:
-        message = write_extra(response)
-    if len(message) > SHORT or find_null(message) is not None:
-        check_finite(response, message)
-    return message
+    return encode_finite(_ResultOut(result, identifier))
 
 
 def encode_error(

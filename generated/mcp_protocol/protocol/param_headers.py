@@ -17,11 +17,13 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._wire import is_many, is_object
 from ..foreign_text import safe_repr, safe_text
-from ..json_schema.validation import JsonSchema
+
+if TYPE_CHECKING:  # loaded only to validate
+    from ..json_schema.validation import JsonSchema
 
 KEYWORD = "x-mcp-header"
 

@@ -133,7 +133,7 @@ CALL_TOOL = Method(
     params_required=True,
     result=models.CallToolResult,
     capability=("tools",),
-    facts=MethodFacts(named_by="name", param_headers=True, listed_by="tools/list"),
+    facts=MethodFacts(named_by="name", param_headers=True, listed_by="tools/list", runs_tool=True),
     python_name="call_tool",
 )
 SET_LEVEL = Method(

@@ -97,6 +97,16 @@ class CallToolResult(Struct, kw_only=True, frozen=True):
     """The tool itself failed and `content` says how, so that a model can react; absent means false.
     """
 
+    @property
+    def data(self) -> Any:
+        """The tool's value: its structured content, else its only text; `None` for anything else.
+
+        A value that was sent as `{"result": value}` is the inner value. `None` for an error.
+        """
+        from ..tool_results import plain_value
+
+        return plain_value(self)
+
     if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
         result_type = None
         structured_content = None

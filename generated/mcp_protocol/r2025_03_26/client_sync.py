@@ -8,10 +8,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from ..client.sync import SessionThread, in_thread
 from ..client.sync_base import SyncClientBase
+from ..runtime.stubs import Value
 from .client import Client
 
 if TYPE_CHECKING:
@@ -350,6 +351,7 @@ class SyncClient(SyncClientBase):
             )
         )
 
+    @overload
     def call_tool(
         self,
         name: str,
@@ -358,13 +360,51 @@ class SyncClient(SyncClientBase):
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
-    ) -> models.CallToolResult:
+        returns: None = None,
+    ) -> models.CallToolResult: ...
+
+    @overload
+    def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        returns: type[Value],
+    ) -> Value: ...
+
+    @overload
+    def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        returns: object,
+    ) -> Any: ...
+
+    def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        returns: object = None,
+    ) -> Any:
         """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
         `isError`.
 
         Args:
             name: Name of the tool, as listed.
             arguments: Arguments as the tool's `inputSchema` wants them; absent means none.
+            returns: A type: the call then returns the tool's value as this type, or raises
+                ToolResultError.
 
         Source: server/tools.
         """
@@ -375,6 +415,7 @@ class SyncClient(SyncClientBase):
                 meta=meta,
                 timeout=timeout,
                 on_progress=in_thread(on_progress),
+                returns=returns,
             )
         )
 

@@ -8,9 +8,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
-from ..runtime.stubs import HandlersBase
+from ..runtime.stubs import HandlersBase, Value
 from ..client.base import ClientBase
 from ..errors import MethodNotFoundError
 
@@ -320,6 +320,7 @@ class Client(ClientBase):
         )
         return result
 
+    @overload
     async def call_tool(
         self,
         name: str,
@@ -328,13 +329,51 @@ class Client(ClientBase):
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
-    ) -> models.CallToolResult:
+        returns: None = None,
+    ) -> models.CallToolResult: ...
+
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        returns: type[Value],
+    ) -> Value: ...
+
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        returns: object,
+    ) -> Any: ...
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        returns: object = None,
+    ) -> Any:
         """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
         `isError`.
 
         Args:
             name: Name of the tool, as listed.
             arguments: Arguments as the tool's `inputSchema` wants them; absent means none.
+            returns: A type: the call then returns the tool's value as this type, or raises
+                ToolResultError.
 
         Source: server/tools.
         """
@@ -342,10 +381,11 @@ class Client(ClientBase):
             "name": name,
             "arguments": arguments,
         }
+        read = None if returns is None else self._value_reader("tools/call", fields, returns)
         result: models.CallToolResult = await self._requests.call(
             "tools/call", fields, meta, timeout, on_progress
         )
-        return result
+        return result if read is None else read(result)
 
     async def set_level(
         self,

@@ -128,6 +128,16 @@ class CallToolResult(Struct, kw_only=True, frozen=True):
     structured_content: dict[str, Any] | None = field(name="structuredContent", default=None)
     """The output as a JSON object that fits the tool's `outputSchema`."""
 
+    @property
+    def data(self) -> Any:
+        """The tool's value: its structured content, else its only text; `None` for anything else.
+
+        A value that was sent as `{"result": value}` is the inner value. `None` for an error.
+        """
+        from ..tool_results import plain_value
+
+        return plain_value(self)
+
     if not TYPE_CHECKING:  # members of other revisions, for code that reads objects of all
         result_type = None
 

@@ -115,7 +115,11 @@ CALL_TOOL = Method(
     result=models.CallToolResultResponseResult,
     capability=("tools",),
     facts=MethodFacts(
-        named_by="name", param_headers=True, input_required=True, listed_by="tools/list"
+        named_by="name",
+        param_headers=True,
+        input_required=True,
+        listed_by="tools/list",
+        runs_tool=True,
     ),
     python_name="call_tool",
 )

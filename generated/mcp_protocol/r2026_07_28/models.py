@@ -153,6 +153,16 @@ class CallToolResult(Struct, kw_only=True, frozen=True):
     structured_content: Any | UnsetType = field(name="structuredContent", default=UNSET)
     """The output as any JSON value, null included, that fits the tool's `outputSchema`."""
 
+    @property
+    def data(self) -> Any:
+        """The tool's value: its structured content, else its only text; `None` for anything else.
+
+        A value that was sent as `{"result": value}` is the inner value. `None` for an error.
+        """
+        from ..tool_results import plain_value
+
+        return plain_value(self)
+
 
 class CallToolResultResponse(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
     """The envelope of the answer to `tools/call`. Source: server/tools."""

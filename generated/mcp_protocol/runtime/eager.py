@@ -20,7 +20,7 @@ from contextvars import copy_context
 from operator import call
 from typing import Any, TypeAlias, TypeVar
 
-import anyio.lowlevel
+import anyio
 
 Result = TypeVar("Result")
 Step: TypeAlias = Callable[..., Any]
@@ -78,7 +78,9 @@ async def check_own_failure(error: BaseException) -> None:
     """
     if isinstance(error, KeyboardInterrupt | GeneratorExit):
         raise error
-    await anyio.lowlevel.checkpoint_if_cancelled()
+    from anyio.lowlevel import checkpoint_if_cancelled  # loaded with the event loop
+
+    await checkpoint_if_cancelled()
     if isinstance(error, anyio.get_cancelled_exc_class()) and _cancelled_by_loop():
         raise error
 

@@ -17,10 +17,9 @@ from __future__ import annotations
 import logging
 from collections import deque
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import anyio
-import anyio.abc
-import anyio.lowlevel
 
 from ..channel import Channel, OutgoingMessage, RequestId
 from ..errors import (
@@ -55,6 +54,9 @@ from .eager import check_own_failure, run_eagerly
 from .pausable_limits import pausable
 from .pending_requests import PARTING_SECONDS, PendingRequests, Waiter
 from .request_context import Application, context_of
+
+if TYPE_CHECKING:
+    import anyio.abc
 
 logger = logging.getLogger(__name__.partition(".")[0])
 
@@ -310,7 +312,9 @@ class Peer:
         """Receive the next message; `False` at the end of the channel."""
         self._read_in_a_row += 1
         if self._read_in_a_row % _IN_A_ROW == 0:
-            await anyio.lowlevel.checkpoint()
+            from anyio.lowlevel import checkpoint  # loaded with the event loop
+
+            await checkpoint()
         try:
             data = await self._channel.receive()
         except FrameError as error:

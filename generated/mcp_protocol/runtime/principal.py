@@ -87,7 +87,7 @@ class Principal:
 
     def has_scopes(self, *scopes: str) -> bool:
         """Whether all of these scopes are granted."""
-        return self.unrestricted or frozenset(scopes) <= frozenset(self.scopes)
+        return self.unrestricted or frozenset(self.scopes).issuperset(scopes)
 
     def __repr__(self) -> str:
         """The principal without token and claims, which belong into no log."""

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -19,6 +19,9 @@ from ..facts import Method
 from ..protocol.lenient import recast
 from ..protocol.uris import WEB_SCHEMES
 from .request_context import RequestContext
+
+Value = TypeVar("Value")
+"""The type of a tool's value, which the caller of the tool names."""
 
 _MAY_HAVE_STRUCTS = (msgspec.Struct, list, tuple)
 """Types of values that are, or may contain, Structs of the user."""

@@ -21,11 +21,10 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Coroutine, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import anyio
-import anyio.lowlevel
+import msgspec
 
 from ..channel import Channel
 from ..errors import McpError
@@ -56,10 +55,12 @@ class AnnouncementQueue:
     """
 
     def __init__(self, peer: Peer) -> None:
+        from anyio.lowlevel import current_token  # loaded with the event loop
+
         self.peer = peer
         self._start: StartTask | None = None
         self._thread = threading.get_ident()
-        self._token = anyio.lowlevel.current_token()
+        self._token = current_token()
         self._pending: dict[tuple[str, str | None], Mapping[str, Any] | None] = {}
         self._added: anyio.Event | None = None
         self._sending = False
@@ -169,8 +170,7 @@ def _no_scopes(message: jsonrpc.Message) -> Collection[str]:
     return ()
 
 
-@dataclass(frozen=True)
-class Service:
+class Service(msgspec.Struct, frozen=True):
     """A server, independent of transports.
 
     Attributes:
@@ -191,8 +191,8 @@ class Service:
     application: Application
     revisions: Revisions
     describe: Callable[[Revision], Description]
-    extensions: Mapping[str, Method] = field(default_factory=dict[str, Method])
-    announcer: Announcer = field(default_factory=Announcer)
+    extensions: Mapping[str, Method] = msgspec.field(default_factory=dict[str, Method])
+    announcer: Announcer = msgspec.field(default_factory=Announcer)
     drain: float = 0.0
     lifespan: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext
     use_state: Callable[[Any], object] = _ignore_state

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from inspect import isawaitable
 from typing import TYPE_CHECKING
@@ -37,7 +38,59 @@ if TYPE_CHECKING:  # signing is an extra
     from ...transports.http.http_libraries import Response
 
 
-class ClientCredentials:
+class _MachineAuthorization(ABC):
+    """Authorization of a client that needs no user.
+
+    Args:
+        client: The client; `None` if a request identifies it otherwise.
+        store: The store of grants; `None` for one in memory.
+        scopes: Scopes to request in addition to those that the server requires.
+        issuer: The authorization server; `None` for the first one discovered.
+        dpop: The key to bind tokens to (DPoP), or `True` to generate a key.
+        addresses: Addresses that are allowed in addition to public https.
+    """
+
+    extensions: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        client: ClientIdentity | None,
+        store: Store | None,
+        scopes: Sequence[str],
+        issuer: str | None,
+        dpop: PrivateKey | bool,
+        addresses: AddressRules,
+    ) -> None:
+        self._client = client
+        self.settings = AuthSettings(
+            store=MemoryStore() if store is None else store,
+            addresses=addresses,
+            scopes=tuple(scopes),
+            proof_key=dpop or None,
+            issuer=issuer,
+            binds_issuer=True,
+        )
+
+    def __repr__(self) -> str:
+        client_id = "" if self._client is None else f" {self._client.client_id!r}"
+        return f"<{type(self).__name__}{client_id}>"
+
+    def authorizer(self, url: str, revisions: Revisions) -> Authorizer:
+        """See `Authorization.authorizer`."""
+        return TokenAuthorizer(self, url, revisions)
+
+    @abstractmethod
+    def request_grant(
+        self, context: FlowContext, server: AuthorizationServer, scopes: tuple[str, ...]
+    ) -> Flow[Grant]:
+        """See `GrantSource.request_grant`."""
+
+    def client_of(self, grant: Grant) -> ClientIdentity | None:
+        """See `GrantSource.client_of`."""
+        return self._client
+
+
+class ClientCredentials(_MachineAuthorization):
     """Authorizes a pre-registered client itself, by client credentials.
 
     Args:
@@ -72,28 +125,17 @@ class ClientCredentials:
     ) -> None:
         if client_secret is None and key is None:
             raise ValueError("expected a client_secret or a key")
-        self._client = ClientIdentity(client_id, client_secret, None, key, audience)
-        self.settings = _machine_settings(store, scopes, issuer, dpop, addresses)
-
-    def __repr__(self) -> str:
-        return f"<ClientCredentials {self._client.client_id!r}>"
-
-    def authorizer(self, url: str, revisions: Revisions) -> Authorizer:
-        """See `Authorization.authorizer`."""
-        return TokenAuthorizer(self, url, revisions)
+        self._identity = ClientIdentity(client_id, client_secret, None, key, audience)
+        super().__init__(self._identity, store, scopes, issuer, dpop, addresses)
 
     def request_grant(
         self, context: FlowContext, server: AuthorizationServer, scopes: tuple[str, ...]
     ) -> Flow[Grant]:
         """See `GrantSource.request_grant`."""
-        return client_credentials(context, self._client, server, scopes)
-
-    def client_of(self, grant: Grant) -> ClientIdentity | None:
-        """See `GrantSource.client_of`."""
-        return self._client
+        return client_credentials(context, self._identity, server, scopes)
 
 
-class WorkloadIdentity:
+class WorkloadIdentity(_MachineAuthorization):
     """Authorizes a workload by an assertion of its platform.
 
     Args:
@@ -108,8 +150,6 @@ class WorkloadIdentity:
         addresses: Addresses that are allowed in addition to public https.
     """
 
-    extensions: tuple[str, ...] = ()
-
     def __init__(
         self,
         fetch_jwt: FetchAssertion,
@@ -122,15 +162,8 @@ class WorkloadIdentity:
         addresses: AddressRules = PUBLIC,
     ) -> None:
         self._fetch_jwt = fetch_jwt
-        self._client = None if client_id is None else ClientIdentity(client_id, method="none")
-        self.settings = _machine_settings(store, scopes, issuer, dpop, addresses)
-
-    def __repr__(self) -> str:
-        return "<WorkloadIdentity>"
-
-    def authorizer(self, url: str, revisions: Revisions) -> Authorizer:
-        """See `Authorization.authorizer`."""
-        return TokenAuthorizer(self, url, revisions)
+        client = None if client_id is None else ClientIdentity(client_id, method="none")
+        super().__init__(client, store, scopes, issuer, dpop, addresses)
 
     def request_grant(
         self, context: FlowContext, server: AuthorizationServer, scopes: tuple[str, ...]
@@ -138,12 +171,8 @@ class WorkloadIdentity:
         """See `GrantSource.request_grant`."""
         return workload_identity(context, self._fetch_jwt, self._client, server, scopes)
 
-    def client_of(self, grant: Grant) -> ClientIdentity | None:
-        """See `GrantSource.client_of`."""
-        return self._client
 
-
-class EnterpriseManaged:
+class EnterpriseManaged(_MachineAuthorization):
     """Authorizes a user by an assertion of an identity provider, without interaction.
 
     Args:
@@ -175,25 +204,14 @@ class EnterpriseManaged:
         addresses: AddressRules = PUBLIC,
     ) -> None:
         self._id_jag = id_jag
-        self._client = ClientIdentity(client_id, client_secret, None, key)
-        self.settings = _machine_settings(store, scopes, issuer, dpop, addresses)
-
-    def __repr__(self) -> str:
-        return f"<EnterpriseManaged {self._client.client_id!r}>"
-
-    def authorizer(self, url: str, revisions: Revisions) -> Authorizer:
-        """See `Authorization.authorizer`."""
-        return TokenAuthorizer(self, url, revisions)
+        self._identity = ClientIdentity(client_id, client_secret, None, key)
+        super().__init__(self._identity, store, scopes, issuer, dpop, addresses)
 
     def request_grant(
         self, context: FlowContext, server: AuthorizationServer, scopes: tuple[str, ...]
     ) -> Flow[Grant]:
         """See `GrantSource.request_grant`."""
-        return enterprise_managed(context, self._id_jag, self._client, server, scopes)
-
-    def client_of(self, grant: Grant) -> ClientIdentity | None:
-        """See `GrantSource.client_of`."""
-        return self._client
+        return enterprise_managed(context, self._id_jag, self._identity, server, scopes)
 
 
 class Bearer:
@@ -261,21 +279,3 @@ class _BearerAuthorizer:
 
     async def close(self) -> None:
         """See `Authorizer.close`."""
-
-
-def _machine_settings(
-    store: Store | None,
-    scopes: Sequence[str],
-    issuer: str | None,
-    dpop: PrivateKey | bool,
-    addresses: AddressRules,
-) -> AuthSettings:
-    """The settings of a client without a user."""
-    return AuthSettings(
-        store=MemoryStore() if store is None else store,
-        addresses=addresses,
-        scopes=tuple(scopes),
-        proof_key=dpop or None,
-        issuer=issuer,
-        binds_issuer=True,
-    )

@@ -18,7 +18,6 @@ import posixpath
 import secrets
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote
 
@@ -191,7 +190,9 @@ class SseEndpoints:
         revisions = service.revisions.of(Lifecycle.HANDSHAKE)
         # All handshake revisions: clients of later ones fall back to this transport.
         application = _CountingApplication(service.application, quotas)
-        self._service = replace(service, revisions=revisions, application=application)
+        self._service = msgspec.structs.replace(
+            service, revisions=revisions, application=application
+        )
         self._settings = settings
         self._messages = _relative(settings.messages_path, settings.sse_path or SSE_PATH)
         self._quotas = quotas

@@ -18,8 +18,8 @@ Source: basic/authorization (error handling); RFC 6750, section 3; RFC 9449, sec
 from __future__ import annotations
 
 import logging
-import re
 import secrets
+import string
 import time
 import traceback
 from collections.abc import Callable, Collection, Sequence
@@ -45,8 +45,8 @@ from .verifiers import InvalidTokenError, bind_verifier
 ScopesOf = Callable[[jsonrpc.Message], Collection[str]]
 """Returns the scopes that a message requires in addition to those of every request."""
 
-_CREDENTIALS = re.compile(r"(?P<scheme>bearer|dpop)(?: +(?P<token>.*))?", re.IGNORECASE)
-_TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+_SCHEMES = {b"bearer": "bearer", b"dpop": "dpop"}
+_TOKEN_CHARACTERS = f"{string.ascii_letters}{string.digits}-._~+/".encode()
 _INVALID = "the access token is not valid for this server, or not any more"
 
 logger = logging.getLogger(__name__)
@@ -80,14 +80,16 @@ class Authenticator:
 
         For a POST, call `authorize` next.
         """
-        value = request.field("Authorization")
-        match = None if value is None else _CREDENTIALS.fullmatch(value)
-        if match is None:
+        value = request.headers.get(b"authorization", b"").strip(b" \t")
+        name, _, credentials = value.partition(b" ")
+        scheme = _SCHEMES.get(name.lower())
+        if scheme is None:
             return self._unauthenticated(request)
-        scheme, token = match["scheme"].lower(), match["token"] or ""
-        if _TOKEN.fullmatch(token) is None or (request.query and _names_token(request.query)):
+        credentials = credentials.lstrip(b" ")
+        if not _is_token(credentials) or (request.query and _names_token(request.query)):
             text = "Authorization: expected one scheme and one token"
             return self._refusal(request, 400, scheme, text, error="invalid_request")
+        token = credentials.decode("ascii")
         try:
             principal = await self._verify(token)
             if principal is None:
@@ -187,12 +189,12 @@ class Authenticator:
             NonceRequiredError: The nonce of the proof is missing or stale.
         """
         binding = principal.claims.get("cnf")
-        jkt: object = binding.get("jkt") if is_object(binding) else None
         if self._proofs is None:
             if scheme == "dpop" or binding is not None:
                 raise InvalidTokenError("tokens that are bound to a key are not accepted")
             return
         assert self._protected.dpop is not None
+        jkt: object = binding.get("jkt") if is_object(binding) else None
         if jkt is None:
             if scheme == "dpop" or binding is not None or self._protected.dpop.required:
                 raise InvalidTokenError("cnf: expected a token that is bound to a key by jkt")
@@ -269,6 +271,12 @@ class Authenticator:
         if protected.dpop is not None:
             parameters["algs"] = " ".join(protected.dpop.algorithms)
         return Challenge("DPoP", parameters)
+
+
+def _is_token(credentials: bytes) -> bool:
+    """Whether credentials have the characters of a token (`b64token`, RFC 6750, section 2.1)."""
+    stem = credentials.rstrip(b"=")
+    return bool(stem) and not stem.translate(None, _TOKEN_CHARACTERS)
 
 
 def _names_token(query: bytes) -> bool:

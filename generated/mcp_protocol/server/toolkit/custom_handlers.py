@@ -14,13 +14,14 @@ sign and verify it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
-from ..._wire import to_builtins
-from ...errors import MethodNotFoundError
+from ..._wire import UNWRITABLE, Raw, error_text, to_builtins
+from ...errors import InternalError, MethodNotFoundError
 from ...facts import Method, Revision
 from ...protocol.capabilities import CAPABILITY
+from ...protocol.lenient import is_made_of, recast
 from ...runtime.request_context import RequestContext
 from . import signatures
 from .context import Context
@@ -141,3 +142,21 @@ class LowLevelHandlers:
         for name, method in revision.client_requests.items():
             if self.find(revision, method) is not None:
                 yield name
+
+
+async def low_level_result(coroutine: Coroutine[Any, Any, Any], method: Method) -> Any:
+    """The result of a low-level handler, with every object of the revision's own types.
+
+    Raises:
+        InternalError: The result does not fit the method.
+    """
+    result = await coroutine
+    if result is None or isinstance(result, Raw):
+        return result
+    for kind in method.result_structs:
+        if isinstance(result, kind) and is_made_of(result, kind.__module__):
+            return result
+    try:
+        return recast(result, method.result)
+    except UNWRITABLE as error:
+        raise InternalError(f"{method.name}: result: {error_text(error)}") from None

@@ -125,9 +125,9 @@ class RequiredScopes:
     def _of_request(self, method: str, params: msgspec.Raw) -> Collection[str]:
         match method:
             case "tools/call":
-                return _scopes_in(self._tools, _decode_named(params).name)
+                return _scopes_of_named(self._tools, params)
             case "prompts/get":
-                return _scopes_in(self._prompts, _decode_named(params).name)
+                return _scopes_of_named(self._prompts, params)
             case "resources/read" | "resources/subscribe":
                 return self._of_resource(_decode_addressed(params).uri)
             case "completion/complete":
@@ -149,6 +149,10 @@ class RequiredScopes:
         except ProtocolError:
             return _NO_SCOPES
         return scopes
+
+
+def _scopes_of_named(registry: Registry[Any], params: msgspec.Raw) -> frozenset[str]:
+    return _scopes_in(registry, _decode_named(params).name) if registry.needs_scopes else _NO_SCOPES
 
 
 def _scopes_in(registry: Registry[Any], name: str | None) -> frozenset[str]:

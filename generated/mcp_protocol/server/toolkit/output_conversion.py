@@ -33,18 +33,20 @@ import binascii
 import types
 import typing
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeAlias, Union
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union
 
 import msgspec
 
 from ..._wire import UNSET, convert, encode, is_many, is_object
 from ...errors import InternalError
-from ...json_schema.validation import Complaint, Deadline, complaint_in_time, validator
+from ...values.value_types import ValueType, to_json, value_type
 from . import signatures
 from .client_features.input_required import without_input_required
 from .content import ToolResult, is_content, is_content_type, wire_block
 from .revision_types import content_types, field_type, requires, struct_with, structs_in
-from .value_types import ValueType, to_json, value_type
+
+if TYPE_CHECKING:  # loaded only if a tool has a user-defined schema
+    from ...json_schema.validation import Complaint, Deadline
 
 Blocks: TypeAlias = list[dict[str, Any]]
 Form: TypeAlias = Literal["content", "object", "wrapped", "by value"]
@@ -128,6 +130,8 @@ class Output(msgspec.Struct, frozen=True):
         """
         if self.complaint is None:
             return
+        from ...json_schema.validation import complaint_in_time  # loaded already
+
         error = await complaint_in_time(self.complaint, structured, deadline)
         if error:
             raise OutputError(f"the output schema is not kept: {error}")
@@ -184,6 +188,8 @@ def from_schema(schema: Mapping[str, Any]) -> Output:
         MissingExtraError: `jsonschema` is not installed.
         ValueError: Not a JSON Schema.
     """
+    from ...json_schema.validation import validator  # few tools have a schema of their own
+
     return Output("by value", None, dict(schema), validator(schema, "an output_schema"))
 
 

@@ -130,6 +130,7 @@ class Registry(Generic[Item]):
 
     Attributes:
         items: The items by key. Only `add` and `remove` change them.
+        needs_scopes: Whether items that need scopes were added.
         hides_forbidden: Whether items are left out of a list if the principal lacks their scopes.
             A list that has such items is private.
     """
@@ -148,6 +149,7 @@ class Registry(Generic[Item]):
         self._cache = cache
         self._changed = changed
         self.items: dict[str, Item] = {}
+        self.needs_scopes = False
         self.hides_forbidden = False
         self._pages: dict[tuple[str, str | None], Any] = {}
 
@@ -160,6 +162,7 @@ class Registry(Generic[Item]):
         if key in self.items:
             raise ValueError(f"{self._kind} {key!r} is registered already")
         self.items[key] = item
+        self.needs_scopes = self.needs_scopes or bool(item.scopes)
         self._pages.clear()
         self._changed()
 

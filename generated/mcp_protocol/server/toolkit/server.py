@@ -6,7 +6,7 @@
 # ruff: noqa - a file that fixes change counts as edited
 """The server: its settings, and the ways to run it.
 
-`dispatcher` registers functions and handles requests.
+`decorators` registers functions, `dispatcher` handles requests with them.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ from ...channel import Channel
 from ...protocol.notifications import RESOURCE_UPDATED
 from ...protocol.capabilities import CAPABILITY, check_extensions
 from ...facts import Revision
-from ...json_schema.validation import VALIDATION_SECONDS
+from ...json_schema import VALIDATION_SECONDS
 from ...runtime.principal import Principal
 from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ...revisions import REVISIONS
-from ..stdio_server import Backend, run_stdio
 from .client_features.request_state import RequestStateSigner, StateKey
 from .content import Icon, present
 from .custom_handlers import LowLevelHandlers, RevisionHandlers
-from .dispatcher import Dispatcher, ServerSettings
+from .decorators import Decorators
 from .item_scopes import ForbiddenItems
 from .registry import Cacheable, CacheHint, cache_hints
+from .server_settings import ServerSettings
 
 if TYPE_CHECKING:
     from ..asgi.app import AsgiApplication
     from ..asgi.settings import ServerHttpOptions
+    from ..stdio_server import Backend
 
 Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
 
@@ -49,7 +50,7 @@ class RunWhileImportedError(RuntimeError):
     """A module calls `run` while it is imported by `python -m <package> serve`."""
 
 
-class Server(Dispatcher):
+class Server(Decorators):
     """An MCP server.
 
     Args:
@@ -258,6 +259,8 @@ class Server(Dispatcher):
         if importing.get():
             raise RunWhileImportedError("put run() under `if __name__ == '__main__':`")
         if http is None:
+            from ..stdio_server import run_stdio  # not needed for HTTP
+
             run_stdio(self.serve, backend, principal)
             return
         if principal is not None:

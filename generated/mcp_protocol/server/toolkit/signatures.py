@@ -31,14 +31,13 @@ from contextlib import suppress
 from functools import cached_property, partial
 from typing import Annotated, Any, Optional, TypeAlias, Union
 
-import anyio.to_thread
 import msgspec
 
 from ..._wire import UNREADABLE, error_text, is_many, is_object
 from ...foreign_text import safe_repr
-from . import pydantic_types, type_schemas, value_types
+from ...values import pydantic_types, type_schemas, value_types
+from ...values.value_types import ValueType
 from .context import Context
-from .value_types import ValueType
 
 _MISSING = inspect.Parameter.empty
 _CONTAINERS = frozenset({"array", "object", "null"})
@@ -285,10 +284,11 @@ def _without_blocking(function: Callable[..., Any]) -> Callable[..., Awaitable[A
     kind: Any = type(function)
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(kind.__call__):
         return function
+    from anyio.to_thread import run_sync  # needed for plain functions only
 
     async def call_in_thread(**arguments: Any) -> Any:
         work = partial(function, **arguments)
-        result = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+        result = await run_sync(work, abandon_on_cancel=True)
         return await result if inspect.isawaitable(result) else result
 
     return call_in_thread

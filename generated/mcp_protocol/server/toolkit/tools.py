@@ -14,17 +14,19 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ..._wire import is_object
 from ...errors import InvalidParamsError, ProtocolError, ToolError
-from ...json_schema.validation import Complaint, Deadline, complaint_in_time, validator
 from . import output_conversion, signatures
 from .client_features.input_required import InputRequired
 from .content import present
 from .context import Context
 from .declared_headers import param_headers_of
 from .output_conversion import ToolResultBuilder
+
+if TYPE_CHECKING:  # loaded only if a tool has a user-defined schema
+    from ...json_schema.validation import Complaint, Deadline
 
 FromSignature: TypeAlias = Literal["from signature"]
 FROM_SIGNATURE: FromSignature = "from signature"
@@ -154,12 +156,16 @@ class Tool:
         self, arguments: Mapping[str, Any], complaint: Complaint
     ) -> dict[str, Any]:
         """The arguments, after validation against the user-defined schema."""
+        from ...json_schema.validation import complaint_in_time  # loaded already
+
         error = await complaint_in_time(complaint, arguments, self._deadline())
         if error:
             raise ValueError(error)
         return dict(arguments)
 
     def _deadline(self) -> Deadline:
+        from ...json_schema.validation import Deadline  # loaded already
+
         return Deadline.after(self._validation_seconds, "validation_seconds of the server")
 
     def _input_schema(self, schema: Mapping[str, Any] | None) -> Mapping[str, Any]:
@@ -169,6 +175,8 @@ class Tool:
                 raise TypeError(f"{self.label}: **kwargs needs an input_schema")
             return signature.schema()
         schema = _object_schema(schema, f"{self.label}: input_schema")
+        from ...json_schema.validation import validator  # few tools have a schema of their own
+
         self._input_complaint = validator(schema, "an input_schema")
         properties: Mapping[str, Any] = schema.get("properties", {})
         required: Sequence[str] = schema.get("required", ())

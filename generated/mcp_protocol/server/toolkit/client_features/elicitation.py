@@ -35,7 +35,7 @@ from ....protocol import elicitation_schema
 from ....protocol.elicitation_schema import FORMATS
 from ....protocol.uris import LOOPBACK, WEB_SCHEMES, url_complaint
 from ....runtime.request_context import RequestContext
-from .. import pydantic_types, value_types
+from ....values import pydantic_types, value_types
 from ..content import present
 from ..revision_types import field_type, mismatch, struct_with, structs_in
 from .input_required import InputRequired, OpenURLElicitations, URLElicitationRequiredError

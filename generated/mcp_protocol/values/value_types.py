@@ -33,8 +33,8 @@ from typing import Annotated, Any, Literal, Union
 
 import msgspec
 
-from ..._wire import UNWRITABLE, is_object, to_builtins
-from ...foreign_text import safe_repr
+from .._wire import UNWRITABLE, is_object, to_builtins
+from ..foreign_text import safe_repr
 from .pydantic_types import (
     Use,
     adapter_of,

@@ -23,7 +23,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-from ...foreign_text import safe_repr
+from ..foreign_text import safe_repr
 from .type_parts import is_pydantic_class
 from .type_schemas import Schema
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, time
 from typing import Annotated, Any, TypeAlias
 
-from ..._wire import is_many, is_object
+from .._wire import is_many, is_object
 from .type_parts import TypeParts
 
 Schema: TypeAlias = dict[str, Any]
