@@ -132,11 +132,10 @@ async def ping_has_an_empty_result(session: Session) -> None:
 
 @TABLE.add("lifecycle.shutdown-by-transport", "stdio.shutdown-server-on-eof", on=STDIO)
 async def the_server_ends_with_its_input(session: Session) -> None:
+    seconds = min(_EXIT_SECONDS, session.server.timeout)
     async with session.another() as other:
-        ended = await other.stdio.end_input(_EXIT_SECONDS)
-    require(
-        ended, f"the process to end within {_EXIT_SECONDS:g} s of its input", "one that runs on"
-    )
+        ended = await other.stdio.end_input(seconds)
+    require(ended, f"the process to end within {seconds:g} s of its input", "one that runs on")
 
 
 @TABLE.add("stdio.newline-delimited", on=STDIO)

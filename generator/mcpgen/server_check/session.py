@@ -30,7 +30,7 @@ from mcpgen.server_check.connections import (
 )
 from mcpgen.server_check.http_connection import HttpConnection, open_http
 from mcpgen.server_check.outcomes import BrokenRuleError
-from mcpgen.server_check.stdio_connection import StdioConnection, open_stdio
+from mcpgen.server_check.stdio_connection import ExitGrace, StdioConnection, open_stdio
 from mcpgen.skeleton.live_server import Target
 
 CLIENT = {"name": "mcpgen", "version": __version__}
@@ -67,6 +67,7 @@ class Server:
     ) -> None:
         self.target = target
         self.timeout = timeout
+        self._grace = ExitGrace()
         self.call_tools = call_tools
         self.initialized: dict[str, Json] = {}
         self.spoken: list[Revision] = []
@@ -87,7 +88,7 @@ class Server:
         address, options = self.target.address, self.target.options
         if isinstance(address, str):
             return open_http(address, options, self.timeout)
-        return await open_stdio(address, options, self._tasks, self.timeout)
+        return await open_stdio(address, options, self._tasks, self.timeout, self._grace)
 
     def count(self, reply: Reply) -> Reply:
         """Count requests in a row without any answer.

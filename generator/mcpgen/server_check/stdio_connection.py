@@ -9,6 +9,7 @@ import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -35,8 +36,30 @@ _STDERR_LINES = 20
 _EXIT_SECONDS = 2.0
 
 
+@dataclass
+class ExitGrace:
+    """How long the processes of a server may take to end after their input, before they are killed.
+
+    A server that once had to be killed does not end by itself: its other processes get a moment.
+
+    Attributes:
+        seconds: Seconds for the next process.
+    """
+
+    seconds: float = 1.0
+
+    def learn(self, *, ended: bool) -> None:
+        """Take note of whether a process ended by itself."""
+        if not ended:
+            self.seconds = min(self.seconds, 0.1)
+
+
 async def open_stdio(
-    command: Sequence[str], options: Mapping[str, Any], tasks: TaskGroup, timeout: float
+    command: Sequence[str],
+    options: Mapping[str, Any],
+    tasks: TaskGroup,
+    timeout: float,
+    grace: ExitGrace,
 ) -> StdioConnection:
     """Start a server.
 
@@ -45,6 +68,7 @@ async def open_stdio(
         options: `cwd` and `env`; variables are laid on top of those of this process.
         tasks: Where its output is read.
         timeout: Seconds for each answer.
+        grace: What is known of how processes of the server end.
 
     Raises:
         ServerError: The command cannot be started.
@@ -60,7 +84,7 @@ async def open_stdio(
     except (OSError, ValueError) as error:
         shown = safe_text(" ".join(command))
         raise ServerError(f"expected a server that starts, got {error}: {shown}") from error
-    connection = StdioConnection(process, timeout)
+    connection = StdioConnection(process, timeout, grace)
     tasks.start_soon(connection.read_output)
     tasks.start_soon(connection.read_errors)
     return connection
@@ -72,13 +96,15 @@ class StdioConnection:
     Args:
         process: The process, with pipes.
         timeout: Seconds for each answer.
+        grace: What is known of how processes of the server end.
     """
 
-    def __init__(self, process: Process, timeout: float) -> None:
+    def __init__(self, process: Process, timeout: float, grace: ExitGrace) -> None:
         self.received: list[Received] = []
         self.fields: dict[str, str] = {}
         self._process = process
         self._timeout = timeout
+        self._grace = grace
         self._end = ""
         self._errors: deque[str] = deque(maxlen=_STDERR_LINES)
         self._errors_read = anyio.Event()
@@ -233,7 +259,7 @@ class StdioConnection:
     async def close(self) -> None:
         """Close the input, then kill what is left of the process and its children."""
         with anyio.CancelScope(shield=True):
-            await self.end_input(_EXIT_SECONDS / 2)
+            self._grace.learn(ended=await self.end_input(self._grace.seconds))
             self._kill()
             with suppress(*_BROKEN):
                 await self._process.aclose()
