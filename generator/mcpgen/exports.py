@@ -74,6 +74,7 @@ EXPORTS = (
     _export(
         ".errors",
         "protocol",
+        "AbsentMethodError",
         "AuthorizationError",
         "OAuthError",
         "ResponseLostError",

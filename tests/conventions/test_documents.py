@@ -51,7 +51,7 @@ NOT_OURS = {
     "Connection",  # of the part `protocol`
     *("RecordStringString", "XResult", "XResultResponse"),  # stand for names of a schema
     *("XNotification", "XRequest"),  # likewise
-    *("Decimal", "Field", "Path"),  # of the standard library and of pydantic
+    *("Decimal", "Field", "Path", "SecretBytes", "SecretStr"),  # of the standard library, pydantic
 }
 LANGUAGES = {"", "console", "json", "nginx", "python", "text", "toml", "typescript", "yaml"}
 """Those without a word are drawings. No test reads what is written for nginx."""

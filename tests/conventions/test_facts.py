@@ -18,6 +18,7 @@ ROW = "MethodFacts"
 """The class of what is stated about one method."""
 
 MAY_NAME_METHODS: Mapping[str, str] = {
+    "client/absent_methods.py": "what to use instead of messages that a revision lacks",
     "client/handler_validation.py": "what handlers of a client are called with, and their checks",
     "client/server_state.py": "keeps tools, session and elicitations by the messages about them",
     "client/command_line.py": "has a command for each of them",

@@ -8,13 +8,15 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import pytest
+from pydantic import BaseModel, Field, SecretStr
 
 from mcp_protocol.channel import Channel, OutgoingMessage
 from mcp_protocol.client.async_client import connect
-from mcp_protocol.errors import EndOfChannel, FrameError, TransportError
+from mcp_protocol.errors import EndOfChannel, FrameError, ToolFailedError, TransportError
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.runtime.masking import MASK
 from mcp_protocol.runtime.trace import traced
@@ -279,3 +281,55 @@ anyio.run(main)
     assert len(recorded) == 900
     assert {len(line["message"]) for line in recorded} == {5000}
     assert len({line["pid"] for line in recorded}) == 3
+
+
+class Account(BaseModel):
+    owner: str
+    phrase: SecretStr
+
+
+def vault() -> Server:
+    server = Server("vault", show_errors=True)
+
+    @server.tool()
+    def unlock(
+        door: str,
+        answer: Annotated[SecretStr, Field(min_length=5)],
+        others: list[Account] | None = None,
+        code: Annotated[int, msgspec.Meta(extra_json_schema={"writeOnly": True})] = 0,
+    ) -> str:
+        return f"{door}: {len(answer.get_secret_value())}"
+
+    return server
+
+
+@pytest.mark.parametrize("revision", [min(REVISIONS), max(REVISIONS)])
+async def test_a_server_masks_arguments_that_their_types_declare_secret(
+    trace: Path, revision: str
+) -> None:
+    arguments = {
+        "door": "green",
+        "answer": "swordfish",
+        "others": [{"owner": "Ada", "phrase": "open sesame"}],
+        "code": 4711,
+    }
+    async with connect(vault(), revision=revision) as client:
+        assert await client.call_tool("unlock", arguments, returns=str) == "green: 9"
+    (call,) = (
+        line["message"]["params"]["arguments"]
+        for line in lines(trace)
+        if line["channel"] == "server" and line.get("message", {}).get("method") == "tools/call"
+    )
+    assert call == {
+        "door": "green",
+        "answer": MASK,
+        "others": [{"owner": "Ada", "phrase": MASK}],
+        "code": MASK,
+    }
+
+
+async def test_an_error_about_a_secret_argument_does_not_show_it() -> None:
+    async with connect(vault(), revision="2025-11-25") as client:
+        with pytest.raises(ToolFailedError, match="'answer'") as info:
+            await client.call_tool("unlock", {"door": "green", "answer": "fish"}, returns=str)
+    assert "fish" not in str(info.value)

@@ -81,7 +81,7 @@ class AsgiApplication:
         check_sse_paths(service, self.settings)
         if settings.auth is not None:
             self._validator.allow([urlsplit(settings.auth.resource).hostname or ""])
-        self._trace = trace_of("server")
+        self._trace = trace_of("server", service.secret_names_of)
         self._states: dict[object, LifespanState] = {}
         self._last: tuple[object, LifespanState] | None = None
 

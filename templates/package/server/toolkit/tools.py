@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ..._wire import is_object
@@ -90,6 +91,13 @@ class Tool:
             **{"description": self._signature.description, **members},
         )
 
+    @cached_property
+    def secret_names(self) -> frozenset[str]:
+        """Names of arguments, and of members in these, that the schema declares secret."""
+        from ...values.secret_members import secret_members  # for traces and errors only
+
+        return secret_members(self._wire["inputSchema"])
+
     def wire(self, structured_content: str) -> dict[str, Any]:
         """The tool in `tools/list`, in its newest form.
 
@@ -119,7 +127,8 @@ class Tool:
             else:
                 bound = await self._validated(arguments, self._input_complaint)
         except ValueError as error:
-            return self._invalid_arguments(str(error), context, results)
+            text = self._without_secrets(str(error), arguments)
+            return self._invalid_arguments(text, context, results)
         if signature.context is not None:
             bound[signature.context] = context
         try:
@@ -139,6 +148,14 @@ class Tool:
         except Exception as error:
             _logger.exception("%s failed", self.label)
             return results.failure(str(error) if self._show_errors else f"{self.label} failed")
+
+    def _without_secrets(self, text: str, arguments: Mapping[str, Any]) -> str:
+        """An error text without the values of secret arguments."""
+        if not self.secret_names:
+            return text
+        from ...values.secret_members import without_values
+
+        return without_values(text, arguments, self.secret_names)
 
     def _invalid_arguments(self, reason: str, context: Context, results: ToolResultBuilder) -> Any:
         text = f"{self.label}: {reason}"

@@ -1,0 +1,69 @@
+"""Errors for messages that the revision of a session lacks; they name what to use instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from ..errors import AbsentMethodError
+from ..facts import Method, Revision
+from ..revisions import REVISIONS
+
+_INSTEAD: Mapping[str, str] = {
+    "initialize": "connect() has opened the session; see client.server_capabilities",
+    "logging/setLevel": "use client.ask_for_logs(level)",
+    "ping": "use client.discover()",
+    "resources/subscribe": "use client.listen(uris=[...])",
+    "resources/unsubscribe": "leave the block of client.listen()",
+    "server/discover": "connect() has opened the session; see client.server_capabilities",
+    "subscriptions/listen": "use client.listen()",
+}
+"""What a client does instead of a request, in revisions that lack the request."""
+
+_hump = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def absent_method(revision: Revision, method: str) -> AbsentMethodError:
+    """The error for a message by its wire name."""
+    return _error(revision, method, method)
+
+
+def absent_attribute(owner: object, revision: Revision, name: str) -> AttributeError:
+    """The error for an attribute that a client of the revision lacks.
+
+    Args:
+        owner: The client.
+        revision: The revision of its session.
+        name: The attribute, maybe the method of a message of other revisions.
+    """
+    method = next((wire for wire, python in _python_names() if python == name), None)
+    if method is None or name.startswith("_") or _has(revision, method):
+        kind = type(owner).__name__
+        return AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=owner)
+    return _error(revision, method, f"{name}() ({method})")
+
+
+def _error(revision: Revision, method: str, shown: str) -> AbsentMethodError:
+    having = [each for each in REVISIONS if _has(REVISIONS[each], method)]
+    elsewhere = f"; it is in {', '.join(having)}" if having else ""
+    instead = f": {_INSTEAD[method]}" if method in _INSTEAD else ""
+    return AbsentMethodError(method, f"{revision.name} has no {shown}{instead}{elsewhere}")
+
+
+def _has(revision: Revision, method: str) -> bool:
+    return method in revision.client_requests or method in revision.client_notifications
+
+
+def _python_names() -> Iterator[tuple[str, str]]:
+    """Wire name and Python name of messages, of which a revision may lack some."""
+    for wire in _INSTEAD:  # also in a package whose only revision lacks them
+        yield wire, _hump.sub("_", wire.rpartition("/")[2]).lower()
+    for revision in REVISIONS.values():
+        rows: tuple[Method, ...] = (
+            *revision.client_requests.values(),
+            *revision.client_notifications.values(),
+        )
+        for row in rows:
+            yield row.name, row.python_name
+            if row.items is not None:
+                yield row.name, f"{row.python_name}_page"

@@ -1,0 +1,90 @@
+"""What a client says of messages and revisions that there are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_protocol import Server, connect, connect_sync
+from mcp_protocol.errors import AbsentMethodError, MethodNotFoundError, RevisionError
+from mcp_protocol.revisions import REVISIONS
+from package.wire import ALL
+
+NEWEST, OLDEST = ALL[-1], ALL[0]
+HANDSHAKES = ", ".join(ALL[:-1])
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def lacked(client: object, name: str) -> Any:
+    """An attribute that type checkers would refuse."""
+    return getattr(client, name)
+
+
+ABSENT = [
+    (NEWEST, "set_level", ("info",), "logging/setLevel", "client.ask_for_logs(level)"),
+    (NEWEST, "subscribe", ("memo://one",), "resources/subscribe", "client.listen(uris=[...])"),
+    (NEWEST, "ping", (), "ping", "client.discover()"),
+    (OLDEST, "discover", (), "server/discover", "client.server_capabilities"),
+]
+
+
+@pytest.mark.parametrize(("revision", "name", "arguments", "method", "instead"), ABSENT)
+async def test_a_message_that_the_revision_lacks_names_what_to_use_instead(
+    revision: str, name: str, arguments: tuple[Any, ...], method: str, instead: str
+) -> None:
+    async with connect(Server("s"), revision=revision) as narrow:
+        with pytest.raises(AttributeError) as missing:
+            lacked(narrow, name)
+        assert not hasattr(narrow, name)
+    handshake = "handshake" if revision != NEWEST else None
+    async with connect(Server("s"), revision=handshake) as wide:
+        assert wide.revision == (NEWEST if revision == NEWEST else ALL[-2])
+        with pytest.raises(MethodNotFoundError) as refused:
+            await getattr(wide, name)(*arguments)
+    for error, spoken in ((missing.value, revision), (refused.value, wide.revision)):
+        assert isinstance(error, AbsentMethodError)
+        assert error.method == method
+        assert str(error).startswith(f"{spoken} has no ")
+        assert instead in str(error)
+        others = HANDSHAKES if revision == NEWEST else NEWEST
+        assert str(error).endswith(f"; it is in {others}")
+
+
+async def test_a_message_without_an_alternative_names_the_revisions_that_have_it() -> None:
+    async with connect(Server("s"), revision="2025-06-18") as client:
+        text = r"^2025-06-18 has no list_tasks\(\) \(tasks/list\); it is in 2025-11-25$"
+        with pytest.raises(AbsentMethodError, match=text):
+            lacked(client, "list_tasks")
+        with pytest.raises(AttributeError, match="object has no attribute 'call_tol'") as info:
+            lacked(client, "call_tol")
+    assert (type(info.value), info.value.name, info.value.obj) == (
+        AttributeError,
+        "call_tol",
+        client,
+    )
+
+
+def test_the_blocking_client_says_the_same() -> None:
+    with (
+        connect_sync(Server("s"), revision=NEWEST) as client,
+        pytest.raises(AbsentMethodError, match="ask_for_logs"),
+    ):
+        lacked(client, "set_level")
+
+
+async def test_a_request_by_its_wire_name_names_the_revision() -> None:
+    async with connect(Server("s"), revision=NEWEST) as client:
+        with pytest.raises(MethodNotFoundError, match=r"^2026-07-28 has no request tasks/list$"):
+            await client.request("tasks/list")
+
+
+async def test_a_revision_that_nobody_knows_is_not_the_offer_of_a_peer() -> None:
+    with pytest.raises(RevisionError) as info:
+        connect(Server("s"), revision="2020-01-01")
+    assert str(info.value) == f"unknown revision '2020-01-01'; this side speaks {', '.join(ALL)}"
+    assert (info.value.supported, info.value.offered) == (tuple(REVISIONS), ())
