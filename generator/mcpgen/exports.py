@@ -121,6 +121,7 @@ EXPORTS = (
         "TokenVerifier",
         "TrustedIssuers",
     ),
+    _export(".server.http_request", "server", "RequestHead"),
     _export(".server.server_session", "server", "ServerSession"),
     _export(
         ".server.toolkit.client_features.elicitation",
@@ -147,6 +148,7 @@ EXPORTS = (
         "ToolUse",
         "ToolUseResult",
     ),
+    _export(".server.toolkit.callables", "server", "Depends"),
     _export(".server.toolkit.completion", "server", "Completion"),
     _export(
         ".server.toolkit.content",

@@ -175,6 +175,7 @@ class Dispatcher:
         input_schema: Mapping[str, Any] | None = None,
         output_schema: Mapping[str, Any] | FromSignature | None = FROM_SIGNATURE,
         scopes: Collection[str] = (),
+        timeout: float | None = None,
     ) -> Callable[[Function], Function]:
         """Register the decorated function as a tool.
 
@@ -188,10 +189,15 @@ class Dispatcher:
             input_schema: JSON Schema of the arguments, instead of one from the signature.
             output_schema: JSON Schema of the structured result, or `None` for no structured result.
             scopes: Scopes that a call needs, besides those of every request.
+            timeout: Seconds that the function and its dependencies may take, the client's time for
+                answers to requests of the tool included; then the function is cancelled, and the
+                result is a tool error that says so. A plain function can't be cancelled: the call
+                ends, and its thread runs on.
 
         Raises:
             TypeError: (from the decorator) The signature can't be served.
-            ValueError: (from the decorator) The name or a schema is invalid, or the name is taken.
+            ValueError: (from the decorator) The name, a schema or the timeout is invalid, or the
+                name is taken.
         """
         _check_called(name, "tool")
         required = checked_scopes(scopes)
@@ -209,6 +215,7 @@ class Dispatcher:
                 coerce=self._settings.coerce,
                 show_errors=self._settings.show_errors,
                 validation_seconds=self._settings.validation_seconds,
+                timeout=timeout,
             )
             tool.scopes = required
             self._tools.add(tool.name, tool)

@@ -1,0 +1,59 @@
+"""Contexts, dependencies and middleware as users write them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Annotated, assert_type
+
+from mcp_protocol import Context, Depends, Server
+
+
+@dataclass
+class AppState:
+    calls: int
+
+
+@asynccontextmanager
+async def lifespan(server: Server) -> AsyncGenerator[AppState]:
+    yield AppState(0)
+
+
+server = Server("counter", lifespan=lifespan)
+
+
+class Db:
+    def rows(self) -> list[str]:
+        return []
+
+
+async def open_db(ctx: Context[AppState]) -> AsyncGenerator[Db]:
+    assert_type(ctx.state, AppState)
+    yield Db()
+
+
+def open_fake() -> Db:
+    return Db()
+
+
+@server.tool(timeout=2.5)
+async def count(
+    table: str, db: Annotated[Db, Depends(open_db)], *, ctx: Context[AppState]
+) -> list[str]:
+    ctx.state.calls += 1
+    if ctx.http_request is not None:
+        assert_type(ctx.http_request.headers.get("x-tenant"), str | None)
+        assert_type(ctx.http_request.cookies["id"], str)
+    assert_type(ctx.session_id, str | None)
+    return db.rows()
+
+
+@server.prompt()
+def untyped(ctx: Context) -> str:
+    return str(ctx.state)
+
+
+async def in_a_test() -> None:
+    with server.override(open_db, open_fake):
+        pass
