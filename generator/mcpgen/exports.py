@@ -166,7 +166,10 @@ EXPORTS = (
         "ToolResult",
     ),
     _export(".server.toolkit.context", "server", "Context"),
+    _export(".server.toolkit.middleware", "server", "Middleware", "MiddlewareRequest", "Next"),
+    _export(".server.toolkit.rate_limit", "server", "limit_rate"),
     _export(".server.toolkit.registry", "server", "CacheHint"),
+    _export(".server.toolkit.request_logging", "server", "log_requests"),
     _export(".server.toolkit.server", "server", "Server"),
     _export(".server.toolkit.uri_templates", "server", "AnyPath"),
 )

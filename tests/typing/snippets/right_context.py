@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Annotated, assert_type
+from typing import Annotated, Any, assert_type
 
-from mcp_protocol import Context, Depends, Server
+from mcp_protocol import (
+    Context,
+    Depends,
+    MiddlewareRequest,
+    Next,
+    Server,
+    limit_rate,
+    log_requests,
+)
 
 
 @dataclass
@@ -52,6 +60,17 @@ async def count(
 @server.prompt()
 def untyped(ctx: Context) -> str:
     return str(ctx.state)
+
+
+@server.middleware
+async def audit(request: MiddlewareRequest, next: Next) -> Any:
+    assert_type(request.method, str)
+    assert_type(request.principal.subject, str)
+    return await next(request)
+
+
+server.middleware(log_requests())
+server.middleware(limit_rate(100, seconds=60, per=lambda request: request.target))
 
 
 async def in_a_test() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from mcp_protocol import Context, Depends, Server
+from mcp_protocol import Context, Depends, MiddlewareRequest, Next, Server, limit_rate
 
 server = Server("counter")
 
@@ -30,3 +30,16 @@ async def count(db: Annotated[Db, Depends(open_db)], ctx: Context[AppState]) -> 
 
 
 Depends("open_db")  # expect: error
+
+
+@server.middleware  # expect: error
+async def no_next(request: MiddlewareRequest) -> None: ...
+
+
+@server.middleware
+async def audit(request: MiddlewareRequest, next: Next) -> object:
+    request.metod  # expect: error
+    return await next()  # expect: error
+
+
+limit_rate("100")  # expect: error
