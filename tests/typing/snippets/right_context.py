@@ -75,4 +75,8 @@ server.middleware(limit_rate(100, seconds=60, per=lambda request: request.target
 
 async def in_a_test() -> None:
     with server.override(open_db, open_fake):
-        pass
+        result = await server.call_tool("count", {"table": "cars"})
+    assert_type(result.is_error, bool | None)
+    server.add_tool(len, name="length", tags=["text"], timeout=1)
+    server.disable("count", tags=["text"])
+    assert_type([tool.name for tool in await server.list_tools()], list[str])

@@ -43,3 +43,6 @@ async def audit(request: MiddlewareRequest, next: Next) -> object:
 
 
 limit_rate("100")  # expect: error
+
+server.add_tool(open_db, nmae="db")  # expect: error
+server.add_tool("open_db")  # expect: error

@@ -47,7 +47,7 @@ from .context import Context
 from .custom_handlers import CustomMethod, LowLevelHandlers
 from .item_scopes import ForbiddenItems, RequiredScopes, is_permitted
 from .output_conversion import PromptResultBuilder, ToolResultBuilder, tool_result_builder
-from .registry import NO_CACHING, Cacheable, CacheHint, Registry
+from .registry import NO_CACHING, Cacheable, CacheHint, Registry, checked_tags
 from .tools import FROM_SIGNATURE, FromSignature, Tool
 
 if TYPE_CHECKING:  # loaded only if a server has some
@@ -176,6 +176,7 @@ class Dispatcher:
         output_schema: Mapping[str, Any] | FromSignature | None = FROM_SIGNATURE,
         scopes: Collection[str] = (),
         timeout: float | None = None,
+        tags: Collection[str] = (),
     ) -> Callable[[Function], Function]:
         """Register the decorated function as a tool.
 
@@ -193,6 +194,7 @@ class Dispatcher:
                 answers to requests of the tool included; then the function is cancelled, and the
                 result is a tool error that says so. A plain function can't be cancelled: the call
                 ends, and its thread runs on.
+            tags: Names for `enable` and `disable`; they are not sent.
 
         Raises:
             TypeError: (from the decorator) The signature can't be served.
@@ -217,7 +219,7 @@ class Dispatcher:
                 validation_seconds=self._settings.validation_seconds,
                 timeout=timeout,
             )
-            tool.scopes = required
+            tool.scopes, tool.tags = required, checked_tags(tags)
             self._tools.add(tool.name, tool)
             return function
 
@@ -237,6 +239,7 @@ class Dispatcher:
         meta: Mapping[str, Any] | None = None,
         cache: CacheHint = NO_CACHING,
         scopes: Collection[str] = (),
+        tags: Collection[str] = (),
     ) -> Callable[[Function], Function]:
         """Register the decorated function as a resource, or as a resource template.
 
@@ -252,6 +255,7 @@ class Dispatcher:
             meta: `_meta` of the resource.
             cache: The cache hint of the contents; always private if scopes are needed.
             scopes: Scopes that reading needs, besides those of every request.
+            tags: Names for `enable` and `disable`; they are not sent.
 
         Raises:
             TypeError: (from the decorator) The parameters do not match the template's variables.
@@ -278,7 +282,7 @@ class Dispatcher:
                 names=names,
             )
             registry = self._resources if resource.template is None else self._templates
-            resource.scopes = required
+            resource.scopes, resource.tags = required, checked_tags(tags)
             registry.add(uri, resource)
             return function
 
@@ -293,6 +297,7 @@ class Dispatcher:
         icons: Sequence[Icon] = (),
         meta: Mapping[str, Any] | None = None,
         scopes: Collection[str] = (),
+        tags: Collection[str] = (),
     ) -> Callable[[Function], Function]:
         """Register the decorated function as a prompt.
 
@@ -303,6 +308,7 @@ class Dispatcher:
             icons: Images for user interfaces.
             meta: `_meta` of the prompt.
             scopes: Scopes that the prompt needs, besides those of every request.
+            tags: Names for `enable` and `disable`; they are not sent.
 
         Raises:
             TypeError: (from the decorator) The signature can't be served.
@@ -317,7 +323,7 @@ class Dispatcher:
 
         def register(function: Function) -> Function:
             prompt = Prompt(function, name=name, members=members, names=names)
-            prompt.scopes = required
+            prompt.scopes, prompt.tags = required, checked_tags(tags)
             self._prompts.add(prompt.name, prompt)
             return function
 
@@ -413,7 +419,7 @@ class Dispatcher:
         Raises:
             LookupError: There is no such resource.
         """
-        registry = self._resources if self._templates.items.get(uri) is None else self._templates
+        registry = self._templates if self._templates.keys((uri,), ()) else self._resources
         registry.remove(uri)
 
     def remove_prompt(self, name: str) -> None:

@@ -39,6 +39,7 @@ class Prompt:
     Attributes:
         arguments: Names of the arguments.
         scopes: Scopes that it needs.
+        tags: Names for groups of items.
         dependencies: What other functions provide for a call, if anything.
 
     Raises:
@@ -55,6 +56,7 @@ class Prompt:
         names: Mapping[str, Any] | None,
     ) -> None:
         self.scopes: frozenset[str] = frozenset()
+        self.tags: frozenset[str] = frozenset()
         self.name = name if name is not None else source_name(function)
         self.label = f"prompt {self.name!r}"
         if not self.name.strip():

@@ -40,6 +40,7 @@ class Resource:
     Attributes:
         template: The template, or `None` for a single URI.
         scopes: Scopes that reading needs.
+        tags: Names for groups of items.
         dependencies: What other functions provide for a call, if anything.
 
     Raises:
@@ -60,6 +61,7 @@ class Resource:
         names: Mapping[str, Any] | None,
     ) -> None:
         self.scopes: frozenset[str] = frozenset()
+        self.tags: frozenset[str] = frozenset()
         self.uri = uri
         self.name = name or source_name(function)
         self.label = f"resource {uri!r}"

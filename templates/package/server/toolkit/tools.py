@@ -50,6 +50,7 @@ class Tool:
     Attributes:
         param_headers: By path of an argument: the HTTP header that repeats the argument.
         scopes: Scopes that a call needs.
+        tags: Names for groups of items.
         dependencies: What other functions provide for a call, if anything.
 
     Raises:
@@ -73,6 +74,7 @@ class Tool:
         timeout: float | None = None,
     ) -> None:
         self.scopes: frozenset[str] = frozenset()
+        self.tags: frozenset[str] = frozenset()
         self.name = name if name is not None else source_name(function)
         self.label = f"tool {self.name!r}"
         if not _NAME.fullmatch(self.name):
