@@ -120,6 +120,7 @@ if TYPE_CHECKING:
         connect_sync,
     )
     from .errors import (
+        AbsentMethodError,
         AuthorizationError,
         OAuthError,
         ResponseLostError,
@@ -194,6 +195,9 @@ if TYPE_CHECKING:
         TokenVerifier,
         TrustedIssuers,
     )
+    from .server.http_request import (
+        RequestHead,
+    )
     from .server.server_session import (
         ServerSession,
     )
@@ -218,6 +222,9 @@ if TYPE_CHECKING:
         ToolUse,
         ToolUseResult,
     )
+    from .server.toolkit.callables import (
+        Depends,
+    )
     from .server.toolkit.completion import (
         Completion,
     )
@@ -237,8 +244,19 @@ if TYPE_CHECKING:
     from .server.toolkit.context import (
         Context,
     )
+    from .server.toolkit.middleware import (
+        Middleware,
+        MiddlewareRequest,
+        Next,
+    )
+    from .server.toolkit.rate_limit import (
+        limit_rate,
+    )
     from .server.toolkit.registry import (
         CacheHint,
+    )
+    from .server.toolkit.request_logging import (
+        log_requests,
     )
     from .server.toolkit.server import (
         Server,
@@ -288,6 +306,7 @@ __all__ = [
     "SyncClient",
     "SyncClientHandlers",
     "connect_sync",
+    "AbsentMethodError",
     "AuthorizationError",
     "OAuthError",
     "ResponseLostError",
@@ -333,6 +352,7 @@ __all__ = [
     "InvalidTokenError",
     "TokenVerifier",
     "TrustedIssuers",
+    "RequestHead",
     "ServerSession",
     "Accepted",
     "Cancelled",
@@ -347,6 +367,7 @@ __all__ = [
     "SamplingMessage",
     "ToolUse",
     "ToolUseResult",
+    "Depends",
     "Completion",
     "Annotations",
     "Audio",
@@ -360,7 +381,12 @@ __all__ = [
     "ToolAnnotations",
     "ToolResult",
     "Context",
+    "Middleware",
+    "MiddlewareRequest",
+    "Next",
+    "limit_rate",
     "CacheHint",
+    "log_requests",
     "Server",
     "AnyPath",
 ]
@@ -406,6 +432,7 @@ _HOMES = {
     "SyncClient": ".client.sync_client",
     "SyncClientHandlers": ".client.sync_client",
     "connect_sync": ".client.sync_client",
+    "AbsentMethodError": ".errors",
     "AuthorizationError": ".errors",
     "OAuthError": ".errors",
     "ResponseLostError": ".errors",
@@ -451,6 +478,7 @@ _HOMES = {
     "InvalidTokenError": ".server.auth.verifiers",
     "TokenVerifier": ".server.auth.verifiers",
     "TrustedIssuers": ".server.auth.verifiers",
+    "RequestHead": ".server.http_request",
     "ServerSession": ".server.server_session",
     "Accepted": ".server.toolkit.client_features.elicitation",
     "Cancelled": ".server.toolkit.client_features.elicitation",
@@ -465,6 +493,7 @@ _HOMES = {
     "SamplingMessage": ".server.toolkit.client_features.sampling",
     "ToolUse": ".server.toolkit.client_features.sampling",
     "ToolUseResult": ".server.toolkit.client_features.sampling",
+    "Depends": ".server.toolkit.callables",
     "Completion": ".server.toolkit.completion",
     "Annotations": ".server.toolkit.content",
     "Audio": ".server.toolkit.content",
@@ -478,7 +507,12 @@ _HOMES = {
     "ToolAnnotations": ".server.toolkit.content",
     "ToolResult": ".server.toolkit.content",
     "Context": ".server.toolkit.context",
+    "Middleware": ".server.toolkit.middleware",
+    "MiddlewareRequest": ".server.toolkit.middleware",
+    "Next": ".server.toolkit.middleware",
+    "limit_rate": ".server.toolkit.rate_limit",
     "CacheHint": ".server.toolkit.registry",
+    "log_requests": ".server.toolkit.request_logging",
     "Server": ".server.toolkit.server",
     "AnyPath": ".server.toolkit.uri_templates",
 }

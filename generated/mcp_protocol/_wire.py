@@ -271,11 +271,7 @@ def encode(value: Any) -> bytes:
 
 
 def encode_finite(value: Any) -> bytes:
-    """The same as `encode`, with the exceptions of msgspec.
-
-    Raises:
-        UNWRITABLE: The value has no JSON form.
-    """
+    """The same as `encode`, but raises `UNWRITABLE`: the exceptions of msgspec."""
     try:
         data = _write(value)
     except TypeError:

@@ -13,6 +13,7 @@
     |   +-- ParseError              -32700
     |   +-- InvalidRequestError     -32600
     |   +-- MethodNotFoundError     -32601
+    |   |   +-- AbsentMethodError   the revision has no such message; nothing was sent
     |   +-- InvalidParamsError      -32602
     |   +-- InternalError           -32603
     |   +-- ResourceNotFoundError   code by revision
@@ -123,9 +124,16 @@ class MethodNotFoundError(ProtocolError):
 
     default_code = METHOD_NOT_FOUND
 
-    def __init__(self, method: str, *, data: Any = NO_DATA) -> None:
-        super().__init__(f"method not found: {safe_text(method)}", data=data)
+    def __init__(self, method: str, text: str = "", *, data: Any = NO_DATA) -> None:
+        super().__init__(text or f"method not found: {safe_text(method)}", data=data)
         self.method = method
+
+
+class AbsentMethodError(MethodNotFoundError, AttributeError):
+    """The revision of a session has no such message; nothing was sent.
+
+    The text names the revision, the message, and what to use instead.
+    """
 
 
 class InvalidParamsError(ProtocolError):

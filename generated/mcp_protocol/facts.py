@@ -20,6 +20,7 @@ import msgspec
 from ._wire import Method as Method
 from ._wire import Role as Role
 from .errors import RevisionError
+from .foreign_text import safe_repr
 
 if TYPE_CHECKING:  # loaded with the first revision
     from .revision_facts import Facts
@@ -131,7 +132,7 @@ class Revisions(Mapping[str, Revision]):
             RevisionError: There is no revision of this name.
         """
         if name not in self._rows:
-            raise RevisionError("unknown revision", tuple(self._rows), (name,))
+            raise RevisionError(f"unknown revision {safe_repr(name)}", tuple(self._rows))
         return Revisions({name: self._rows[name]})
 
     def pinned(self, pin: str | None) -> Revisions:

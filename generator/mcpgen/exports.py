@@ -123,6 +123,7 @@ EXPORTS = (
         "TokenVerifier",
         "TrustedIssuers",
     ),
+    _export(".server.http_request", "server", "RequestHead"),
     _export(".server.server_session", "server", "ServerSession"),
     _export(
         ".server.toolkit.client_features.elicitation",
@@ -149,6 +150,7 @@ EXPORTS = (
         "ToolUse",
         "ToolUseResult",
     ),
+    _export(".server.toolkit.callables", "server", "Depends"),
     _export(".server.toolkit.completion", "server", "Completion"),
     _export(
         ".server.toolkit.content",
@@ -166,7 +168,10 @@ EXPORTS = (
         "ToolResult",
     ),
     _export(".server.toolkit.context", "server", "Context"),
+    _export(".server.toolkit.middleware", "server", "Middleware", "MiddlewareRequest", "Next"),
+    _export(".server.toolkit.rate_limit", "server", "limit_rate"),
     _export(".server.toolkit.registry", "server", "CacheHint"),
+    _export(".server.toolkit.request_logging", "server", "log_requests"),
     _export(".server.toolkit.server", "server", "Server"),
     _export(".server.toolkit.uri_templates", "server", "AnyPath"),
 )

@@ -55,6 +55,7 @@ class Channel(Protocol):
 
     Attributes:
         transport: Name of the transport, such as `stdio`; empty for the name of the class.
+        session_id: Id of the session, where the transport has one.
 
     Source: basic/transports (custom transports).
     """
@@ -62,6 +63,7 @@ class Channel(Protocol):
     __slots__ = ()
 
     transport: str = ""
+    session_id: str | None = None
 
     @abstractmethod
     async def receive(self) -> bytes:

@@ -33,6 +33,9 @@ OPTIONAL = {
 }
 """What may be imported where it is used."""
 
+TYPES_ONLY = {"typing_extensions"}
+"""What type checkers have built in; imported under `TYPE_CHECKING`."""
+
 BROUGHT_ALONG = {"idna", "sniffio", "typing_extensions", "exceptiongroup"}
 """What the core dependencies import themselves."""
 
@@ -97,10 +100,22 @@ def foreign_imports(path: Path) -> Iterator[tuple[ast.stmt, set[str]]]:
         yield node, names - set(sys.stdlib_module_names)
 
 
+def is_type_checking(node: ast.stmt) -> bool:
+    match node:
+        case ast.If(test=ast.Name(id="TYPE_CHECKING"), orelse=[]):
+            return True
+        case _:
+            return False
+
+
 def forbidden_imports(path: Path) -> Iterator[str]:
-    top = {id(node) for node in tree_of(path).body}
+    body = tree_of(path).body
+    top = {id(node) for node in body}
+    unrun = {id(each) for node in body if is_type_checking(node) for each in ast.walk(node)}
     for node, names in foreign_imports(path):
         allowed = CORE if id(node) in top else CORE | OPTIONAL
+        if id(node) in unrun:
+            allowed = allowed | TYPES_ONLY
         for name in sorted(names - allowed):
             yield f"{shown(path)}:{node.lineno}: {name}"
 

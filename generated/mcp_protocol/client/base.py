@@ -23,7 +23,7 @@ from ..protocol.uris import WEB_SCHEMES
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import OnProgress
 from ..runtime.request_context import RequestContext
-from ..runtime.stubs import method_named, wire_params
+from ..runtime.stubs import wire_params
 from . import handler_validation
 from .client_settings import ClientSettings, Identity
 from .pipeline import RequestPipeline
@@ -83,6 +83,20 @@ class ClientBase:
         texts = [safe_text(str(self.server_info.get(key, ""))) for key in ("name", "version")]
         server = " ".join(text for text in texts if text) or "unnamed server"
         return f"<{type(self).__name__} of {server}, {self.revision} over {self._peer.transport}>"
+
+    if not TYPE_CHECKING:  # a type checker knows what a client has
+
+        def __getattr__(self, name: str) -> Any:
+            """Explain why an attribute is missing.
+
+            Raises:
+                AttributeError: Always; AbsentMethodError for a message of other revisions.
+            """
+            if name == "session":  # not yet open
+                raise AttributeError(name)
+            from .absent_methods import absent_attribute
+
+            raise absent_attribute(self, self.session.revision, name)
 
     def seen_as(self, client_class: type[AnyClient]) -> AnyClient:
         """The same session as an instance of another client class."""
@@ -193,7 +207,11 @@ class ClientBase:
 
     async def _notify(self, name: str, fields: Mapping[str, Any]) -> None:
         """Send a notification with params by Python name."""
-        method = method_named(self.session.revision.client_notifications, name)
+        method = self.session.revision.client_notifications.get(name)
+        if method is None:
+            from .absent_methods import absent_method
+
+            raise absent_method(self.session.revision, name)
         await self.notify(name, wire_params(method, fields, self.revision))
 
     def _value_reader(self, name: str, fields: Mapping[str, Any], returns: object) -> ValueReader:
@@ -204,7 +222,7 @@ class ClientBase:
         """
         from .typed_results import ValueReader
 
-        named_by = method_named(self.session.revision.client_requests, name).facts.named_by
+        named_by = self.session.revision.facts.method(name).named_by
         return ValueReader(str(fields.get(named_by or "")), self.revision, returns)
 
     def listen(

@@ -52,7 +52,7 @@ from ..protocol.lifecycle import Session, declared
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import OnProgress
 from ..runtime.request_context import RequestContext
-from ..runtime.stubs import method_named, typed_params
+from ..runtime.stubs import typed_params
 from .client_settings import ClientSettings
 from .response_cache import Key
 from .server_state import LASTING, TOOLS_LIST, ServerState
@@ -209,7 +209,13 @@ class RequestPipeline:
                 )
 
     def _row(self, method: str) -> Method:
-        return method_named(self._session.revision.client_requests, method)
+        revision = self._session.revision
+        row = revision.client_requests.get(method)
+        if row is None:
+            from .absent_methods import absent_method
+
+            raise absent_method(revision, method)
+        return row
 
     def _options(
         self,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import Raw
 
@@ -37,6 +37,20 @@ class SyncClientBase:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} on {self._base!r}>"
+
+    if not TYPE_CHECKING:  # a type checker knows what a client has
+
+        def __getattr__(self, name: str) -> Any:
+            """Explain why an attribute is missing.
+
+            Raises:
+                AttributeError: Always; AbsentMethodError for a message of other revisions.
+            """
+            if name == "_base":  # not yet open
+                raise AttributeError(name)
+            from .absent_methods import absent_attribute
+
+            raise absent_attribute(self, self.session.revision, name)
 
     def __enter__(self) -> Self:
         return self

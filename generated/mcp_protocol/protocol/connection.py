@@ -39,7 +39,7 @@ from ..errors import (
     TransportError,
 )
 from ..facts import Lifecycle, Method, Revision, Revisions, Role
-from ..foreign_text import safe_repr
+from ..foreign_text import safe_repr, safe_text
 from . import jsonrpc
 from .events import Event, Ignored, Opened, OpenFailed, RequestFailed, ResponseReceived, Send
 from .jsonrpc import Message
@@ -187,7 +187,7 @@ class Connection:
         revision, capabilities = self._request_target(name, related_request_id)
         method = state.outbound_method(revision, name)
         if method is None:
-            raise MethodNotFoundError(name)
+            raise MethodNotFoundError(name, f"{revision.name} has no request {safe_text(name)}")
         is_typed = type(params) in method.params_structs
         if not (is_typed or params is None or isinstance(params, (msgspec.Struct, Mapping, Raw))):
             got = safe_repr(params)

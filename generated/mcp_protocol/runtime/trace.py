@@ -15,13 +15,14 @@ from __future__ import annotations
 import errno
 import logging
 import os
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from .._wire import encode
+from .._wire import encode, is_many, is_object
 from ..channel import Channel, OutgoingMessage, RequestId
 from ..errors import EndOfChannel, FrameError, RequestLost, TransportError
 
@@ -29,27 +30,31 @@ VARIABLE = "MCP_TRACE"
 
 _logger = logging.getLogger(__name__.partition(".")[0])
 
+SecretNames: TypeAlias = Callable[[str], Collection[str]]
+"""By the name of a tool: names of arguments, and of members in these, whose values are secret."""
+
 _DISK_FAILURES = {errno.EIO, errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
-def traced(channel: Channel, name: str) -> Channel:
+def traced(channel: Channel, name: str, secret_names: SecretNames | None = None) -> Channel:
     """A recording channel around `channel` if MCP_TRACE is set; otherwise `channel` itself.
 
     Args:
         name: Name of the channel in the trace, such as `client` or a server's name.
+        secret_names: The secret arguments of each tool, where these are declared.
     """
-    trace = trace_of(name)
+    trace = trace_of(name, secret_names)
     return channel if trace is None else TracedChannel(channel, trace)
 
 
-def trace_of(name: str) -> Trace | None:
+def trace_of(name: str, secret_names: SecretNames | None = None) -> Trace | None:
     """The trace for a channel; `None` if MCP_TRACE is not set.
 
     Raises:
         TransportError: The file can't be written.
     """
     path = os.environ.get(VARIABLE)
-    return Trace(name, path) if path else None
+    return Trace(name, path, secret_names) if path else None
 
 
 class Trace:
@@ -65,14 +70,16 @@ class Trace:
     Args:
         name: Name of the channel.
         path: The file.
+        secret_names: The secret arguments of each tool, which are masked.
 
     Raises:
         TransportError: The file can't be opened, for another reason than a disk that is full or
             broken.
     """
 
-    def __init__(self, name: str, path: str) -> None:
+    def __init__(self, name: str, path: str, secret_names: SecretNames | None = None) -> None:
         self._name = name
+        self._secret_names = secret_names
         self._path = path
         self._file = -1
         try:
@@ -87,7 +94,7 @@ class Trace:
     def received(self, message: bytes) -> None:
         """Record a received message."""
         if self._file >= 0:
-            self._record("received", message=_readable(message))
+            self._record("received", message=_readable(message, self._secret_names))
 
     def not_received(self, error: Exception) -> None:
         """Record why no message was received."""
@@ -100,7 +107,7 @@ class Trace:
     def sent(self, message: bytes) -> None:
         """Record a message to send."""
         if self._file >= 0:
-            self._record("sent", message=_readable(message))
+            self._record("sent", message=_readable(message, self._secret_names))
 
     def close(self) -> None:
         """Close the file. Idempotent; later messages are not recorded."""
@@ -170,11 +177,26 @@ class TracedChannel(Channel):
         return await self._channel.close_sse_stream(identifier)
 
 
-def _readable(message: bytes) -> Any:
+def _readable(message: bytes, secret_names: SecretNames | None) -> Any:
     """A message without secrets, decoded if it is JSON."""
     from .masking import masked, masked_text  # their patterns take long to compile
 
     try:
-        return masked(msgspec.json.decode(message))
+        decoded = msgspec.json.decode(message)
+        if secret_names is not None:
+            _mask_arguments(decoded, secret_names)
+        return masked(decoded)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return masked_text(message.decode(errors="replace"))
+
+
+def _mask_arguments(message: Any, secret_names: SecretNames) -> None:
+    """Mask the declared secrets among the arguments of a decoded call, in place."""
+    for each in message if is_many(message) else (message,):
+        params: Any = each.get("params") if is_object(each) else None
+        tool: Any = params.get("name") if is_object(params) else None
+        names = secret_names(tool) if isinstance(tool, str) else ()
+        if names and "arguments" in params:
+            from ..values.secret_members import masked_members
+
+            params["arguments"] = masked_members(params["arguments"], names)

@@ -166,6 +166,10 @@ def _no_param_headers(tool: str) -> Mapping[tuple[str, ...], str]:
     return {}
 
 
+def _no_secrets(tool: str) -> Collection[str]:
+    return ()
+
+
 def _no_scopes(message: jsonrpc.Message) -> Collection[str]:
     return ()
 
@@ -186,6 +190,7 @@ class Service(msgspec.Struct, frozen=True):
             Streamable HTTP, which has limits of its own.
         required_scopes: The scopes that a message needs.
         param_headers_of: Path and field name of each argument of a tool that headers repeat.
+        secret_names_of: Names of the arguments of a tool that traces mask.
     """
 
     application: Application
@@ -199,6 +204,7 @@ class Service(msgspec.Struct, frozen=True):
     max_concurrent_requests: int = CONCURRENT_REQUESTS
     required_scopes: Callable[[jsonrpc.Message], Collection[str]] = _no_scopes
     param_headers_of: Callable[[str], Mapping[tuple[str, ...], str]] = _no_param_headers
+    secret_names_of: Callable[[str], Collection[str]] = _no_secrets
 
 
 async def serve(service: Service, channel: Channel) -> None:
@@ -226,7 +232,7 @@ def new_session(service: Service, channel: Channel) -> AnnouncementQueue:
     from ..runtime.trace import traced  # slow to import, and needed for serving only
 
     connection = Connection("server", service.revisions, service.describe, service.extensions)
-    channel = traced(channel, "server")
+    channel = traced(channel, "server", service.secret_names_of)
     return AnnouncementQueue(
         Peer(
             connection,

@@ -71,7 +71,7 @@ class HttpSession(Channel):
         on_leave: Called each time a connection of the client ends.
 
     Attributes:
-        id: The session id: 256 random bits.
+        id, session_id: The session id: 256 random bits.
         network: As passed.
         kept: Bytes kept for the client.
         peer: The running protocol.
@@ -96,7 +96,7 @@ class HttpSession(Channel):
         background: TaskScope,
         on_leave: Callable[[HttpSession], None],
     ) -> None:
-        self.id = secrets.token_urlsafe(_ID_BYTES)
+        self.id = self.session_id = secrets.token_urlsafe(_ID_BYTES)
         self.peer = Peer(connection, self, service.application)
         self.queue = AnnouncementQueue(self.peer)
         self.responses: dict[RequestId, PostResponse] = {}

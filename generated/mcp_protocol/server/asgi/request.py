@@ -61,7 +61,8 @@ class HttpRequest:
         method: The method, in upper case.
         path: The path below the mount point; `/` if empty.
         query: The query string, undecoded.
-        headers: Header fields by lower-case name; repeated fields are joined by commas.
+        headers: Header fields by lower-case name; repeated fields are joined by commas, cookies by
+            semicolons.
         count: Number of header fields as received.
         client: Address of the client, if known.
         server: Address that received the request, if known.
@@ -86,7 +87,9 @@ class HttpRequest:
         pairs: list[tuple[bytes, bytes]] = list(scope["headers"])
         self.count = len(pairs)
         headers: Mapping[bytes, bytes] = dict(pairs)
-        self.headers = headers if len(headers) == len(pairs) else _joined(pairs)
+        self.headers: Mapping[bytes, bytes] = (
+            headers if len(headers) == len(pairs) else _joined(pairs)
+        )
 
     def field(self, name: str | None) -> str | None:
         """The value of a header field by its case-insensitive name; `None` if absent."""
@@ -380,10 +383,14 @@ def _below(path: str, root: str) -> str:
 
 
 def _joined(pairs: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Header fields by name; values of a repeated field are joined by commas."""
+    """Header fields by name; repeated fields are joined by commas, cookies by semicolons.
+
+    Source: RFC 9113 8.2.3 (cookies).
+    """
     fields: dict[bytes, bytes] = {}
     for name, value in pairs:
-        fields[name] = b"%b, %b" % (fields[name], value) if name in fields else value
+        separator = b"; " if name == b"cookie" else b", "
+        fields[name] = fields[name] + separator + value if name in fields else value
     return fields
 
 

@@ -42,6 +42,7 @@ class CustomMethod:
     Attributes:
         row: Its row for the method table.
         scopes: Scopes that it needs.
+        dependencies: What other functions provide for a call, if anything.
 
     Raises:
         TypeError: The function has other parameters.
@@ -84,6 +85,7 @@ class CustomMethod:
         self._params = parameters[0] if parameters else None
         self._context = signature.context
         self._call = signature.call
+        self.dependencies = signature.dependencies
 
     async def call(self, context: Context) -> Any:
         """The result: a Struct, or a wire object.

@@ -153,6 +153,11 @@ class Dispatcher:
             registered = registered if PRINCIPAL.get().has_scopes(*registered.scopes) else None
         return {} if registered is None else registered.param_headers
 
+    def _secret_names(self, tool: str) -> Collection[str]:
+        """Names of the arguments of a tool that are secret."""
+        registered = self._tools.items.get(tool)
+        return () if registered is None else registered.secret_names
+
     def _declared(self, revision: Revision) -> dict[str, Any]:
         """The capabilities of the server in a revision, in their newest form."""
         capabilities: dict[str, Any] = {}

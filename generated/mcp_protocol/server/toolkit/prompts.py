@@ -21,6 +21,7 @@ import msgspec
 from ..._wire import is_many, is_object
 from ...errors import InvalidParamsError
 from . import signatures
+from .callables import source_name
 from .client_features.input_required import InputRequired
 from .content import Message, is_content, present, wire_block
 from .context import Context
@@ -44,6 +45,8 @@ class Prompt:
     Attributes:
         arguments: Names of the arguments.
         scopes: Scopes that it needs.
+        tags: Names for groups of items.
+        dependencies: What other functions provide for a call, if anything.
 
     Raises:
         TypeError: The signature can't be served.
@@ -59,11 +62,13 @@ class Prompt:
         names: Mapping[str, Any] | None,
     ) -> None:
         self.scopes: frozenset[str] = frozenset()
-        self.name = name if name is not None else signatures.source_name(function)
+        self.tags: frozenset[str] = frozenset()
+        self.name = name if name is not None else source_name(function)
         self.label = f"prompt {self.name!r}"
         if not self.name.strip():
             raise ValueError(f"{self.label}: expected a name")
         self._signature = signatures.read(function, self.label, names)
+        self.dependencies = self._signature.dependencies
         if self._signature.open:
             raise TypeError(f"{self.label}: expected arguments with names, got **kwargs")
         self.arguments = tuple(self._signature.parameters)

@@ -11,11 +11,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+import inspect
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
 
 from .. import serving
 from ..._wire import to_builtins
@@ -25,22 +26,30 @@ from ...protocol.capabilities import CAPABILITY, check_extensions
 from ...facts import Revision
 from ...json_schema import VALIDATION_SECONDS
 from ...runtime.principal import Principal
+from ...runtime.request_context import Application
 from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ...revisions import REVISIONS
+from .callables import is_coroutine_function, local_names
 from .client_features.request_state import RequestStateSigner, StateKey
 from .content import Icon, present
-from .custom_handlers import LowLevelHandlers, RevisionHandlers
+from .custom_handlers import CustomMethod, LowLevelHandlers, RevisionHandlers
 from .decorators import Decorators
 from .item_scopes import ForbiddenItems
-from .registry import Cacheable, CacheHint, cache_hints
+from .registry import Cacheable, CacheHint, Registry, cache_hints, switch
 from .server_settings import ServerSettings
 
 if TYPE_CHECKING:
+    from ...r2026_07_28 import models
+    from .dependencies import Dependencies
+    from .item_options import ToolOptions
+    from .middleware import Middleware, MiddlewareRequest, Next
     from ..asgi.app import AsgiApplication
     from ..asgi.settings import ServerHttpOptions
     from ..stdio_server import Backend
 
 Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
+
+_T = TypeVar("_T")
 
 importing: ContextVar[bool] = ContextVar("importing", default=False)
 """Whether a module is being imported for its server, which the importer runs."""
@@ -131,6 +140,8 @@ class Server(Decorators):
         self._drain = drain
         self._max_concurrent_requests = max_concurrent_requests
         self._announcer = serving.Announcer()
+        self._middleware: list[Middleware] = []
+        self._served = False
         settings = ServerSettings(
             info=present(
                 name=name,
@@ -201,6 +212,154 @@ class Server(Decorators):
         """
         return await self._url_elicitations.complete(elicitation_id)
 
+    def middleware(
+        self, function: Callable[[MiddlewareRequest, Next], Awaitable[_T]]
+    ) -> Callable[[MiddlewareRequest, Next], Awaitable[_T]]:
+        """Register a coroutine function around the handling of requests and notifications.
+
+            @server.middleware
+            async def audit(request: MiddlewareRequest, next: Next) -> Any:
+                result = await next(request)
+                return result
+
+        What it returns is the result: that of `next`, perhaps changed, or its own. A
+        `ProtocolError` that it raises is the response. The first one registered is the outermost.
+        Messages that the protocol itself handles, such as `initialize`, `server/discover` and
+        `ping`, pass no middleware.
+
+        Raises:
+            TypeError: Not a coroutine function.
+            RuntimeError: The server is being served already, without middleware.
+        """
+        if not is_coroutine_function(function):
+            raise TypeError(f"middleware: expected a coroutine function, got {function!r}")
+        if self._served and not self._middleware:
+            raise RuntimeError("register middleware before run(), serve() or asgi()")
+        self._middleware.append(function)
+        return function
+
+    def override(
+        self, function: Callable[..., Any], replacement: Callable[..., Any]
+    ) -> AbstractContextManager[None]:
+        """Use another function in place of a dependency while the block runs, as tests want.
+
+            with server.override(open_db, open_empty_db): ...
+
+        Args:
+            function: What `Depends` holds.
+            replacement: Provides the value instead, with dependencies of its own.
+
+        Raises:
+            LookupError: (on entering) Nothing that is registered depends on the function.
+            TypeError: (on entering) The replacement has parameters that can't be provided.
+        """
+        from .dependencies import replaced  # used by tests
+
+        names = local_names(inspect.currentframe())
+        return replaced(self._dependencies(), function, replacement, names)
+
+    def _dependencies(self) -> Iterator[Dependencies]:
+        """Of all registered functions that have some."""
+        items: list[Any] = [each for registry in self._registries for each in registry.all()]
+        items += self._completers.values()
+        for handler in self._handlers.values():
+            if isinstance(handler, partial):
+                items += [each for each in handler.args if isinstance(each, CustomMethod)]
+        yield from (item.dependencies for item in items if item.dependencies is not None)
+
+    def add_tool(
+        self,
+        function: Callable[..., Any],
+        name: str | None = None,
+        **options: Unpack[ToolOptions],
+    ) -> None:
+        """Register a function as a tool, also for clients that are connected.
+
+        Args:
+            function: The function.
+            name: Its name; that of the function by default.
+            options: As for `tool`.
+
+        Raises:
+            TypeError: The signature can't be served.
+            ValueError: The name or an option is invalid, or the name is taken.
+        """
+        self.tool(name, **options)(function)
+
+    def disable(self, *names: str, tags: Collection[str] = ()) -> None:
+        """Hide items that are registered: they are not listed, and unknown to requests.
+
+        Clients that are connected are notified. Items that are registered later are enabled.
+
+        Args:
+            names: Names of tools and prompts, URIs of resources and resource templates.
+            tags: Items with one of these tags.
+
+        Raises:
+            LookupError: A name or tag fits nothing; nothing was changed.
+        """
+        switch(self._registries, names, tags, enabled=False)
+
+    def enable(self, *names: str, tags: Collection[str] = ()) -> None:
+        """Show items again that were hidden by `disable`; arguments and errors are the same."""
+        switch(self._registries, names, tags, enabled=True)
+
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, Any] | None = None
+    ) -> models.CallToolResult:
+        """Call a tool without a client, as a client of the newest revision without capabilities.
+
+        The lifespan is that of the running request if there is one, else one for the call. The
+        methods below work the same way.
+
+        Raises:
+            RemoteError: The server answers with an error, such as that for an unknown tool.
+        """
+        params = {"name": name, "arguments": dict(arguments or {})}
+        result: models.CallToolResult = await self._direct("call_tool", params)
+        return result
+
+    async def read_resource(self, uri: str) -> models.ReadResourceResult:
+        """Read a resource without a client."""
+        result: models.ReadResourceResult = await self._direct("read_resource", {"uri": uri})
+        return result
+
+    async def get_prompt(
+        self, name: str, arguments: Mapping[str, str] | None = None
+    ) -> models.GetPromptResult:
+        """Get a prompt without a client."""
+        params = {"name": name, "arguments": dict(arguments or {})}
+        result: models.GetPromptResult = await self._direct("get_prompt", params)
+        return result
+
+    async def list_tools(self) -> list[models.Tool]:
+        """The tools, as a client gets them."""
+        return await self._direct_list("list_tools", "tools")
+
+    async def list_resources(self) -> list[models.Resource]:
+        """The resources, as a client gets them."""
+        return await self._direct_list("list_resources", "resources")
+
+    async def list_prompts(self) -> list[models.Prompt]:
+        """The prompts, as a client gets them."""
+        return await self._direct_list("list_prompts", "prompts")
+
+    async def _direct(self, method: str, params: Mapping[str, Any]) -> Any:
+        from . import direct_requests  # used by tests and routes of an application
+
+        async with direct_requests.direct_session(self._service(), self._state) as session:
+            return await session.request(method, params)
+
+    async def _direct_list(self, method: str, member: str) -> list[Any]:
+        from . import direct_requests  # as above
+
+        async with direct_requests.direct_session(self._service(), self._state) as session:
+            return await direct_requests.list_all(session, method, member)
+
+    @property
+    def _registries(self) -> tuple[Registry[Any], ...]:
+        return self._tools, self._resources, self._templates, self._prompts
+
     def capabilities(self, revision: Revision) -> Mapping[str, Any]:
         """The capabilities that the server declares in a revision, as wire object."""
         return self.describe(revision).capabilities
@@ -211,6 +370,7 @@ class Server(Decorators):
         Raises:
             Exception: The lifespan raised it.
         """
+        self._served = True
         await serving.serve(self._service(), channel)
 
     def asgi(self, path: str = "/mcp", **options: Unpack[ServerHttpOptions]) -> AsgiApplication:
@@ -226,6 +386,7 @@ class Server(Decorators):
         from ..asgi.app import AsgiApplication  # not needed for standard streams
         from ..asgi.settings import ServerHttpSettings
 
+        self._served = True
         return AsgiApplication(self._service(), ServerHttpSettings(path=path, **options))
 
     def run(
@@ -274,10 +435,18 @@ class Server(Decorators):
 
         run(self.asgi(path, **options), http, self._drain)
 
+    def _application(self) -> Application:
+        """The server, behind its middleware if it has some."""
+        if not self._middleware:
+            return self
+        from .middleware import MiddlewareChain  # few servers have some
+
+        return MiddlewareChain(self, self._middleware, self._state.get)
+
     def _service(self) -> serving.Service:
         lifespan = self._lifespan
         return serving.Service(
-            application=self,
+            application=self._application(),
             revisions=REVISIONS,
             describe=self.describe,
             extensions=self._custom,
@@ -288,4 +457,5 @@ class Server(Decorators):
             max_concurrent_requests=self._max_concurrent_requests,
             required_scopes=self._required_scopes,
             param_headers_of=self._param_headers,
+            secret_names_of=self._secret_names,
         )

@@ -24,6 +24,7 @@ from ...framing.line_framing import TooLong
 from ...framing.sse import MEDIA_TYPE, EventDecoder
 from ...protocol import jsonrpc
 from ...runtime.trace import Trace, trace_of
+from ..http_request import HTTP_REQUEST
 from ..serving import Service
 from . import http_response
 from .endpoints import check_sse_paths, session_endpoint, sse_endpoints, stateless_endpoint
@@ -102,6 +103,7 @@ class AsgiApplication:
             await state.bodies.refuse(refused, request, receive, send)
             return
         self._service.use_state(state.background.state)
+        HTTP_REQUEST.set(request)
         try:
             if request.method == "POST" and not is_sse:
                 await self._post(request, state, receive, send)

@@ -66,6 +66,9 @@ class Completer:
         label: Its name in error texts.
         names: Further names that the annotations may use.
 
+    Attributes:
+        dependencies: What other functions provide for a call, if anything.
+
     Raises:
         TypeError: The function has other parameters.
     """
@@ -85,6 +88,7 @@ class Completer:
         self._arguments = parameters[1] if len(parameters) == 2 else None
         self._context = signature.context
         self._call = signature.call
+        self.dependencies = signature.dependencies
 
     async def complete(
         self, value: str, others: Mapping[str, str] | None, context: Context

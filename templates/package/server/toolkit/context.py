@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, overload
 
 from msgspec import Raw
 
@@ -17,6 +17,9 @@ from .client_features.input_required import OpenURLElicitations, URLElicitationR
 from .client_features.request_state import RequestStateSigner
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault  # type checkers have it built in
+
+    from ..http_request import RequestHead
     from ..server_session import ServerSession
     from .client_features.elicitation import Accepted, Cancelled, Declined
     from .client_features.multi_round_trip import MultiRoundTrip
@@ -34,16 +37,22 @@ LogLevel: TypeAlias = Literal[
 ]
 """Severity of a log message (RFC 5424), least first."""
 
+if TYPE_CHECKING:
+    StateT = TypeVarWithDefault("StateT", default=Any)
+else:
+    StateT = TypeVar("StateT")
+
 _T = TypeVar("_T")
 _T1 = TypeVar("_T1")
 _T2 = TypeVar("_T2")
 _T3 = TypeVar("_T3")
 
 
-class Context:
+class Context(Generic[StateT]):
     """The request being served.
 
-    A parameter annotated with this class receives it, whatever its name. The coroutines run in the
+    A parameter annotated with this class receives it, whatever its name; `Context[AppState]` says
+    what the lifespan yields, so that `state` has this type. The coroutines run in the
     event loop; a plain function, which runs in a worker thread, calls them with
     `anyio.from_thread.run(ctx.progress, 1)`.
 
@@ -81,10 +90,10 @@ class Context:
         request_context: RequestContext,
         signer: RequestStateSigner,
         url_elicitations: OpenURLElicitations,
-        state: Any,
+        state: StateT,
     ) -> None:
         self.request_context = request_context
-        self.state = state
+        self.state: StateT = state
         self._signer = signer
         self._url_elicitations = url_elicitations
         self.questions: MultiRoundTrip | None = None
@@ -129,6 +138,24 @@ class Context:
     def request_id(self) -> RequestId | None:
         """Id of the request, chosen by the client."""
         return self.request_context.request_id
+
+    @property
+    def session_id(self) -> str | None:
+        """Id of the client's session; `None` in revisions whose requests belong to no session.
+
+        Over HTTP the `Mcp-Session-Id`. A session over another transport gets a random id.
+        """
+        from .sessions import session_id  # used by few tools
+
+        return session_id(self.request_context)
+
+    @property
+    def http_request(self) -> RequestHead | None:
+        """The HTTP request: headers, query, cookies and client; `None` over other transports."""
+        from ..http_request import HTTP_REQUEST, RequestHead  # used by few tools
+
+        received = HTTP_REQUEST.get()
+        return None if received is None else RequestHead(received)
 
     @property
     def principal(self) -> Principal:

@@ -14,10 +14,11 @@ from ..._wire import to_builtins
 from ...auth.scopes import checked_scopes
 from ...protocol.capabilities import CAPABILITY, check_extensions
 from ...revisions import REVISIONS
+from .callables import local_names
 from .content import Annotations, Icon, ToolAnnotations, present
 from .custom_handlers import CustomMethod
 from .dispatcher import Dispatcher
-from .registry import NO_CACHING, CacheHint
+from .registry import NO_CACHING, CacheHint, checked_tags
 from .tools import FROM_SIGNATURE, FromSignature, Tool
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -38,6 +39,8 @@ class Decorators(Dispatcher):
         input_schema: Mapping[str, Any] | None = None,
         output_schema: Mapping[str, Any] | FromSignature | None = FROM_SIGNATURE,
         scopes: Collection[str] = (),
+        timeout: float | None = None,
+        tags: Collection[str] = (),
     ) -> Callable[[Function], Function]:
         """Register the decorated function as a tool.
 
@@ -51,15 +54,21 @@ class Decorators(Dispatcher):
             input_schema: JSON Schema of the arguments, instead of one from the signature.
             output_schema: JSON Schema of the structured result, or `None` for no structured result.
             scopes: Scopes that a call needs, besides those of every request.
+            timeout: Seconds that the function and its dependencies may take, the client's time for
+                answers to requests of the tool included; then the function is cancelled, and the
+                result is a tool error that says so. A plain function can't be cancelled: the call
+                ends, and its thread runs on.
+            tags: Names for `enable` and `disable`; they are not sent.
 
         Raises:
             TypeError: (from the decorator) The signature can't be served.
-            ValueError: (from the decorator) The name or a schema is invalid, or the name is taken.
+            ValueError: (from the decorator) The name, a schema or the timeout is invalid, or the
+                name is taken.
         """
         _check_called(name, "tool")
         required = checked_scopes(scopes)
         members = _members(title, description, icons, meta, annotations)
-        names = _names_at_caller()
+        names = local_names(inspect.currentframe())
 
         def register(function: Function) -> Function:
             tool = Tool(
@@ -72,8 +81,9 @@ class Decorators(Dispatcher):
                 coerce=self._settings.coerce,
                 show_errors=self._settings.show_errors,
                 validation_seconds=self._settings.validation_seconds,
+                timeout=timeout,
             )
-            tool.scopes = required
+            tool.scopes, tool.tags = required, checked_tags(tags)
             self._tools.add(tool.name, tool)
             return function
 
@@ -93,6 +103,7 @@ class Decorators(Dispatcher):
         meta: Mapping[str, Any] | None = None,
         cache: CacheHint = NO_CACHING,
         scopes: Collection[str] = (),
+        tags: Collection[str] = (),
     ) -> Callable[[Function], Function]:
         """Register the decorated function as a resource, or as a resource template.
 
@@ -108,6 +119,7 @@ class Decorators(Dispatcher):
             meta: `_meta` of the resource.
             cache: The cache hint of the contents; always private if scopes are needed.
             scopes: Scopes that reading needs, besides those of every request.
+            tags: Names for `enable` and `disable`; they are not sent.
 
         Raises:
             TypeError: (from the decorator) The parameters do not match the template's variables.
@@ -121,7 +133,7 @@ class Decorators(Dispatcher):
         if required and cache.scope != "private":
             cache = CacheHint(cache.ttl_ms, "private")
         members = _members(title, description, icons, meta, annotations)
-        names = _names_at_caller()
+        names = local_names(inspect.currentframe())
 
         def register(function: Function) -> Function:
             resource = Resource(
@@ -134,7 +146,7 @@ class Decorators(Dispatcher):
                 names=names,
             )
             registry = self._resources if resource.template is None else self._templates
-            resource.scopes = required
+            resource.scopes, resource.tags = required, checked_tags(tags)
             registry.add(uri, resource)
             return function
 
@@ -149,6 +161,7 @@ class Decorators(Dispatcher):
         icons: Sequence[Icon] = (),
         meta: Mapping[str, Any] | None = None,
         scopes: Collection[str] = (),
+        tags: Collection[str] = (),
     ) -> Callable[[Function], Function]:
         """Register the decorated function as a prompt.
 
@@ -159,6 +172,7 @@ class Decorators(Dispatcher):
             icons: Images for user interfaces.
             meta: `_meta` of the prompt.
             scopes: Scopes that the prompt needs, besides those of every request.
+            tags: Names for `enable` and `disable`; they are not sent.
 
         Raises:
             TypeError: (from the decorator) The signature can't be served.
@@ -169,11 +183,11 @@ class Decorators(Dispatcher):
         _check_called(name, "prompt")
         required = checked_scopes(scopes)
         members = _members(title, description, icons, meta)
-        names = _names_at_caller()
+        names = local_names(inspect.currentframe())
 
         def register(function: Function) -> Function:
             prompt = Prompt(function, name=name, members=members, names=names)
-            prompt.scopes = required
+            prompt.scopes, prompt.tags = required, checked_tags(tags)
             self._prompts.add(prompt.name, prompt)
             return function
 
@@ -198,7 +212,7 @@ class Decorators(Dispatcher):
         if (prompt is None) == (template is None):
             raise ValueError("completion: expected either prompt or template")
         kind, owner = ("prompt", prompt) if prompt is not None else ("template", template)
-        names = _names_at_caller()
+        names = local_names(inspect.currentframe())
 
         def register(function: Function) -> Function:
             label = f"completion of {kind} {owner!r}, argument {argument!r}"
@@ -236,7 +250,7 @@ class Decorators(Dispatcher):
             ValueError: The identifier is invalid; (from the decorator) the name is taken.
         """
         required = checked_scopes(scopes)
-        names = _names_at_caller()
+        names = local_names(inspect.currentframe())
         if extension is not None:
             check_extensions({CAPABILITY: {extension: {}}}, REVISIONS.newest().facts)
 
@@ -269,7 +283,7 @@ class Decorators(Dispatcher):
         Raises:
             LookupError: There is no such resource.
         """
-        registry = self._resources if self._templates.items.get(uri) is None else self._templates
+        registry = self._templates if self._templates.keys((uri,), ()) else self._resources
         registry.remove(uri)
 
     def remove_prompt(self, name: str) -> None:
@@ -302,12 +316,3 @@ def _check_called(first: object, decorator: str) -> None:
     """Refuse a decorator that was used without parentheses."""
     if callable(first):
         raise TypeError(f"expected @server.{decorator}(...), got @server.{decorator}")
-
-
-def _names_at_caller() -> Mapping[str, Any] | None:
-    """The local names where a decorator is used: annotations that are text may refer to them."""
-    frame = inspect.currentframe()
-    caller = frame.f_back.f_back if frame is not None and frame.f_back is not None else None
-    if caller is None or caller.f_locals is caller.f_globals:
-        return None
-    return dict(caller.f_locals)

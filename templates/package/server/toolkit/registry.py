@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
 
 import msgspec
@@ -96,9 +96,11 @@ class Registered(Protocol):
 
     Attributes:
         scopes: Scopes that a principal needs to use it.
+        tags: Names for groups of items.
     """
 
     scopes: frozenset[str]
+    tags: frozenset[str]
 
     def wire(self, structured_content: str) -> dict[str, Any]:
         """The item as wire object in its newest form.
@@ -123,7 +125,7 @@ class Registry(Generic[Item]):
         changed: Called after each change.
 
     Attributes:
-        items: The items by key. Only `add` and `remove` change them.
+        items: The enabled items by key. Only the methods change them.
         needs_scopes: Whether items that need scopes were added.
         hides_forbidden: Whether items are left out of a list if the principal lacks their scopes.
             A list that has such items is private.
@@ -143,6 +145,7 @@ class Registry(Generic[Item]):
         self._cache = cache
         self._changed = changed
         self.items: dict[str, Item] = {}
+        self._registered: dict[str, Item] = {}  # the disabled items too
         self.needs_scopes = False
         self.hides_forbidden = False
         self._pages: dict[tuple[str, str | None], Any] = {}
@@ -153,9 +156,9 @@ class Registry(Generic[Item]):
         Raises:
             ValueError: The key is taken.
         """
-        if key in self.items:
+        if key in self._registered:
             raise ValueError(f"{self._kind} {key!r} is registered already")
-        self.items[key] = item
+        self._registered[key] = self.items[key] = item
         self.needs_scopes = self.needs_scopes or bool(item.scopes)
         self._pages.clear()
         self._changed()
@@ -166,11 +169,30 @@ class Registry(Generic[Item]):
         Raises:
             LookupError: There is no item under this key.
         """
-        if key not in self.items:
+        if key not in self._registered:
             raise LookupError(f"there is no {self._kind} {key!r}")
-        del self.items[key]
-        self._pages.clear()
-        self._changed()
+        del self._registered[key]
+        if self.items.pop(key, None) is not None:
+            self._pages.clear()
+            self._changed()
+
+    def all(self) -> Iterator[Item]:
+        """The items, the disabled ones too."""
+        yield from self._registered.values()
+
+    def keys(self, names: Collection[str], tags: Collection[str]) -> set[str]:
+        """The keys of the items with one of these keys or tags."""
+        registered = self._registered.items()
+        return {key for key, item in registered if key in names or item.tags.intersection(tags)}
+
+    def switch(self, keys: Collection[str], *, enabled: bool) -> None:
+        """Enable or disable items; the order of registration stays."""
+        shown = self.items.keys() | keys if enabled else self.items.keys() - keys
+        if shown != self.items.keys():
+            registered = self._registered.items()
+            self.items = {key: item for key, item in registered if key in shown}
+            self._pages.clear()
+            self._changed()
 
     async def page(self, request: RequestContext) -> Any:
         """The result of a list request, in the revision's own type.
@@ -224,6 +246,42 @@ class Registry(Generic[Item]):
         except EncodingError:
             return result  # the connection encodes the result again, and reports the error
         return msgspec.structs.replace(result, **{method.items: encoded})
+
+
+def switch(
+    registries: Iterable[Registry[Any]],
+    names: Collection[str],
+    tags: Collection[str],
+    *,
+    enabled: bool,
+) -> None:
+    """Enable or disable the items with one of these names or tags.
+
+    Raises:
+        LookupError: A name or tag fits nothing; nothing was changed.
+        TypeError: One string instead of a collection of tags.
+    """
+    tags = checked_tags(tags)
+    registries = list(registries)
+    for name in names:
+        if not any(registry.keys((name,), ()) for registry in registries):
+            raise LookupError(f"nothing is registered with the name {name!r}")
+    for tag in tags:
+        if not any(registry.keys((), (tag,)) for registry in registries):
+            raise LookupError(f"nothing is registered with the tag {tag!r}")
+    for registry in registries:
+        registry.switch(registry.keys(names, tags), enabled=enabled)
+
+
+def checked_tags(tags: Collection[str]) -> frozenset[str]:
+    """Tags as a set.
+
+    Raises:
+        TypeError: One string instead of a collection.
+    """
+    if isinstance(tags, str):
+        raise TypeError(f"tags: expected a collection of strings, got {tags!r}")
+    return frozenset(tags)
 
 
 def cursor_after(kind: str, key: str) -> str:

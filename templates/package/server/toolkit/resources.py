@@ -13,6 +13,7 @@ from ...errors import InvalidParamsError, ResourceNotFoundError
 from ...foreign_text import safe_repr
 from ...protocol.uris import is_uri
 from . import signatures, uri_templates
+from .callables import source_name
 from .client_features.input_required import InputRequired, without_input_required
 from .content import Contents, check_mime_type, expect, present
 from .context import Context
@@ -39,6 +40,8 @@ class Resource:
     Attributes:
         template: The template, or `None` for a single URI.
         scopes: Scopes that reading needs.
+        tags: Names for groups of items.
+        dependencies: What other functions provide for a call, if anything.
 
     Raises:
         TypeError: The parameters do not match the template's variables.
@@ -58,10 +61,12 @@ class Resource:
         names: Mapping[str, Any] | None,
     ) -> None:
         self.scopes: frozenset[str] = frozenset()
+        self.tags: frozenset[str] = frozenset()
         self.uri = uri
-        self.name = name or signatures.source_name(function)
+        self.name = name or source_name(function)
         self.label = f"resource {uri!r}"
         self._signature = signatures.read(function, self.label, names)
+        self.dependencies = self._signature.dependencies
         self._returns = without_input_required(self._signature.returns)
         self.template = self._template() if "{" in uri else None
         if self.template is None and not is_uri(uri):

@@ -5,7 +5,8 @@ then converts its arguments with a single `msgspec.convert`. Arguments that do n
 once more: a number such as `5.0` is an integer in JSON Schema, and models send `"5"` or `"[1]"`
 where a number or a list is expected. Defaults are fields of the Struct, so converted arguments are
 complete. A parameter annotated with `Context` is not part of the Struct or
-the schema: the toolkit passes the context.
+the schema: the toolkit passes the context. Nor is one whose annotation has a `Depends`: see
+`dependencies`.
 
 Descriptions of parameters come from annotations and from the docstring: an `Args:` section
 (Google), `:param name:` fields (Sphinx) or a `Parameters` section (NumPy).
@@ -23,7 +24,7 @@ import typing
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import Annotated, Any, Optional, TypeAlias, Union
+from typing import TYPE_CHECKING, Annotated, Any, Optional, TypeAlias, Union
 
 import msgspec
 
@@ -31,7 +32,10 @@ from ..._wire import UNREADABLE, error_text, is_many, is_object
 from ...foreign_text import safe_repr
 from ...values import pydantic_types, type_schemas, value_types
 from ...values.value_types import ValueType
-from .context import Context
+from .callables import Depends, is_context, is_coroutine_function, resolved_hints
+
+if TYPE_CHECKING:  # loaded only if a function has dependencies
+    from .dependencies import Dependencies, Provider
 
 _MISSING = inspect.Parameter.empty
 _CONTAINERS = frozenset({"array", "object", "null"})
@@ -88,6 +92,8 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
         open: Whether it takes arguments of any name (`**kwargs`).
         returns: The return annotation; `Signature.NO_ANNOTATION` if there is none.
         call: The function, or a coroutine function that runs it in a worker thread.
+        dependencies: The values that other functions provide; `None` if there are none. `context`
+            and `call` include them.
     """
 
     label: str
@@ -98,6 +104,7 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
     open: bool
     returns: Any
     call: Callable[..., Awaitable[Any]]
+    dependencies: Dependencies | None = None
 
     NO_ANNOTATION: typing.ClassVar[Any] = _MISSING
 
@@ -219,7 +226,8 @@ def read(
 
     Raises:
         TypeError: The signature can't be served: `*args`, positional-only parameters, a generator,
-            two contexts, or an annotation that can't be resolved.
+            two contexts, a dependency that can't be provided, or an annotation that can't be
+            resolved.
     """
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise TypeError(f"{label}: expected a function that returns, got a generator function")
@@ -227,11 +235,12 @@ def read(
         signature = inspect.signature(function)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{label}: expected a function, got {function!r}") from error
-    hints = _hints(function, label, names)
+    hints = resolved_hints(function, label, names)
     descriptions = parameter_descriptions(function.__doc__)
     parameters: dict[str, Parameter] = {}
     fields: list[Field] = []
     contexts: list[str] = []
+    providers: dict[str, Provider] = {}
     has_kwargs = False
     for name, parameter in signature.parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -242,8 +251,12 @@ def read(
                 f"{label}: expected parameters that can be given by name, got {parameter}"
             )
         annotation = hints.get(name, Any)
-        if _is_context(annotation):
+        if is_context(annotation):
             contexts.append(name)
+            continue
+        provider = _provider(name, annotation, parameter.default, label, names)
+        if provider is not None:
+            providers[name] = provider
             continue
         parameters[name], field = _field(
             name, annotation, parameter.default, descriptions.get(name)
@@ -251,23 +264,45 @@ def read(
         fields.append(field)
     if len(contexts) > 1:
         raise TypeError(f"{label}: expected one Context parameter, got {', '.join(contexts)}")
+    context, call = contexts[0] if contexts else None, _without_blocking(function)
+    dependencies: Dependencies | None = None
+    if providers:
+        from .dependencies import Dependencies  # few functions have some
+
+        dependencies = call = Dependencies(call, context, providers)
+        context = dependencies.context
     return Signature(
         label=label,
         description=first_paragraph(inspect.getdoc(function)),
         parameters=parameters,
-        context=contexts[0] if contexts else None,
+        context=context,
         struct=_struct(label, fields, forbid_unknown=not has_kwargs),
         open=has_kwargs,
         returns=hints.get("return", _MISSING),
-        call=_without_blocking(function),
+        call=call,
+        dependencies=dependencies,
     )
 
 
-def source_name(function: Callable[..., Any]) -> str:
-    """The name in the function's definition, or that of its class."""
-    inner: Any = getattr(function, "func", function)
-    name: str = getattr(inner, "__name__", type(inner).__name__)
-    return name
+def _provider(
+    name: str, annotation: Any, default: Any, label: str, names: Mapping[str, Any] | None
+) -> Provider | None:
+    """What provides the value of a parameter, if its annotation has a `Depends`."""
+    if Depends not in map(type, _notes_in(annotation)) and type(default) is not Depends:
+        return None
+    from . import dependencies  # few functions have some
+
+    dependency = dependencies.dependency_of(annotation, name, default, label)
+    return (
+        None if dependency is None else dependencies.provider_of(dependency.function, label, names)
+    )
+
+
+def _notes_in(annotation: Any) -> list[Any]:
+    """The metadata of an annotation, and of the members of a union."""
+    if typing.get_origin(annotation) in (Union, types.UnionType):
+        return [note for part in typing.get_args(annotation) for note in _notes_in(part)]
+    return list(getattr(annotation, "__metadata__", ()))
 
 
 def _without_blocking(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
@@ -275,8 +310,7 @@ def _without_blocking(function: Callable[..., Any]) -> Callable[..., Awaitable[A
 
     When a request is cancelled, its worker thread runs on: nothing can stop it.
     """
-    kind: Any = type(function)
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(kind.__call__):
+    if is_coroutine_function(function):
         return function
     from anyio.to_thread import run_sync  # needed for plain functions only
 
@@ -286,27 +320,6 @@ def _without_blocking(function: Callable[..., Any]) -> Callable[..., Awaitable[A
         return await result if inspect.isawaitable(result) else result
 
     return call_in_thread
-
-
-def _hints(
-    function: Callable[..., Any], label: str, names: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    annotated: Any = function
-    if not isinstance(function, types.FunctionType | types.MethodType | type):
-        annotated = getattr(function, "func", None) or type(function).__call__
-    try:
-        return typing.get_type_hints(annotated, localns=dict(names or {}), include_extras=True)
-    except NameError as error:
-        raise TypeError(f"{label}: annotation can't be resolved: {error}") from error
-    except TypeError as error:
-        raise TypeError(f"{label}: {error}") from error
-
-
-def _is_context(annotation: Any) -> bool:
-    if typing.get_origin(annotation) in (Union, types.UnionType, Annotated):
-        return any(_is_context(part) for part in typing.get_args(annotation))
-    kind = typing.get_origin(annotation) or annotation
-    return isinstance(kind, type) and issubclass(kind, Context)
 
 
 def _field(

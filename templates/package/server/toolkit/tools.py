@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import anyio
 
 from ..._wire import is_object
 from ...errors import InvalidParamsError, ProtocolError, ToolError
 from . import output_conversion, signatures
+from .callables import source_name
 from .client_features.input_required import InputRequired
 from .content import present
 from .context import Context
@@ -45,14 +48,17 @@ class Tool:
         show_errors: Whether results contain the text of unexpected exceptions.
         validation_seconds: Time limit for validating arguments, and then the result, against a
             user-defined schema. Validation moves to a worker thread after some milliseconds.
+        timeout: Seconds that the function and its dependencies may take; `None` for no limit.
 
     Attributes:
         param_headers: By path of an argument: the HTTP header that repeats the argument.
         scopes: Scopes that a call needs.
+        tags: Names for groups of items.
+        dependencies: What other functions provide for a call, if anything.
 
     Raises:
         TypeError: The signature can't be served.
-        ValueError: The name or a schema is invalid.
+        ValueError: The name, a schema or the timeout is invalid.
         MissingExtraError: A schema was given and `jsonschema` is not installed.
     """
 
@@ -68,15 +74,21 @@ class Tool:
         coerce: bool,
         show_errors: bool,
         validation_seconds: float,
+        timeout: float | None = None,
     ) -> None:
         self.scopes: frozenset[str] = frozenset()
-        self.name = name if name is not None else signatures.source_name(function)
+        self.tags: frozenset[str] = frozenset()
+        self.name = name if name is not None else source_name(function)
         self.label = f"tool {self.name!r}"
         if not _NAME.fullmatch(self.name):
             raise ValueError(
                 f"{self.label}: expected a name of 1 to 128 letters, digits, '_', '-' and '.'"
             )
         self._signature = signatures.read(function, self.label, names)
+        self.dependencies = self._signature.dependencies
+        self._call = self._signature.call
+        if timeout is not None:
+            self._call = _limited(self._call, self.label, timeout)
         self._input_complaint: Complaint | None = None
         self._coerce = coerce
         self._show_errors = show_errors
@@ -132,7 +144,7 @@ class Tool:
         if signature.context is not None:
             bound[signature.context] = context
         try:
-            value = await signature.call(**bound)
+            value = await self._call(**bound)
             if type(value) is str and output.schema is None:
                 return results.text(value)
             if isinstance(value, InputRequired):
@@ -211,6 +223,25 @@ class Tool:
         if isinstance(schema, str):
             return output_conversion.from_annotation(self._signature.returns, self.label)
         return output_conversion.from_schema(schema)
+
+
+def _limited(
+    call: Callable[..., Awaitable[Any]], label: str, seconds: float
+) -> Callable[..., Awaitable[Any]]:
+    """A coroutine function that cancels another one after some seconds.
+
+    Raises:
+        ValueError: The seconds are not positive.
+    """
+    if not seconds > 0:
+        raise ValueError(f"{label}: timeout: expected more than 0 seconds, got {seconds}")
+
+    async def call_in_time(**arguments: Any) -> Any:
+        with anyio.move_on_after(seconds):
+            return await call(**arguments)
+        raise ToolError(f"{label} timed out after {seconds:g} seconds")
+
+    return call_in_time
 
 
 def _object_schema(schema: object, label: str) -> dict[str, Any]:

@@ -1,0 +1,318 @@
+"""Dependencies of registered functions: values that other functions provide for one call.
+
+The dependencies of a function are found when it is registered, with those that they have
+themselves. A call then resolves them in the order of the parameters, each provider once. What was
+opened is closed in reverse order when the call ends, whether it ends by a result or by an error;
+a provider that is a generator sees the error at its `yield`.
+
+A plain function, and each half of a plain generator, runs in a worker thread.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
+from functools import partial
+from typing import Annotated, Any, Literal, TypeAlias, Union
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from .callables import Depends, is_context, is_coroutine_function, resolved_hints, source_name
+from .context import Context
+
+Function: TypeAlias = Callable[..., Any]
+
+Kind: TypeAlias = Literal["coroutine", "function", "context manager", "async context manager"]
+"""What a call of a provider gives."""
+
+_NO_CONTEXT_PARAMETER = "context of the dependencies"  # not an identifier: no parameter has it
+
+
+class Provider(msgspec.Struct, frozen=True):
+    """A function that provides a value.
+
+    Attributes:
+        function: As passed to `Depends`; identifies the value within a call.
+        open: Called with its arguments.
+        kind: What `open` returns.
+        context: Name of the parameter that gets the `Context`, if there is one.
+        parameters: The providers of its other parameters.
+    """
+
+    function: Function
+    open: Function
+    kind: Kind
+    context: str | None
+    parameters: Mapping[str, Provider]
+
+    def functions(self) -> Generator[Function]:
+        """The function, and those of the providers it depends on."""
+        yield self.function
+        for provider in self.parameters.values():
+            yield from provider.functions()
+
+
+class Dependencies:
+    """Calls a function with the values of its dependencies.
+
+    Args:
+        call: The function, as coroutine function.
+        context: Name of the function's own parameter for the `Context`, if there is one.
+        providers: By name of the parameter that gets the value.
+
+    Attributes:
+        context: Name of the argument of `__call__` that is the `Context`.
+    """
+
+    def __init__(
+        self,
+        call: Callable[..., Awaitable[Any]],
+        context: str | None,
+        providers: Mapping[str, Provider],
+    ) -> None:
+        self.context = context or _NO_CONTEXT_PARAMETER
+        self._call = call
+        self._providers = providers
+        self._replacements: dict[Function, Provider] = {}
+
+    async def __call__(self, **arguments: Any) -> Any:
+        """The result of the function.
+
+        Raises:
+            Exception: A provider or the function raised it.
+        """
+        if _NO_CONTEXT_PARAMETER in arguments:
+            context = arguments.pop(_NO_CONTEXT_PARAMETER)
+        else:
+            context = arguments[self.context]
+        result: Any = None
+        failures: list[BaseException] = []
+        async with AsyncExitStack() as stack:
+            values: dict[Function, Any] = {}
+            try:
+                for name, provider in self._providers.items():
+                    arguments[name] = await self._value(provider, context, values, stack)
+                result = await self._call(**arguments)
+            except BaseException as error:
+                failures.append(error)
+                raise
+        if failures:  # a provider suppressed it; there is no result to send instead
+            raise failures[0]
+        return result
+
+    def has(self, function: Function) -> bool:
+        """Whether a function is among the providers."""
+        return any(function in provider.functions() for provider in self._providers.values())
+
+    def replace(self, function: Function, replacement: Provider | None) -> Provider | None:
+        """Use another provider in place of a function; `None` for the function itself.
+
+        Returns:
+            The replacement so far.
+        """
+        before = self._replacements.pop(function, None)
+        if replacement is not None:
+            self._replacements[function] = replacement
+        return before
+
+    async def _value(
+        self,
+        provider: Provider,
+        context: Context[Any],
+        values: dict[Function, Any],
+        stack: AsyncExitStack,
+    ) -> Any:
+        provider = self._replacements.get(provider.function, provider)
+        if provider.function in values:
+            return values[provider.function]
+        arguments: dict[str, Any] = {}
+        if provider.context is not None:
+            arguments[provider.context] = context
+        for name, inner in provider.parameters.items():
+            arguments[name] = await self._value(inner, context, values, stack)
+        value = await _opened(provider, arguments, stack)
+        values[provider.function] = value
+        return value
+
+
+async def _opened(provider: Provider, arguments: dict[str, Any], stack: AsyncExitStack) -> Any:
+    match provider.kind:
+        case "coroutine":
+            return await provider.open(**arguments)
+        case "function":
+            work = partial(provider.open, **arguments)
+            return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+        case "async context manager":
+            return await stack.enter_async_context(provider.open(**arguments))
+        case "context manager":
+            opened = provider.open(**arguments)
+            return await stack.enter_async_context(_entered_in_threads(opened))
+
+
+@asynccontextmanager
+async def _entered_in_threads(manager: AbstractContextManager[Any]) -> typing.AsyncGenerator[Any]:
+    """A context manager that is entered and left in worker threads."""
+    value = await anyio.to_thread.run_sync(manager.__enter__)
+    try:
+        yield value
+    except BaseException as error:
+        leave = partial(manager.__exit__, type(error), error, error.__traceback__)
+        with anyio.CancelScope(shield=True):
+            if not await anyio.to_thread.run_sync(leave):
+                raise
+    else:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(manager.__exit__, None, None, None)
+
+
+def dependency_of(annotation: Any, name: str, default: Any, label: str) -> Depends | None:
+    """The `Depends` of a parameter; `None` if it has none.
+
+    Raises:
+        TypeError: The place of the `Depends` has no meaning.
+    """
+    if isinstance(default, Depends):
+        raise TypeError(
+            f"{label}: parameter {name!r}: expected {name}: Annotated[<type>, Depends(...)], "
+            "got a Depends as default value"
+        )
+    if typing.get_origin(annotation) in (Union, types.UnionType):
+        if any(_notes(part) for part in typing.get_args(annotation)):
+            raise TypeError(
+                f"{label}: parameter {name!r}: expected Annotated[<type> | None, Depends(...)], "
+                "got a union with an Annotated"
+            )
+        return None
+    notes = _notes(annotation)
+    if not notes:
+        return None
+    if len(notes) > 1:
+        raise TypeError(f"{label}: parameter {name!r}: expected one Depends, got {len(notes)}")
+    if default is not inspect.Parameter.empty:
+        raise TypeError(
+            f"{label}: parameter {name!r}: the dependency replaces its default value; place the "
+            "parameter after a * instead"
+        )
+    return notes[0]
+
+
+def _notes(annotation: Any) -> list[Depends]:
+    if typing.get_origin(annotation) is not Annotated:
+        return []
+    return [note for note in typing.get_args(annotation)[1:] if isinstance(note, Depends)]
+
+
+def provider_of(
+    function: Function,
+    label: str,
+    names: Mapping[str, Any] | None,
+    callers: tuple[Function, ...] = (),
+) -> Provider:
+    """A function as provider, with the providers of its own parameters.
+
+    Args:
+        function: As passed to `Depends`.
+        label: The registered function in error texts.
+        names: Further names that annotations may use.
+        callers: The providers that need this one.
+
+    Raises:
+        TypeError: It has a parameter that can't be provided, or needs itself.
+    """
+    where = f"{label}: dependency {source_name(function)!r}"
+    if function in callers:
+        raise TypeError(f"{where} depends on itself")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{where}: expected a function with a signature") from error
+    annotated = inspect.unwrap(function)
+    hints = resolved_hints(annotated, where, names)
+    context: str | None = None
+    parameters: dict[str, Provider] = {}
+    for name, parameter in signature.parameters.items():
+        annotation = hints.get(name, Any)
+        dependency = dependency_of(annotation, name, parameter.default, where)
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        if dependency is not None and parameter.kind is not parameter.POSITIONAL_ONLY:
+            inner = provider_of(dependency.function, label, names, (*callers, function))
+            parameters[name] = inner
+        elif is_context(annotation) and parameter.kind is not parameter.POSITIONAL_ONLY:
+            if context is not None:
+                raise TypeError(f"{where}: expected one Context parameter, got {context}, {name}")
+            context = name
+        elif parameter.default is parameter.empty:
+            raise TypeError(
+                f"{where}: parameter {name!r}: expected a Context, Annotated[<type>, "
+                "Depends(...)] or a default value; arguments of the call go to the registered "
+                "function only"
+            )
+    opening, kind = _opening(function, hints.get("return"))
+    return Provider(function, opening, kind, context, parameters)
+
+
+def _opening(function: Function, returns: Any) -> tuple[Function, Kind]:
+    """What to call, and what the call gives."""
+    if inspect.isasyncgenfunction(function):
+        return asynccontextmanager(function), "async context manager"
+    if inspect.isgeneratorfunction(function):
+        return contextmanager(function), "context manager"
+    decorated = inspect.unwrap(function)
+    origin = typing.get_origin(returns) or returns
+    if inspect.isasyncgenfunction(decorated) or origin is AbstractAsyncContextManager:
+        return function, "async context manager"
+    if inspect.isgeneratorfunction(decorated) or origin is AbstractContextManager:
+        return function, "context manager"
+    if isinstance(function, type):
+        if hasattr(function, "__aenter__"):
+            return function, "async context manager"
+        if hasattr(function, "__enter__"):
+            return function, "context manager"
+    if is_coroutine_function(function):
+        return function, "coroutine"
+    return function, "function"
+
+
+@contextmanager
+def replaced(
+    owners: Iterable[Dependencies],
+    function: Function,
+    replacement: Function,
+    names: Mapping[str, Any] | None = None,
+) -> Generator[None]:
+    """Use a replacement in place of a provider while the block runs.
+
+    Args:
+        owners: The dependencies to change.
+        function: What `Depends` holds.
+        replacement: The other function.
+        names: Further names that its annotations may use.
+
+    Raises:
+        LookupError: Nothing depends on the function.
+        TypeError: The replacement has parameters that can't be provided.
+    """
+    concerned = [each for each in owners if each.has(function)]
+    if not concerned:
+        name = source_name(function)
+        raise LookupError(f"nothing that is registered depends on {name!r}")
+    label = f"override of {source_name(function)!r}"
+    provider = provider_of(replacement, label, names)
+    before = [each.replace(function, provider) for each in concerned]
+    try:
+        yield
+    finally:
+        for each, old in zip(concerned, before, strict=True):
+            each.replace(function, old)

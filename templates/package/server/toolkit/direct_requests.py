@@ -1,0 +1,131 @@
+"""Requests to a server without a client: through its protocol, over no transport.
+
+A request is encoded, handled and answered as that of a client of the newest revision without any
+capability, so middleware, validation and limits apply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from ...channel import Channel, OutgoingMessage, RequestId
+from ...errors import EndOfChannel
+from ...facts import Revision
+from ...protocol.connection import Connection
+from ...protocol.events import OpenFailed, RequestFailed, ResponseReceived, Send
+from ...protocol.lifecycle import Description
+from ...runtime.peer import Peer
+from ..serving import Service
+
+
+class DirectSession(Channel):
+    """A client and a server's connection, joined. It is the channel of the server.
+
+    Args:
+        service: The server.
+    """
+
+    transport = "direct"
+
+    def __init__(self, service: Service) -> None:
+        revisions = service.revisions
+        self._client = Connection(
+            "client", revisions.only(revisions.newest().name), _describe_client
+        )
+        server = Connection("server", revisions, service.describe, service.extensions)
+        self._peer = Peer(server, self, service.application)
+        rows = revisions.newest().client_requests.values()
+        self._wire_names = {row.python_name: row.name for row in rows}
+        self._responses: dict[RequestId, ResponseReceived | RequestFailed] = {}
+
+    async def open(self) -> None:
+        """Begin the session, as far as the revision has one."""
+        await self._to_server(self._client.open())
+
+    async def request(self, method: str, params: Mapping[str, Any]) -> Any:
+        """The typed result of a request.
+
+        Args:
+            method: Its Python name, such as `call_tool`.
+            params: The params as wire object.
+
+        Raises:
+            MethodNotFoundError: Nothing is registered for the method.
+            RemoteError: The server answered with an error.
+        """
+        identifier, message = self._client.request(self._wire_names[method], params)
+        await self._to_server(message)
+        response = self._responses.pop(identifier)
+        if isinstance(response, RequestFailed):
+            raise response.error
+        return response.result
+
+    async def receive(self) -> bytes:
+        """Nothing: messages reach the server by `request`.
+
+        Raises:
+            EndOfChannel: Always.
+        """
+        raise EndOfChannel("a direct session receives nothing")
+
+    async def send(self, message: OutgoingMessage) -> None:
+        """Take a message of the server; notifications are dropped."""
+        for event in self._client.receive(message.data):
+            match event:
+                case Send():
+                    await self._to_server(event.message)
+                case ResponseReceived() | RequestFailed():
+                    self._responses[event.id] = event
+                case OpenFailed():
+                    raise event.error
+                case _:
+                    pass
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    async def _to_server(self, message: OutgoingMessage) -> None:
+        for event in self._peer.connection.receive(message.data):
+            await self._peer.handle(event)
+
+
+@asynccontextmanager
+async def direct_session(service: Service, state: ContextVar[Any]) -> AsyncGenerator[DirectSession]:
+    """A session in the lifespan of the caller if that is in one, else in a lifespan of its own."""
+    session = DirectSession(service)
+    if state.get() is not None:
+        await session.open()
+        yield session
+        return
+    async with service.lifespan() as value:
+        token = state.set(value)
+        try:
+            await session.open()
+            yield session
+        finally:
+            state.reset(token)
+
+
+async def list_all(session: DirectSession, method: str, member: str) -> list[Any]:
+    """The items on all pages of a list.
+
+    Args:
+        session: An open session.
+        method: The list request.
+        member: Name of the list in the result, in Python.
+    """
+    items: list[Any] = []
+    cursor: str | None = None
+    while True:
+        page = await session.request(method, {} if cursor is None else {"cursor": cursor})
+        items += getattr(page, member)
+        cursor = getattr(page, "next_cursor", None)
+        if cursor is None:
+            return items
+
+
+def _describe_client(revision: Revision) -> Description:
+    return Description({"name": "direct", "version": "0"}, {})

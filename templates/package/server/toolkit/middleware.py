@@ -1,0 +1,171 @@
+"""Middleware of a server: functions around the handling of requests and notifications.
+
+The first function that was registered is the outermost. A server without middleware is served as it
+is; one with middleware is served through `MiddlewareChain`, which is another application.
+
+Messages that the protocol itself handles pass no middleware: `initialize`, `server/discover`,
+`ping`, `logging/setLevel`, cancellation, and the streams of subscriptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, TypeAlias
+
+import msgspec
+
+from ..._wire import Raw, encode, is_object
+from ...channel import RequestId
+from ...runtime.principal import Principal
+from ...runtime.request_context import Application, RequestContext
+from ..http_request import HTTP_REQUEST, RequestHead
+from .sessions import session_id
+
+
+class MiddlewareRequest:
+    """A request or notification on its way to its handler.
+
+    Args:
+        context: The message.
+        state: What the lifespan of the server yielded.
+
+    Attributes:
+        context: The message with its row in the method table; it can send progress and logs.
+        state: What the lifespan of the server yielded.
+    """
+
+    __slots__ = ("context", "state")
+
+    def __init__(self, context: RequestContext, state: Any) -> None:
+        self.context = context
+        self.state = state
+
+    @property
+    def method(self) -> str:
+        """The method, such as `tools/call`."""
+        return self.context.method.name
+
+    @property
+    def is_notification(self) -> bool:
+        """Whether no response is expected."""
+        return self.context.request_id is None
+
+    @property
+    def request_id(self) -> RequestId | None:
+        """Id of the request; `None` for a notification."""
+        return self.context.request_id
+
+    @property
+    def params(self) -> Any:
+        """The params in the type of the revision, or `None`."""
+        return self.context.params
+
+    @property
+    def target(self) -> str | None:
+        """Name of the tool or prompt, or URI of the resource; `None` if there is none."""
+        target = getattr(self.params, "name", None) or getattr(self.params, "uri", None)
+        return target if isinstance(target, str) else None
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """`_meta`, empty if absent."""
+        return self.context.meta
+
+    @property
+    def revision(self) -> str:
+        """Name of the revision of the message."""
+        return self.context.revision.name
+
+    @property
+    def session_id(self) -> str | None:
+        """Id of the session; see `Context.session_id`."""
+        return session_id(self.context)
+
+    @property
+    def principal(self) -> Principal:
+        """On whose behalf the message was sent."""
+        return self.context.principal
+
+    @property
+    def client_info(self) -> Mapping[str, Any] | None:
+        """Name and version of the client as wire object, if it sent them."""
+        return self.context.peer_info
+
+    @property
+    def http_request(self) -> RequestHead | None:
+        """The HTTP request; `None` over other transports."""
+        received = HTTP_REQUEST.get()
+        return None if received is None else RequestHead(received)
+
+    def with_params(self, params: Any) -> MiddlewareRequest:
+        """The same message with other params, for `next`.
+
+        Args:
+            params: In the type of the revision, such as `msgspec.structs.replace(request.params,
+                name="other")`.
+        """
+        old = self.context
+        context = RequestContext(
+            old.peer,
+            old.method,
+            params,
+            old.raw_params,
+            old.meta,
+            old.revision,
+            old.request_id,
+            old.peer_info,
+            old.peer_capabilities,
+        )
+        return MiddlewareRequest(context, self.state)
+
+
+Next: TypeAlias = Callable[[MiddlewareRequest], Awaitable[Any]]
+"""Passes a message on. The result is in the type of the revision, `None` for a notification."""
+
+Middleware: TypeAlias = Callable[[MiddlewareRequest, Next], Awaitable[Any]]
+"""Returns the result of a request: that of `next`, a changed one, or its own."""
+
+
+class MiddlewareChain:
+    """An application behind middleware.
+
+    Args:
+        application: Handles what the middleware passes on.
+        functions: The middleware, the outermost first; it may grow later.
+        state: Returns what the lifespan yielded for the current task.
+    """
+
+    def __init__(
+        self, application: Application, functions: list[Middleware], state: Callable[[], Any]
+    ) -> None:
+        self._application = application
+        self._functions = functions
+        self._state = state
+
+    async def handle(self, context: RequestContext) -> Any:
+        """The result of a request."""
+        return await self._call(0, MiddlewareRequest(context, self._state()))
+
+    async def notified(self, context: RequestContext) -> None:
+        """Handle a notification."""
+        await self._call(0, MiddlewareRequest(context, self._state()))
+
+    def _call(self, index: int, request: MiddlewareRequest) -> Awaitable[Any]:
+        if index < len(self._functions):
+            return self._functions[index](request, partial(self._call, index + 1))
+        if request.is_notification:
+            return self._application.notified(request.context)
+        return self._typed(request.context)
+
+    async def _typed(self, context: RequestContext) -> Any:
+        """The handler's result in the type of the revision, with nothing encoded in advance."""
+        result = await self._application.handle(context)
+        items = context.method.items
+        encoded = items is not None and isinstance(getattr(result, items, None), Raw)
+        if not encoded and not is_object(result):
+            return result
+        try:
+            return context.method.decode_result(encode(result))
+        except (msgspec.MsgspecError, ValueError, TypeError):
+            return result  # the connection reports the error

@@ -1,0 +1,70 @@
+"""Middleware that logs each request with its duration.
+
+server.middleware(log_requests())
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+from ...errors import ProtocolError
+from .middleware import Middleware, MiddlewareRequest, Next
+
+_REQUESTS = logging.getLogger(f"{__name__.partition('.')[0]}.requests")
+
+
+def log_requests(logger: logging.Logger = _REQUESTS, level: int = logging.INFO) -> Middleware:
+    """Middleware that logs each message after its handling, without params and results.
+
+    The text of a record is for people. Its attributes are for programs: `mcp_method`, `mcp_target`
+    (tool, prompt or URI), `mcp_outcome` (`ok`, `tool error`, `error` with `mcp_error_code`,
+    `cancelled`), `mcp_seconds`, `mcp_request_id`, `mcp_session_id`, `mcp_revision` and
+    `mcp_subject` (of the principal).
+
+    Args:
+        logger: Where to log; `<package>.requests` by default.
+        level: Level of the records.
+    """
+
+    async def middleware(request: MiddlewareRequest, next: Next) -> Any:
+        started = time.perf_counter()
+        outcome, code = "cancelled", None
+        try:
+            result = await next(request)
+            outcome = "tool error" if getattr(result, "is_error", False) else "ok"
+            return result
+        except Exception as error:
+            outcome, code = "error", error.code if isinstance(error, ProtocolError) else None
+            raise
+        finally:
+            if logger.isEnabledFor(level):
+                seconds = time.perf_counter() - started
+                _write(logger, level, request, outcome, code, seconds)
+
+    return middleware
+
+
+def _write(
+    logger: logging.Logger,
+    level: int,
+    request: MiddlewareRequest,
+    outcome: str,
+    code: int | None,
+    seconds: float,
+) -> None:
+    target = request.target
+    extra = {
+        "mcp_method": request.method,
+        "mcp_target": target,
+        "mcp_outcome": outcome,
+        "mcp_error_code": code,
+        "mcp_seconds": seconds,
+        "mcp_request_id": request.request_id,
+        "mcp_session_id": request.session_id,
+        "mcp_revision": request.revision,
+        "mcp_subject": request.principal.subject or None,
+    }
+    name = request.method if target is None else f"{request.method} {target!r}"
+    logger.log(level, "%s: %s in %.1f ms", name, outcome, seconds * 1000, extra=extra)

@@ -1,0 +1,104 @@
+"""What a context says of the HTTP request and the session that a call belongs to."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mcp_protocol import Context, Server
+from mcp_protocol.testing import connected
+from package.asgi_client import SESSION, asgi
+from package.wire import ALL, HANDSHAKE, PER_REQUEST, SESSIONS
+
+pytestmark = pytest.mark.anyio
+
+
+def telling() -> Server:
+    server = Server("telling")
+
+    @server.tool()
+    async def request(ctx: Context) -> list[str]:
+        http = ctx.http_request
+        if http is None:
+            return []
+        return [
+            http.method,
+            http.path,
+            http.headers["X-Tenant"],
+            http.headers.get("x-none", "none"),
+            http.query["debug"],
+            http.query_string,
+            *(f"{name}={value}" for name, value in http.cookies.items()),
+            str(http.client),
+            repr(http) + repr(http.headers)[:9],
+        ]
+
+    @server.tool()
+    async def session(ctx: Context) -> str:
+        return ctx.session_id or "none"
+
+    return server
+
+
+@pytest.mark.parametrize("revision", [SESSIONS[0], PER_REQUEST[-1]])
+async def test_a_tool_reads_headers_query_cookies_and_client_of_its_http_request(
+    revision: str,
+) -> None:
+    async with asgi(telling()) as http:
+        http.fields["x-tenant"] = "acme"
+        http.fields["cookie"] = 'theme="dark"; id=a=b; theme=light'
+        http.scope["query_string"] = b"debug=0&debug=1%20%2B"
+        http.scope["client"] = ("192.0.2.7", 4711)
+        if revision in SESSIONS:
+            await http.initialize(revision)
+        reply = await http.ask(revision, "tools/call", {"name": "request"})
+    assert json.loads(reply.result["content"][0]["text"]) == [
+        "POST",
+        "/mcp",
+        "acme",
+        "none",
+        "1 +",
+        "debug=0&debug=1%20%2B",
+        "theme=dark",
+        "id=a=b",
+        "('192.0.2.7', 4711)",
+        "<RequestHead POST /mcp><HeaderFi",
+    ]
+
+
+async def test_cookies_in_several_fields_are_joined_as_http_2_needs() -> None:
+    from mcp_protocol.server.asgi.request import HttpRequest
+    from mcp_protocol.server.http_request import RequestHead
+
+    fields = [(b"cookie", b"a=1"), (b"accept", b"x/y"), (b"cookie", b"b=2"), (b"accept", b"y/z")]
+    received = HttpRequest({"method": "POST", "path": "/mcp", "headers": fields})
+    head = RequestHead(received)
+    assert (head.cookies, head.headers["Accept"]) == ({"a": "1", "b": "2"}, "x/y, y/z")
+
+
+async def test_without_http_there_is_no_http_request() -> None:
+    async with connected(telling(), revision=ALL[-1]) as pair:
+        result = await pair.client.call_tool("request")
+    assert result.structured_content in ([], {"result": []})
+
+
+async def test_the_session_id_over_http_is_that_of_the_header_field() -> None:
+    async with asgi(telling()) as http:
+        await http.initialize(SESSIONS[-1])
+        reply = await http.ask(SESSIONS[-1], "tools/call", {"name": "session"})
+        assert reply.result["content"][0]["text"] == http.fields[SESSION]
+
+
+@pytest.mark.parametrize("revision", ALL)
+async def test_a_session_over_another_transport_has_an_id_of_its_own(revision: str) -> None:
+    server = telling()
+    ids: list[list[str]] = []
+    for _ in range(2):
+        async with connected(server, revision=revision) as pair:
+            results = [await pair.client.call_tool("session") for _ in range(2)]
+            ids.append([result.content[0].text for result in results])
+    first, second = ids
+    assert first[0] == first[1]
+    assert (first[0] != second[0]) is (revision in HANDSHAKE)
+    assert (first[0] == "none") is (revision not in HANDSHAKE)

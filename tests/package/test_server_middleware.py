@@ -1,0 +1,291 @@
+"""Middleware of a server, as users write it, and the middleware that comes with the package."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pytest
+
+from mcp_protocol import (
+    Context,
+    MiddlewareRequest,
+    Next,
+    Principal,
+    ProtocolError,
+    RemoteError,
+    Server,
+    limit_rate,
+    log_requests,
+)
+from mcp_protocol.r2026_07_28.client import ClientHandlers
+from mcp_protocol.testing import connected
+from package.asgi_client import asgi
+from package.wire import ALL, HANDSHAKE, PER_REQUEST
+
+pytestmark = pytest.mark.anyio
+
+NEWEST = ALL[-1]
+both = pytest.mark.parametrize("revision", [HANDSHAKE[0], NEWEST])
+
+
+@dataclass
+class Seat:
+    """What a tool asks for."""
+
+    row: int
+
+
+def shop() -> Server:
+    server = Server("shop")
+
+    @server.tool()
+    async def order(item: str) -> str:
+        return f"ordered {item}"
+
+    @server.tool()
+    async def secret() -> str:
+        return "secret"
+
+    @server.resource("shop://items")
+    def items() -> str:
+        return "apple, pear"
+
+    @server.prompt()
+    def greet(name: str) -> str:
+        return f"greet {name}"
+
+    return server
+
+
+@both
+async def test_requests_of_any_method_pass_the_middleware_in_order(revision: str) -> None:
+    server, passed = shop(), list[str]()
+
+    @server.middleware
+    async def outer(request: MiddlewareRequest, next: Next) -> Any:
+        passed.append(f"outer {request.method} {request.target}")
+        result = await next(request)
+        passed.append(f"left {type(result).__module__.rpartition('.')[0][-10:]}")
+        return result
+
+    @server.middleware
+    async def inner(request: MiddlewareRequest, next: Next) -> Any:
+        passed.append("inner")
+        return await next(request)
+
+    async with connected(server, revision=revision) as pair:
+        client: Any = pair.client
+        await client.call_tool("order", {"item": "pear"})
+        await client.list_tools()
+        await client.read_resource("shop://items")
+        await client.get_prompt("greet", {"name": "Ann"})
+    requests = [line for line in passed if line.startswith("outer ") and "notif" not in line]
+    assert requests == [
+        "outer tools/call order",
+        "outer tools/list None",
+        "outer resources/read shop://items",
+        "outer prompts/get greet",
+    ]
+    start = passed.index(requests[0])
+    typed = revision.replace("-", "_")
+    assert passed[start : start + 6] == [
+        *(requests[0], "inner", f"left {typed}"),
+        *(requests[1], "inner", f"left {typed}"),
+    ]
+
+
+@both
+async def test_middleware_sees_who_asks_and_changes_params_and_results(revision: str) -> None:
+    server = shop()
+
+    @server.middleware
+    async def change(request: MiddlewareRequest, next: Next) -> Any:
+        if request.method == "tools/list":
+            result = await next(request)
+            shown = [tool for tool in result.tools if tool.name != "secret"]
+            return msgspec.structs.replace(result, tools=shown)
+        if request.method == "tools/call":
+            assert request.principal.subject == "ann"
+            assert request.revision == revision
+            assert (request.session_id is None) is (revision not in HANDSHAKE)
+            arguments = {"item": "apple"}
+            params = msgspec.structs.replace(request.params, arguments=arguments)
+            return await next(request.with_params(params))
+        return await next(request)
+
+    ann = Principal("ann")
+    async with connected(server, revision=revision, principal=ann) as pair:
+        assert [tool.name for tool in await pair.client.list_tools()] == ["order"]
+        result: Any = await pair.client.call_tool("order", {"item": "pear"})
+    assert result.content[0].text == "ordered apple"
+
+
+async def test_middleware_answers_itself_or_refuses() -> None:
+    server = shop()
+
+    @server.middleware
+    async def answer(request: MiddlewareRequest, next: Next) -> Any:
+        if request.target == "order":
+            return {"content": [{"type": "text", "text": "closed"}]}
+        if request.target == "secret":
+            raise ProtocolError("not for you", code=403, data={"why": "secret"})
+        return await next(request)
+
+    async with connected(server, revision=NEWEST) as pair:
+        client: Any = pair.client
+        result = await client.call_tool("order", {"item": "pear"})
+        assert result.content[0].text == "closed"
+        with pytest.raises(RemoteError, match="not for you") as refused:
+            await client.call_tool("secret")
+    assert refused.value.code == 403
+
+
+async def test_notifications_and_the_state_of_the_lifespan_reach_middleware() -> None:
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncGenerator[list[str]]:
+        yield state
+
+    state: list[str] = []
+    server = Server("stateful", lifespan=lifespan)
+
+    @server.tool()
+    async def read(ctx: Context[list[str]]) -> str:
+        return ctx.state[0]
+
+    @server.middleware
+    async def note(request: MiddlewareRequest, next: Next) -> Any:
+        if request.is_notification:
+            request.state.append(request.method)
+        return await next(request)
+
+    async with connected(server, revision=HANDSHAKE[-1]) as pair:
+        result: Any = await pair.client.call_tool("read")
+    assert result.content[0].text == "notifications/initialized"
+
+
+async def test_a_tool_can_still_ask_through_middleware() -> None:
+    class Choosing(ClientHandlers):
+        async def elicit(self, params: Any, ctx: Any) -> Any:
+            return {"action": "accept", "content": {"row": 7}}
+
+    server = Server("booking")
+
+    @server.middleware
+    async def nothing(request: MiddlewareRequest, next: Next) -> Any:
+        return await next(request)
+
+    @server.tool()
+    async def book(ctx: Context) -> str:
+        answer = await ctx.elicit("Which?", Seat)
+        return str(answer)
+
+    async with connected(server, revision="2026-07-28", handlers=Choosing()) as pair:
+        result = await pair.client.call_tool("book")
+    assert "row=7" in str(result.content)
+
+
+async def test_middleware_after_the_start_is_refused() -> None:
+    server = shop()
+    server.asgi()
+
+    async def late(request: MiddlewareRequest, next: Next) -> Any: ...
+
+    with pytest.raises(RuntimeError, match=r"before run\(\), serve\(\) or asgi\(\)"):
+        server.middleware(late)
+
+
+def test_middleware_that_is_no_coroutine_function_is_refused() -> None:
+    def plain(request: MiddlewareRequest, next: Next) -> Any: ...
+
+    with pytest.raises(TypeError, match="middleware: expected a coroutine function"):
+        shop().middleware(plain)
+
+
+async def test_each_request_is_logged_with_what_became_of_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = Server("logged")
+
+    @server.tool()
+    async def divide(by: int) -> float:
+        return 1 / by
+
+    server.middleware(log_requests())
+    caplog.set_level(logging.INFO, logger="mcp_protocol.requests")
+    async with connected(server, revision=NEWEST, principal=Principal("ann")) as pair:
+        client: Any = pair.client
+        await client.call_tool("divide", {"by": 1})
+        await client.call_tool("divide", {"by": 0})
+        with pytest.raises(RemoteError):
+            await client.call_tool("other")
+    records = [vars(record) for record in caplog.records if "mcp_method" in vars(record)]
+    calls = [record for record in records if record["mcp_method"] == "tools/call"]
+    assert [
+        (each["mcp_target"], each["mcp_outcome"], each["mcp_error_code"]) for each in calls
+    ] == [
+        ("divide", "ok", None),
+        ("divide", "tool error", None),
+        ("other", "error", -32602),
+    ]
+    assert {each["mcp_subject"] for each in calls} == {"ann"}
+    assert calls[0]["message"].startswith("tools/call 'divide': ok in ")
+
+
+class Clock:
+    """The time, as a test sets it."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_a_session_over_its_rate_is_refused_until_time_has_passed() -> None:
+    server, clock = shop(), Clock()
+
+    def calls_only(request: MiddlewareRequest) -> str | None:
+        return request.session_id if request.method == "tools/call" else request.method
+
+    server.middleware(limit_rate(2, seconds=10, per=calls_only, clock=clock))
+    async with connected(server, revision=HANDSHAKE[-1]) as pair:
+        client: Any = pair.client
+        for _ in range(2):
+            await client.call_tool("secret")
+        with pytest.raises(RemoteError, match="at most 2 requests in 10 seconds; retry in 5") as no:
+            await client.call_tool("secret")
+        assert (no.value.code, no.value.data) == (429, {"retryAfterSeconds": 5})
+        async with connected(server, revision=HANDSHAKE[-1]) as other:
+            await other.client.call_tool("secret")
+        clock.now += 5
+        await client.call_tool("secret")
+
+
+@pytest.mark.parametrize("per", ["session", "principal"])
+async def test_without_sessions_a_principal_or_an_address_has_the_rate(per: Any) -> None:
+    server = shop()
+    server.middleware(limit_rate(1, seconds=3600, per=per))
+    async with asgi(server) as http:
+        http.scope["client"] = ("192.0.2.1", 1)
+        first = await http.ask(PER_REQUEST[-1], "tools/list")
+        http.scope["client"] = ("192.0.2.1", 2)
+        second = await http.ask(PER_REQUEST[-1], "tools/list")
+        http.scope["client"] = ("192.0.2.2", 1)
+        third = await http.ask(PER_REQUEST[-1], "tools/list")
+    assert "tools" in first.result
+    assert second.messages[-1]["error"]["code"] == 429
+    assert "tools" in third.result
+    async with connected(server, revision=NEWEST, principal=Principal("bob")) as pair:
+        await pair.client.list_tools()
+
+
+def test_rates_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(ValueError, match="expected positive numbers, got 0 requests"):
+        limit_rate(0)
+    per: Any = "tenant"
+    with pytest.raises(ValueError, match="per: expected session, principal or a function"):
+        limit_rate(1, per=per)
