@@ -20,6 +20,8 @@ class MethodFacts:
         listed_by: The request whose result lists what this one names, or `None`.
         invalidates: Requests whose cached results are stale after this notification.
         subscription: The member of a subscription's filter that asks for it, or `None`.
+        unchecked: Members of the params that are any JSON object, since the handler validates them.
+        extension_results: Types of extensions that its result may be, where the package has them.
     """
 
     extension: bool = False
@@ -32,6 +34,8 @@ class MethodFacts:
     listed_by: str | None = None
     invalidates: tuple[str, ...] = ()
     subscription: str | None = None
+    unchecked: tuple[str, ...] = ()
+    extension_results: tuple[str, ...] = ()
 
 
 UNSTATED = MethodFacts()

@@ -135,6 +135,7 @@ class ExtensionSpec:
             `core.X` for those of the revision.
         api: Its typed API.
         models: What its models are made from, with the definitions of the revision.
+        added_results: By method of the revision: the tests for results that the extension adds.
     """
 
     identifier: str
@@ -144,6 +145,7 @@ class ExtensionSpec:
     tables: Tables
     api: RpcApi
     models: ModelsSpec
+    added_results: Mapping[str, tuple[Variant, ...]]
 
     @property
     def label(self) -> Code:
@@ -242,6 +244,15 @@ class RevisionSpec:
     def server_imports(self) -> Imports:
         """Imports of the module of the server stubs."""
         return imports.of_handlers_and_session(self.api.client, self.api.server)
+
+    def extending(self, method: str) -> tuple[ExtensionSpec, ...]:
+        """The extensions that add results to a method of the revision."""
+        return tuple(each for each in self.extensions if method in each.added_results)
+
+    @property
+    def is_extended(self) -> bool:
+        """Whether an extension adds results to a method of the revision."""
+        return any(each.added_results for each in self.extensions)
 
     @property
     def has_unset(self) -> bool:
@@ -405,7 +416,29 @@ def of_extension(
             {name: _doc(normal.definitions[name], texts, extension.tests) for name in types},
             texts,
         ),
+        added_results=_added_results(extension, facts),
     )
+
+
+def _added_results(extension: Extension, facts: Facts) -> Mapping[str, tuple[Variant, ...]]:
+    """The results that an extension adds to methods, each told apart by its constants."""
+    definitions = extension.methods.normal.definitions
+    added: dict[str, tuple[Variant, ...]] = {}
+    for method, stated in sorted(facts.methods.items()):
+        results = tuple(
+            _told_by_constants(definitions[name])
+            for name in stated.extension_results
+            if name in extension.types
+        )
+        if results:
+            added[method] = results
+    return added
+
+
+def _told_by_constants(definition: Definition) -> Variant:
+    properties = definition.properties.items()
+    consts = tuple((wire, (node["const"],)) for wire, node in properties if "const" in node)
+    return Variant(definition.name, consts=consts)
 
 
 def _qualified(tables: Tables, core: frozenset[str]) -> Tables:
@@ -452,7 +485,11 @@ def package(
         merged=merging.merge(
             [merging.Source(r.name, r.models.normal, r.models.texts) for r in ordered]
         ),
-        has=features(selection, [revision.facts for revision in ordered]),
+        has=features(
+            selection,
+            [revision.facts for revision in ordered],
+            {each.identifier for revision in ordered for each in revision.extensions},
+        ),
         old_names=tuple(old_names),
     )
 

@@ -56,6 +56,7 @@ __all__ = [
     "decoder",
     "encode",
     "error_text",
+    "extended",
     "find_null",
     "is_many",
     "is_object",
@@ -213,6 +214,12 @@ class Untagged(metaclass=UntaggedType):
     """
 
     variants: ClassVar[tuple[Variant, ...]] = ()
+
+
+def extended(kind: Any, *variants: Variant) -> Any:
+    """A union of a type with further objects, whose tests come first."""
+    base = kind.variants if isinstance(kind, UntaggedType) else (Variant(kind),)
+    return UntaggedType("Extended", (Untagged,), {"variants": (*variants, *base)})
 
 
 def _shape(value: Any) -> str:

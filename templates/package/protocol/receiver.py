@@ -498,6 +498,9 @@ def _check_result_type(request: OutboundRequest, result: Any) -> None:
     """Raise if `resultType` has a value that this side does not understand."""
     known = request.revision.result_types
     if known and (got := getattr(result, "result_type", None)) not in known:
+        added = request.method.facts.extension_results
+        if added and any(base.__name__ in added for base in type(result).__mro__):
+            return
         expected = ", ".join(sorted(known))
         raise RemoteProtocolError(
             f"{request.method.name}: resultType: expected one of {expected}, got {safe_repr(got)}"

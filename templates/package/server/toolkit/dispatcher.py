@@ -48,7 +48,7 @@ from .custom_handlers import CustomMethod, LowLevelHandlers
 from .item_scopes import ForbiddenItems, RequiredScopes, is_permitted
 from .output_conversion import PromptResultBuilder, ToolResultBuilder, tool_result_builder
 from .registry import NO_CACHING, Cacheable, CacheHint, Registry
-from .tools import FROM_SIGNATURE, FromSignature, Tool
+from .tools import FROM_SIGNATURE, FromSignature, Tool, ToolRunner
 
 if TYPE_CHECKING:  # loaded only if a server has some
     from .completion import Completer
@@ -175,6 +175,7 @@ class Dispatcher:
         input_schema: Mapping[str, Any] | None = None,
         output_schema: Mapping[str, Any] | FromSignature | None = FROM_SIGNATURE,
         scopes: Collection[str] = (),
+        runner: ToolRunner | None = None,
     ) -> Callable[[Function], Function]:
         """Register the decorated function as a tool.
 
@@ -188,6 +189,8 @@ class Dispatcher:
             input_schema: JSON Schema of the arguments, instead of one from the signature.
             output_schema: JSON Schema of the structured result, or `None` for no structured result.
             scopes: Scopes that a call needs, besides those of every request.
+            runner: Runs the calls, such as `Tasks` of the tasks extension; `None` for the tasks of
+                their requests.
 
         Raises:
             TypeError: (from the decorator) The signature can't be served.
@@ -211,6 +214,7 @@ class Dispatcher:
                 validation_seconds=self._settings.validation_seconds,
             )
             tool.scopes = required
+            tool.runner = runner
             self._tools.add(tool.name, tool)
             return function
 
@@ -392,6 +396,18 @@ class Dispatcher:
 
         return register
 
+    def handle_requests(self, handlers: Mapping[str, Handler]) -> None:
+        """Handle requests of extensions by these functions, by wire name.
+
+        The server declares the extensions in the revisions that have the requests.
+
+        Raises:
+            ValueError: A request has a handler already.
+        """
+        if taken := handlers.keys() & self._handlers.keys():
+            raise ValueError(f"{', '.join(sorted(taken))}: registered already")
+        self._serve(handlers)
+
     def remove_tool(self, name: str) -> None:
         """Remove a tool, also for clients that are connected.
 
@@ -547,7 +563,10 @@ class Dispatcher:
             results = tool_result_builder(request.method.result, structured_content)
             self._tool_results[revision.name] = results
         context = Context(request, self._signer, self._url_elicitations, self._state.get())
-        return _with_input(context, tool.call(params.arguments, context, results))
+        call = tool.call(params.arguments, context, results)
+        if tool.runner is not None:
+            call = tool.runner.run(context, call)
+        return _with_input(context, call)
 
     def _get_prompt(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         params, revision = request.params, request.revision

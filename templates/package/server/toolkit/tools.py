@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeAlias
 
 from ..._wire import is_object
 from ...errors import InvalidParamsError, ProtocolError, ToolError
@@ -26,6 +26,22 @@ FROM_SIGNATURE: FromSignature = "from signature"
 _NAME = re.compile(r"[A-Za-z0-9_.\-]{1,128}")
 _NO_ARGUMENTS: Mapping[str, Any] = {}
 _logger = logging.getLogger(__name__)
+
+
+class ToolRunner(Protocol):
+    """Runs the calls of a tool elsewhere than in the tasks of their requests."""
+
+    def run(self, context: Context, call: Coroutine[Any, Any, Any]) -> Coroutine[Any, Any, Any]:
+        """The response to a call of the tool.
+
+        Args:
+            context: The request.
+            call: Gives the result of the tool. It is awaited, or closed.
+
+        Raises:
+            ProtocolError: The call is refused.
+        """
+        ...
 
 
 class Tool:
@@ -46,6 +62,7 @@ class Tool:
     Attributes:
         param_headers: By path of an argument: the HTTP header that repeats the argument.
         scopes: Scopes that a call needs.
+        runner: What runs the calls; `None` for the tasks of the requests.
 
     Raises:
         TypeError: The signature can't be served.
@@ -67,6 +84,7 @@ class Tool:
         validation_seconds: float,
     ) -> None:
         self.scopes: frozenset[str] = frozenset()
+        self.runner: ToolRunner | None = None
         self.name = name if name is not None else signatures.source_name(function)
         self.label = f"tool {self.name!r}"
         if not _NAME.fullmatch(self.name):
