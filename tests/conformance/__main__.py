@@ -23,13 +23,13 @@ from pathlib import Path
 from shutil import copyfileobj
 from threading import Thread
 
+from ..documents import examples
 from . import report
 from .suite import Outcome, Suite
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 GENERATED = ROOT / "generated"
-TASKS = ROOT / "tests" / "generator" / "extensions" / "tasks.ts"
 AT_ONCE = 2
 """Runs side by side: more than the cores would upset the scenarios that measure time."""
 
@@ -115,8 +115,9 @@ def _outcomes_of_tasks(
     if not wanted:
         return
     generate = [sys.executable, "-m", "mcpgen", "-q", "--revision", revision]
-    package = folder / "tasks_package"
-    subprocess.run([*generate, "--extension", f"{TASKS}", "-o", f"{package}"], check=True)
+    schema, package = folder / "tasks.ts", folder / "tasks_package"
+    schema.write_text(examples()["tasks.ts"])
+    subprocess.run([*generate, "--extension", f"{schema}", "-o", f"{package}"], check=True)
     command = [sys.executable, f"{HERE / 'task_server.py'}"]
     with _server(command, options.answers, folder) as url:
         for scenario in wanted:

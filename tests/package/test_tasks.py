@@ -11,7 +11,6 @@ import importlib
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,10 +19,10 @@ import anyio.lowlevel
 import msgspec
 import pytest
 
+from documents import examples
 from mcpgen import build_request, output, pipeline
 from mcpgen.build_request import BuildRequest
 
-SCHEMA = Path(__file__).parents[1] / "generator" / "extensions" / "tasks.ts"
 REVISIONS = ("2025-06-18", "2026-07-28")
 PACKAGE = "tasks_package"
 TASKS = "io.modelcontextprotocol/tasks"
@@ -36,7 +35,9 @@ pytestmark = pytest.mark.anyio
 def pkg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The modules of a package with the extension."""
     root = tmp_path_factory.mktemp("packages")
-    found = build_request.named_extensions([str(SCHEMA)])
+    schema = root / "tasks.ts"
+    schema.write_text(examples()["tasks.ts"])
+    found = build_request.named_extensions([f"{schema}"])
     sources = build_request.named_sources(REVISIONS)
     output.write(root / PACKAGE, pipeline.build(BuildRequest(PACKAGE, sources, extensions=found)))
     sys.path.insert(0, str(root))
