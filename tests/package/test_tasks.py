@@ -101,7 +101,7 @@ class Work:
             return f"Hello, {answer.content.name}"
 
         asking = (asks, asks_two, repeats_a_key)
-        for tool in asking:
+        for tool in (*asking, asks_first):
             tool.__annotations__["ctx"] = pkg.root.Context
         for tool in (waits, fails, reports_an_error, *asking):
             self.server.tool(runner=tasks)(tool)
