@@ -14,7 +14,8 @@ class MethodFacts:
         idempotent: Whether a request may be sent again if its response is lost.
         cancellable: Whether a request may be cancelled.
         before_initialized: Whether a server may send it before `notifications/initialized`.
-        named_by: The member of the params that the name header repeats, or `None`.
+        named_by: The member of the params that says what a request, or a notification of an
+            extension, is about; the name header repeats that of a request. `None` for none.
         param_headers: Whether parameter headers repeat the `arguments` in its params.
         input_required: Whether a request may be answered with requests for input.
         listed_by: The request whose result lists what this one names, or `None`.

@@ -481,3 +481,62 @@ def test_a_blocking_client_waits_for_the_task_too(pkg: Any) -> None:
         work.server, capabilities=DECLARED, handlers=pkg.root.SyncClientHandlers()
     ) as client:
         assert client.call_tool("reports_an_error").is_error
+
+
+class Watcher:
+    """Reads the messages of a server from a raw channel in memory."""
+
+    def __init__(self, near: Any, capabilities: dict[str, Any]) -> None:
+        self._near = near
+        self._meta = {
+            "io.modelcontextprotocol/protocolVersion": REVISIONS[1],
+            "io.modelcontextprotocol/clientCapabilities": capabilities,
+        }
+
+    async def send(self, number: int, method: str, params: dict[str, Any]) -> None:
+        message = {"jsonrpc": "2.0", "id": number, "method": method}
+        data = msgspec.json.encode({**message, "params": {**params, "_meta": self._meta}})
+        channel = importlib.import_module(f"{PACKAGE}.channel")
+        await self._near.send(channel.OutgoingMessage(data, "request", number, method))
+
+    async def receive(self) -> dict[str, Any]:
+        with anyio.fail_after(10):
+            received = await self._near.receive()
+        message: dict[str, Any] = msgspec.json.decode(received)
+        return message
+
+
+@pytest.mark.requirement(
+    "tasks-ext.ack-task-ids",
+    "tasks-ext.notify-full-task",
+    "tasks-ext.listen-undeclared-error",
+    "tasks-ext.auth-each-request",
+)
+async def test_a_subscription_gets_each_state_of_the_tasks_that_it_names(pkg: Any) -> None:
+    work = Work(pkg)
+    memory = importlib.import_module(f"{PACKAGE}.transports.memory")
+    near, far = memory.memory_pair()
+    async with anyio.create_task_group() as group:
+        group.start_soon(work.server.serve, far)
+        watcher = Watcher(near, DECLARED)
+        await watcher.send(1, "tools/call", {"name": "waits", "arguments": {}})
+        task_id = (await watcher.receive())["result"]["taskId"]
+        wanted = {"notifications": {"taskIds": [task_id, "unknown"], "toolsListChanged": True}}
+        await watcher.send(2, "subscriptions/listen", wanted)
+        accepted = (await watcher.receive())["params"]["notifications"]
+        assert accepted == {"taskIds": [task_id], "toolsListChanged": True}
+        work.go.set()
+        changed = await watcher.receive()
+        assert changed["method"] == "notifications/tasks"
+        await watcher.send(3, "tasks/get", {"taskId": task_id})
+        task = (await watcher.receive())["result"]
+        assert task["status"] == "completed"
+        assert {**changed["params"], "_meta": 0} == {
+            **{key: value for key, value in task.items() if key != "resultType"},
+            "_meta": 0,
+        }
+        undeclared = Watcher(near, {})
+        await undeclared.send(4, "subscriptions/listen", wanted)
+        refused = (await watcher.receive())["error"]
+        assert (refused["code"], refused["data"]) == (-32021, {"requiredCapabilities": DECLARED})
+        await near.close()

@@ -32,6 +32,7 @@ from ...protocol.capabilities import CAPABILITY, check_extensions
 from ...protocol.lenient import is_made_of, recast
 from ...protocol.lifecycle import Description
 from ...protocol.notifications import MESSAGE, RESOURCE_UPDATED
+from ...protocol.state import Admit
 from ...revisions import REVISIONS
 from ...runtime.eager import check_own_failure
 from ...runtime.principal import PRINCIPAL
@@ -57,6 +58,9 @@ if TYPE_CHECKING:  # loaded only if a server has some
 
 Handler: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Any]]
 """Handles the requests of one method."""
+
+Announce: TypeAlias = Callable[..., None]
+"""Sends a notification to all sessions that want it: name, and optionally params and subject."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -123,9 +127,10 @@ class Dispatcher:
         announce: Sends a notification to all sessions.
     """
 
-    def __init__(self, settings: ServerSettings, announce: Callable[[str], None]) -> None:
+    def __init__(self, settings: ServerSettings, announce: Announce) -> None:
         self._settings = settings
         self._announce = announce
+        self._admit: Admit | None = None
         self._signer = settings.signer
         self._forbidden: ForbiddenItems = settings.forbidden_items
         self._low_level = settings.low_level_handlers or None
@@ -396,17 +401,29 @@ class Dispatcher:
 
         return register
 
-    def handle_requests(self, handlers: Mapping[str, Handler]) -> None:
+    def handle_requests(
+        self, handlers: Mapping[str, Handler], admit: Admit | None = None
+    ) -> Announce:
         """Handle requests of extensions by these functions, by wire name.
 
         The server declares the extensions in the revisions that have the requests.
+
+        Args:
+            handlers: The functions.
+            admit: Gives those of the subjects in a subscription whose changes are announced to the
+                principal of the request; by the notification.
+
+        Returns:
+            Announces a notification, with its params, to the clients that are subscribed.
 
         Raises:
             ValueError: A request has a handler already.
         """
         if taken := handlers.keys() & self._handlers.keys():
             raise ValueError(f"{', '.join(sorted(taken))}: registered already")
+        self._admit = admit or self._admit
         self._serve(handlers)
+        return self._announce
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool, also for clients that are connected.

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -45,6 +45,7 @@ from .task_store import MemoryTaskStore, TaskRecord, TaskStore
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
 GET, UPDATE, CANCEL = "tasks/get", "tasks/update", "tasks/cancel"
+CHANGED = "notifications/tasks"
 
 RUNNING = 1000
 """Most tasks of a server that run at a time."""
@@ -96,7 +97,8 @@ class Tasks:
         self._running: dict[str, _Call] = {}
         self._loop: object = None
         self._scope: TaskScope | None = None
-        server.handle_requests({GET: self._get, UPDATE: self._update, CANCEL: self._cancel})
+        handlers = {GET: self._get, UPDATE: self._update, CANCEL: self._cancel}
+        self._announce = server.handle_requests(handlers, self._admitted)
 
     @property
     def required(self) -> TaskMode:
@@ -189,6 +191,23 @@ class Tasks:
         except BaseException:
             del self._running[record.task_id]
             raise
+
+    async def save(self, record: TaskRecord) -> None:
+        """Store a changed record, and notify the clients that are subscribed to the task."""
+        await self.store.save(record)
+        self._announce(CHANGED, record.wire(), record.task_id)
+
+    def _admitted(self, name: str, task_ids: Sequence[str]) -> Sequence[str]:
+        """Those of some tasks that run here and belong to the principal."""
+        if name != CHANGED:
+            return ()
+        owner = _owner()
+        calls = ((task_id, self._running.get(task_id)) for task_id in task_ids)
+        return [
+            task_id
+            for task_id, call in calls
+            if call is not None and call.record is not None and call.record.owner == owner
+        ]
 
     def ended(self, call: _Call) -> None:
         """Forget a call that has ended."""
@@ -341,7 +360,7 @@ class _Call:
             if self.record is None or self.record.is_terminal:
                 return
             record = msgspec.structs.replace(self.record, **changes, updated=time.time())
-            await self._tasks.store.save(record)
+            await self._tasks.save(record)
             self.record = record
 
     async def ask(self, key: str, question: _OpenQuestion, timeout: float | None) -> Any:
