@@ -32,6 +32,8 @@ def _export(module: str, parts: str, *names: str) -> Export:
     return Export(module, frozenset(parts.split()), names)
 
 
+_TASKS = "io.modelcontextprotocol/tasks"
+
 _UNSET = (_export("._wire", "types", "UNSET", "UnsetType"),)
 
 EXPORTS = (
@@ -69,6 +71,7 @@ EXPORTS = (
         "ToolsChanged",
     ),
     _export(".client.response_cache", "client", "Caching"),
+    _export(".client.tasks", f"{_TASKS}+client", "TaskClient", "TaskHandle"),
     _export(".client.client_settings", "client", "ClientLimits", "Timeouts"),
     _export(".client.sync_client", "client", "SyncClient", "SyncClientHandlers", "connect_sync"),
     _export(
@@ -173,6 +176,14 @@ EXPORTS = (
     _export(".server.toolkit.registry", "server", "CacheHint"),
     _export(".server.toolkit.request_logging", "server", "log_requests"),
     _export(".server.toolkit.server", "server", "Server"),
+    _export(
+        ".server.toolkit.task_store",
+        f"{_TASKS}+server",
+        "MemoryTaskStore",
+        "TaskRecord",
+        "TaskStore",
+    ),
+    _export(".server.toolkit.tasks", f"{_TASKS}+server", "Tasks"),
     _export(".server.toolkit.uri_templates", "server", "AnyPath"),
 )
 

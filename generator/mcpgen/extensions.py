@@ -138,7 +138,7 @@ def merge(file: ExtensionFile, core: Core) -> Extension:
     found = methods.derive_some(normal, core.facts, sent.by_union)
     _check_methods(file, core, found)
     results = {name for method in found.all for name in method.results}
-    normal = found.normal
+    normal = _without_types_of_unchecked(found, core.facts)
     for name in sorted(results - plain.keys()):
         normal = _with_members_of(normal, name, _RESULT)
     messages = frozenset(
@@ -225,6 +225,22 @@ def _with_base_params(
             "required": [*message.required, "params"],
         },
     )
+
+
+def _without_types_of_unchecked(found: Methods, facts: Facts) -> NormalizedSchema:
+    """The schema, with any object for the members of params that handlers validate themselves."""
+    normal = found.normal
+    for method in found.all:
+        definition = None if method.params is None else normal.named(method.params)
+        if definition is not None:
+            any_object: Node = {
+                wire: {"type": "object", "additionalProperties": {}}
+                for wire in facts.method(method.name).unchecked
+                if wire in definition.properties
+            }
+            node = {**definition.node, "properties": {**definition.properties, **any_object}}
+            normal = _with_node(normal, definition, node) if any_object else normal
+    return normal
 
 
 def _with_members_of(normal: NormalizedSchema, name: str, base: str) -> NormalizedSchema:

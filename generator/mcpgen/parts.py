@@ -6,7 +6,7 @@ follows from the public names that it shows and from what their modules import; 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -49,6 +49,7 @@ class Features:
         param_headers: Headers that repeat arguments of a tool.
         draft_headers: The headers of a draft, in sessions.
         several: More than one revision.
+        extensions: Identifiers of the extensions beside its revisions.
     """
 
     protocol: bool
@@ -62,6 +63,7 @@ class Features:
     param_headers: bool
     draft_headers: bool
     several: bool
+    extensions: frozenset[str] = frozenset()
 
     @property
     def any_http(self) -> bool:
@@ -73,6 +75,7 @@ class Features:
         """The parts by name, those within others included.
 
         The codec and the connection are shown where there is no client or server in front of them.
+        What belongs to an extension has its identifier, as in `com.example/paint+client`.
         """
         peer = self.client or self.server
         has = {
@@ -90,7 +93,8 @@ class Features:
             "client+http": self.client and self.any_http,
             "server+http": self.server and self.any_http,
         }
-        return frozenset(name for name, present in has.items() if present)
+        beside = {f"{each}+{name}": has[name] for each in self.extensions for name in _PEERS}
+        return frozenset(name for name, present in {**has, **beside}.items() if present)
 
 
 def selection(parts: Sequence[str] = (), transports: Sequence[str] = ()) -> Selection:
@@ -125,12 +129,15 @@ def _ordered(option: str, words: Sequence[str], known: tuple[str, ...]) -> tuple
     return tuple(name for name in known if name in names)
 
 
-def features(chosen: Selection, facts: Sequence[Facts]) -> Features:
+def features(
+    chosen: Selection, facts: Sequence[Facts], extensions: Collection[str] = ()
+) -> Features:
     """What a package of some revisions has.
 
     Args:
         chosen: The selection.
         facts: The facts of each revision.
+        extensions: Identifiers of the extensions beside them.
 
     Raises:
         UsageError: No revision has a transport that was chosen.
@@ -166,4 +173,5 @@ def features(chosen: Selection, facts: Sequence[Facts]) -> Features:
         param_headers=http and any(row.headers.param_prefix is not None for row in facts),
         draft_headers=http and any(row.draft.method is not None for row in facts),
         several=len(facts) > 1,
+        extensions=frozenset(extensions),
     )

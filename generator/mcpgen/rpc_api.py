@@ -262,7 +262,10 @@ class _Maker:
         The client itself answers requests for input, and a `task` changes the type of the result.
         """
         answers = {wire for name in method.results for wire in self._properties(name)}
-        return [wire for wire, answer in _ANSWER_TO.items() if answer in answers]
+        if method.params is None:
+            return []
+        params = self._properties(method.params)
+        return [wire for wire, answer in _ANSWER_TO.items() if answer in answers and wire in params]
 
     def _properties(self, name: str) -> Mapping[str, Node]:
         return self.normal.definitions[name].properties

@@ -138,6 +138,7 @@ class ExtensionSpec:
             `core.X` for those of the revision.
         api: Its typed API.
         models: What its models are made from, with the definitions of the revision.
+        added_results: By method of the revision: the tests for results that the extension adds.
     """
 
     identifier: str
@@ -147,6 +148,7 @@ class ExtensionSpec:
     tables: Tables
     api: RpcApi
     models: ModelsSpec
+    added_results: Mapping[str, tuple[Variant, ...]]
 
     @property
     def label(self) -> Code:
@@ -245,6 +247,15 @@ class RevisionSpec:
     def server_imports(self) -> Imports:
         """Imports of the module of the server stubs."""
         return imports.of_handlers_and_session(self.api.client, self.api.server)
+
+    def extending(self, method: str) -> tuple[ExtensionSpec, ...]:
+        """The extensions that add results to a method of the revision."""
+        return tuple(each for each in self.extensions if method in each.added_results)
+
+    @property
+    def is_extended(self) -> bool:
+        """Whether an extension adds results to a method of the revision."""
+        return any(each.added_results for each in self.extensions)
 
     @property
     def has_unset(self) -> bool:
@@ -430,7 +441,29 @@ def of_extension(
             {name: _doc(normal.definitions[name], texts, extension.tests) for name in types},
             texts,
         ),
+        added_results=_added_results(extension, facts),
     )
+
+
+def _added_results(extension: Extension, facts: Facts) -> Mapping[str, tuple[Variant, ...]]:
+    """The results that an extension adds to methods, each told apart by its constants."""
+    definitions = extension.methods.normal.definitions
+    added: dict[str, tuple[Variant, ...]] = {}
+    for method, stated in sorted(facts.methods.items()):
+        results = tuple(
+            _told_by_constants(definitions[name])
+            for name in stated.extension_results
+            if name in extension.types
+        )
+        if results:
+            added[method] = results
+    return added
+
+
+def _told_by_constants(definition: Definition) -> Variant:
+    properties = definition.properties.items()
+    consts = tuple((wire, (node["const"],)) for wire, node in properties if "const" in node)
+    return Variant(definition.name, consts=consts)
 
 
 def _qualified(tables: Tables, core: frozenset[str]) -> Tables:
@@ -468,7 +501,11 @@ def package(
     """
     ordered = sorted(revisions, key=lambda revision: revision.name)
     types = sorted({name for revision in ordered for name in revision.types})
-    has = features(selection, [revision.facts for revision in ordered])
+    has = features(
+        selection,
+        [revision.facts for revision in ordered],
+        {each.identifier for revision in ordered for each in revision.extensions},
+    )
     return PackageSpec(
         name=name,
         revisions=tuple(ordered),

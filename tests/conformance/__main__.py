@@ -14,7 +14,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -23,6 +23,7 @@ from pathlib import Path
 from shutil import copyfileobj
 from threading import Thread
 
+from ..documents import examples
 from . import report
 from .suite import Outcome, Suite
 
@@ -40,9 +41,12 @@ def main() -> int:
         [str(GENERATED), str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     )
     suite = Suite(options.node or _node(), options.npm)
-    serving = nullcontext(options.url) if options.url else _server(options.answers)
-    with tempfile.TemporaryDirectory() as folder, serving as url:
-        outcomes = list(_outcomes(suite, url, Path(folder), options))
+    serving = nullcontext(options.url) if options.url else _server(_SERVER, options.answers)
+    with tempfile.TemporaryDirectory() as folder:
+        with serving as url:
+            outcomes = list(_outcomes(suite, url, Path(folder), options))
+        if not options.url:
+            outcomes += _outcomes_of_tasks(suite, Path(folder), options)
     print(f"@modelcontextprotocol/conformance {suite.version}\n")
     print(report.table(outcomes), end="\n\n")
     for note in report.notes(outcomes):
@@ -100,11 +104,46 @@ def _outcomes(
             yield client.result()
 
 
+def _outcomes_of_tasks(
+    suite: Suite, folder: Path, options: argparse.Namespace
+) -> Iterator[Outcome]:
+    """The scenarios of the tasks extension, against a package that is generated with it."""
+    revision = max(suite.scenarios("server"))
+    if options.side == "client" or revision not in (options.revision or [revision]):
+        return
+    wanted = [name for name in suite.task_scenarios() if name in (options.scenario or [name])]
+    if not wanted:
+        return
+    generate = [sys.executable, "-m", "mcpgen", "-q", "--revision", revision]
+    schema, package = folder / "tasks.ts", folder / "tasks_package"
+    schema.write_text(examples()["tasks.ts"])
+    subprocess.run([*generate, "--extension", f"{schema}", "-o", f"{package}"], check=True)
+    command = [sys.executable, f"{HERE / 'task_server.py'}"]
+    with _server(command, options.answers, folder) as url:
+        for scenario in wanted:
+            yield suite.extension_against_server(url, scenario, revision, folder / scenario)
+
+
+_SERVER = (sys.executable, "-m", "tests.conformance.server")
+
+
 @contextmanager
-def _server(answers: str) -> Iterator[str]:
-    """Our server in a process of its own; gives its URL."""
-    command = [sys.executable, "-m", "tests.conformance.server", "--answers", answers]
-    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+def _server(command: Sequence[str], answers: str, packages: Path = GENERATED) -> Iterator[str]:
+    """A server of ours in a process of its own; gives its URL.
+
+    Args:
+        command: Starts it.
+        answers: How it answers.
+        packages: A folder with packages that it imports.
+    """
+    paths = os.pathsep.join([f"{packages}", os.environ["PYTHONPATH"]])
+    with subprocess.Popen(
+        [*command, "--answers", answers],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": paths},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
         said = process.stderr
         assert said is not None
         first = said.readline()

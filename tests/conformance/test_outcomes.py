@@ -64,6 +64,7 @@ def test_scenarios_are_known_by_revision_with_the_extensions_of_authorization(
         "2025-11-25": ["ping", "auth/basic", "tools-list", "auth/dpop"],
     }
     assert suite.extensions("server") == ["tasks-lifecycle", "auth/dpop"]
+    assert suite.task_scenarios() == ["tasks-lifecycle"]
 
 
 def test_results_of_scenarios_in_folders_are_found_by_their_whole_name(tmp_path: Path) -> None:
@@ -83,6 +84,12 @@ def test_a_scenario_that_left_no_checks_fails_and_an_extension_is_left_out(tmp_p
         ("auth/dpop", False),
     ]
     assert "FAILURE server tools-list 2025-11-25: nothing was checked" in report.notes(outcomes)
+
+
+def test_a_scenario_of_an_extension_runs_by_itself(tmp_path: Path) -> None:
+    suite = suite_that_makes(tmp_path, {"server-tasks-lifecycle": [entry("SUCCESS")]})
+    scenario = suite.task_scenarios()[0]
+    assert suite.extension_against_server("http://x", scenario, "r", tmp_path / "out").passed
 
 
 def test_a_client_that_fails_after_passing_checks_has_failed(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ ROW = "MethodFacts"
 MAY_NAME_METHODS: Mapping[str, str] = {
     "client/absent_methods.py": "what to use instead of messages that a revision lacks",
     "client/handler_validation.py": "what handlers of a client are called with, and their checks",
+    "client/tasks.py": "polls tasks, which answer calls of tools",
     "client/server_state.py": "keeps tools, session and elicitations by the messages about them",
     "client/command_line.py": "has a command for each of them",
     "protocol/lifecycle.py": "initialization, whose messages move the states",
@@ -29,6 +30,7 @@ MAY_NAME_METHODS: Mapping[str, str] = {
     "errors.py": "tells callers whether an error is about a resource that is not there",
     "server/toolkit/dispatcher.py": "handlers of tools, resources, prompts, completion",
     "server/toolkit/item_scopes.py": "scopes of what a request is about",
+    "server/toolkit/tasks.py": "runs calls of tools as tasks",
     "server/toolkit/client_features/elicitation.py": "asks for elicitation",
     "server/toolkit/client_features/input_required.py": "announces the end of a URL elicitation",
     "server/toolkit/client_features/roots.py": "asks for roots",
