@@ -60,6 +60,7 @@ __all__ = [
     "encode",
     "encode_finite",
     "error_text",
+    "extended",
     "is_many",
     "is_object",
     "members_of",
@@ -214,6 +215,12 @@ class Untagged(metaclass=UntaggedType):
     """
 
     variants: ClassVar[tuple[Variant, ...]] = ()
+
+
+def extended(kind: Any, *variants: Variant) -> Any:
+    """A union of a type with further objects, whose tests come first."""
+    base = kind.variants if isinstance(kind, UntaggedType) else (Variant(kind),)
+    return UntaggedType("Extended", (Untagged,), {"variants": (*variants, *base)})
 
 
 def _shape(value: Any) -> str:

@@ -20,13 +20,16 @@ class MethodFacts:
         idempotent: Whether a request may be sent again if its response is lost.
         cancellable: Whether a request may be cancelled.
         before_initialized: Whether a server may send it before `notifications/initialized`.
-        named_by: The member of the params that the name header repeats, or `None`.
+        named_by: The member of the params that says what a request, or a notification of an
+            extension, is about; the name header repeats that of a request. `None` for none.
         param_headers: Whether parameter headers repeat the `arguments` in its params.
         input_required: Whether a request may be answered with requests for input.
         listed_by: The request whose result lists what this one names, or `None`.
         invalidates: Requests whose cached results are stale after this notification.
         subscription: The member of a subscription's filter that asks for it, or `None`.
         runs_tool: Whether it runs a tool, whose result has a value.
+        unchecked: Members of the params that are any JSON object, since the handler validates them.
+        extension_results: Types of extensions that its result may be, where the package has them.
     """
 
     extension: bool = False
@@ -40,6 +43,8 @@ class MethodFacts:
     invalidates: tuple[str, ...] = ()
     subscription: str | None = None
     runs_tool: bool = False
+    unchecked: tuple[str, ...] = ()
+    extension_results: tuple[str, ...] = ()
 
 
 UNSTATED = MethodFacts()

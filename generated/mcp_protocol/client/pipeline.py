@@ -21,6 +21,7 @@ server/tools; changelog (2026-07-28: a broken response stream loses the request)
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from time import monotonic
@@ -31,7 +32,7 @@ import anyio.lowlevel
 import msgspec
 from msgspec import Raw
 
-from .._wire import UNREADABLE, to_builtins
+from .._wire import UNREADABLE, encode, error_text, to_builtins
 from ..errors import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -154,6 +155,50 @@ class RequestPipeline:
         options = _Options(method, row.facts, meta, timeout, on_progress)
         return self._call(row, options, typed_params(row, fields, self._session.revision.name))
 
+    async def begin(
+        self,
+        method: str,
+        fields: Mapping[str, Any],
+        meta: Mapping[str, Any] | None,
+        timeout: float | None,
+    ) -> Any:
+        """Like `call` without the cache, but return what an extension answers instead of a result.
+
+        Requests of the server for input are answered; a result is not validated.
+        """
+        row = self._row(method)
+        options = _Options(method, row.facts, meta, timeout)
+        params = typed_params(row, fields, self._session.revision.name)
+        result = await self._send(options, params)
+        if row.facts.input_required and hasattr(result, "input_requests"):
+            result = await self._after_input(options, params, result)
+        return result
+
+    async def late_result(
+        self, method: str, wire: Mapping[str, Any], tool: str | None, timeout: float | None
+    ) -> Any:
+        """The typed result of a request that came later, by another message.
+
+        Args:
+            method: The request.
+            wire: The result as wire object.
+            tool: The tool whose output schema it is validated by, if any.
+            timeout: Seconds for the validation.
+
+        Raises:
+            RemoteProtocolError: It is no result of the request.
+        """
+        row = self._row(method)
+        try:
+            result = self._peer.connection.decode_result(row, encode(wire))
+        except UNREADABLE as error:
+            raise RemoteProtocolError(f"{method}: result: {error_text(error)}") from None
+        if hasattr(result, "task_id") or hasattr(result, "input_requests"):
+            raise RemoteProtocolError(f"{method}: expected the final result, got another request")
+        if tool is not None and self.state.output_schemas.promised(tool):
+            await self.state.output_schemas.check(tool, result, timeout)
+        return result
+
     async def pages(
         self,
         method: str,
@@ -245,6 +290,8 @@ class RequestPipeline:
             result = await self._send(options, params)
             if facts.input_required and hasattr(result, "input_requests"):
                 result, key = await self._after_input(options, params, result), None
+            if facts.extension_results and hasattr(result, "task_id"):
+                result = await self._after_task(options, result)
         except RemoteError as error:
             if error.code in _REFUSED and facts.listed_by is not None:
                 cache.forget(facts.listed_by)
@@ -365,7 +412,7 @@ class RequestPipeline:
                 raise RemoteProtocolError(f"{method}: the server asked for input, but not for what")
             if result.input_requests is not None:
                 again["inputResponses"] = {
-                    key: await self._input(method, input_request)
+                    key: await self.input_response(method, input_request)
                     for key, input_request in result.input_requests.items()
                 }
             if result.request_state is not None:
@@ -375,7 +422,16 @@ class RequestPipeline:
                 return result
         raise RemoteProtocolError(f"{method}: the server asked for input {self.rounds} times")
 
-    async def _input(self, method: str, input_request: Any) -> Any:
+    async def _after_task(self, options: _Options, created: Any) -> Any:
+        """The result after the task that the server created has ended."""
+        # Packages without the extension lack the module, and no decoder of theirs gives a task.
+        tasks = importlib.import_module(".tasks", __package__)
+        limit = None if options.timeout is None else max(options.timeout, self._timeouts.limit)
+        return await tasks.followed(
+            self, self._session, created, options.method, options.meta, options.timeout, limit
+        )
+
+    async def input_response(self, method: str, input_request: Any) -> Any:
         """The response to one request for input, made by the client's handler."""
         session = self._session
         row = session.revision.input_requests[to_builtins(input_request)["method"]]

@@ -56,7 +56,7 @@ from .notifications import (
 from .receiver import Receiver
 from .request_meta import NO_META, MetaCache, check_user_meta, with_meta
 from .responses import check_required_capabilities, error_response, success_response
-from .state import ConnectionState, InboundRequest, OutboundRequest
+from .state import Admit, ConnectionState, InboundRequest, OutboundRequest
 from .version_negotiation import Step, VersionNegotiation
 
 _TOKEN = "progressToken"
@@ -83,9 +83,11 @@ class Connection:
         meta_cache: MetaCache | None = None,
         *,
         extra: bool = False,
+        admit: Admit | None = None,
     ) -> None:
+        meta = meta_cache or MetaCache(revisions)
         self._state = ConnectionState(
-            role, revisions, describe, extensions or {}, meta_cache or MetaCache(revisions), extra
+            role, revisions, describe, extensions or {}, meta, extra, admit
         )
         self._receiver = Receiver(self._state)
         self._negotiation: VersionNegotiation | None = None
@@ -143,7 +145,11 @@ class Connection:
         session = self._state.session
         if session is not None and uri in session.subscriptions:
             return True
-        return next(self._state.streams.subscribed_to(RESOURCE_UPDATED, uri), None) is not None
+        return self.has_subscriber(RESOURCE_UPDATED, {"uri": uri})
+
+    def has_subscriber(self, name: str, params: Mapping[str, Any]) -> bool:
+        """Whether a subscription stream admits a notification."""
+        return next(self._state.streams.subscribed_to(name, params), None) is not None
 
     def ask_for_logs(self, level: str | None) -> None:
         """Ask for log messages from `level` on in each request, where a revision has that."""
@@ -406,7 +412,7 @@ class Connection:
             log = self.log(related_request_id, level, data, logger)
             return [] if log is None else [log]
         messages: list[OutgoingMessage] = []
-        for identifier in state.streams.subscribed_to(name, wire.get("uri")):
+        for identifier in state.streams.subscribed_to(name, wire):
             revision = state.inbound[identifier].revision
             meta = {**wire.get("_meta", {}), revision.facts.meta.subscription_id: identifier}
             tagged = {**wire, "_meta": meta}

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
-from .._wire import convert, error_text
+from .._wire import Raw, convert, error_text, is_many
 from ..channel import OutgoingMessage, RequestId
-from ..errors import InvalidParamsError, LocalProtocolError
+from ..errors import InvalidParamsError, LocalProtocolError, MissingCapabilityError
 from ..facts import Method, Revision, Role
 from . import jsonrpc
 from .lifecycle import Session, declared
@@ -51,6 +51,7 @@ STREAMS = 100
 """Most subscription streams that a connection may hold open."""
 
 _RESOURCES = "resourceSubscriptions"
+_URI = "uri"
 
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """Severities of log messages, least first (RFC 5424). Source: server/utilities/logging."""
@@ -98,6 +99,35 @@ def accepted_filter(
         ):
             accepted[member] = requested[member]
     return accepted
+
+
+def accepted_of_extensions(
+    params: Raw | None, revision: Revision, own: Mapping[str, Any], peer: Mapping[str, Any]
+) -> Iterator[tuple[str, str, list[str]]]:
+    """What a requested filter has for extensions: notification, member, and subjects.
+
+    Args:
+        params: The params of the request, as received.
+        revision: Its revision.
+        own: The capabilities of the server.
+        peer: Those of the client.
+
+    Raises:
+        MissingCapabilityError: The client does not declare the extension.
+        InvalidParamsError: The subjects are no texts.
+    """
+    for method in revision.server_notifications.values():
+        member, path = method.facts.subscription, method.capability
+        if member is None or not method.facts.extension or not declared(own, path):
+            continue
+        requested = msgspec.json.decode(params or b"{}").get("notifications", {}).get(member)
+        if requested is None:
+            continue
+        if not declared(peer, path):
+            raise MissingCapabilityError(path, f"{member} of a subscription")
+        if not is_many(requested) or not all(isinstance(each, str) for each in requested):
+            raise InvalidParamsError(f"notifications.{member}: expected a list of texts")
+        yield method.name, member, list(dict.fromkeys(requested))
 
 
 def check_subscription_limits(
@@ -159,15 +189,16 @@ class SubscriptionStreams:
         """The ids of all streams."""
         return list(self._filters)
 
-    def subscribed_to(self, method: str, uri: str | None) -> Iterator[RequestId]:
+    def subscribed_to(self, method: str, params: Mapping[str, Any]) -> Iterator[RequestId]:
         """The streams whose filter admits a change.
 
         Args:
             method: The notification.
-            uri: The resource, for updates of one.
+            params: Its params, which name the resource for updates of one.
         """
         for identifier, (accepted, facts) in self._filters.items():
-            member = facts.method(method).subscription
+            stated = facts.method(method)
+            member = stated.subscription
             wanted = False if member is None else accepted.get(member, False)
-            if wanted is True or (wanted and uri in wanted):
+            if wanted is True or (wanted and params.get(stated.named_by or _URI) in wanted):
                 yield identifier

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+import msgspec
 from msgspec import Raw
 
 from .._wire import UNREADABLE, error_text, members_of, to_builtins
@@ -60,6 +61,7 @@ from .notifications import (
     ACKNOWLEDGED,
     PROGRESS,
     accepted_filter,
+    accepted_of_extensions,
     check_subscription_limits,
     notification,
 )
@@ -171,6 +173,9 @@ class Receiver:
             self._drop(message.id)
             reason = InvalidParamsError(f"{message.method}: params: {error_text(error)}")
             return [self._refuse(message.id, reason, revision)]
+        except ProtocolError as error:
+            self._drop(message.id)
+            return [self._refuse(message.id, error, revision)]
 
     def _decode_like_last(self, message: jsonrpc.Request) -> Any:
         """The params together with `_meta`, if `_meta` is that of the last request; else `None`.
@@ -421,13 +426,28 @@ class Receiver:
         """Open a subscription stream and acknowledge its filter."""
         revision = event.revision
         requested = to_builtins(event.params.notifications)
-        accepted = accepted_filter(requested, self._state.own_capabilities(revision), revision)
-        self._state.streams.open(event.id, accepted, revision.facts)
+        own = self._state.own_capabilities(revision)
+        accepted = accepted_filter(requested, own, revision)
+        added = self._admitted(event, own)
+        self._state.streams.open(event.id, {**accepted, **added}, revision.facts)
         self._state.inbound[event.id].silence()
         key = revision.facts.meta.subscription_id
         params = {"_meta": {key: event.id} if key else {}, "notifications": accepted}
         message = notification(self._state.role, revision, ACKNOWLEDGED, params, event.id)
+        if added:  # the type of the revision has no such members
+            params["notifications"] = {**accepted, **added}
+            data = jsonrpc.encode_notification(ACKNOWLEDGED, params)
+            message = msgspec.structs.replace(message, data=data, params=params)
         return [Send(message)]
+
+    def _admitted(self, event: RequestReceived, own: Mapping[str, Any]) -> dict[str, list[str]]:
+        """The part of a requested filter that belongs to extensions, as far as it is accepted."""
+        if (admit := self._state.admit) is None:
+            return {}
+        peer = event.peer_capabilities
+        requested = accepted_of_extensions(event.raw_params, event.revision, own, peer)
+        admitted = {member: list(admit(name, each)) for name, member, each in requested}
+        return {member: subjects for member, subjects in admitted.items() if subjects}
 
     def _cancelled(self, event: NotificationReceived) -> list[Event]:
         identifier = event.params.request_id
@@ -504,6 +524,9 @@ def _check_result_type(request: OutboundRequest, result: Any) -> None:
     """Raise if `resultType` has a value that this side does not understand."""
     known = request.revision.result_types
     if known and (got := getattr(result, "result_type", None)) not in known:
+        added = request.method.facts.extension_results
+        if added and any(base.__name__ in added for base in type(result).__mro__):
+            return
         expected = ", ".join(sorted(known))
         raise RemoteProtocolError(
             f"{request.method.name}: resultType: expected one of {expected}, got {safe_repr(got)}"

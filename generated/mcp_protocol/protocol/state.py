@@ -12,9 +12,9 @@ token of a request is its id, so that it is unique for as long as the request is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -135,6 +135,10 @@ class OutboundRequests:
         ]
 
 
+Admit: TypeAlias = Callable[[str, Sequence[str]], Sequence[str]]
+"""Those of some subjects whose changes a server reports to a peer, by the notification."""
+
+
 class ConnectionState(msgspec.Struct, dict=True):
     """The state that both directions of a connection share.
 
@@ -145,6 +149,7 @@ class ConnectionState(msgspec.Struct, dict=True):
         extensions: Methods besides those of the revisions, by wire name; both sides may send them.
         meta: `_meta` shared with other connections of the same client or server.
         extra: Whether the objects of results keep the members that their schemas do not have.
+        admit: Which of the subjects in a subscription to a notification are admitted.
         session: What was agreed; `None` before that, and always on a server without handshake.
         outbound: Requests that this side sent.
         inbound: Requests that the peer sent, by id.
@@ -158,6 +163,7 @@ class ConnectionState(msgspec.Struct, dict=True):
     extensions: Mapping[str, Method]
     meta: MetaCache
     extra: bool = False
+    admit: Admit | None = None
     session: Session | None = None
     outbound: OutboundRequests = msgspec.field(default_factory=OutboundRequests)
     inbound: dict[RequestId, InboundRequest] = msgspec.field(

@@ -120,6 +120,7 @@ CALL_TOOL = Method(
         input_required=True,
         listed_by="tools/list",
         runs_tool=True,
+        extension_results=("CreateTaskResult",),
     ),
     python_name="call_tool",
 )
@@ -372,9 +373,14 @@ REVISION = Revision(
             "server/discover": DISCOVER.facts,
             "tools/call": CALL_TOOL.facts,
             "tools/list": LIST_TOOLS.facts,
+            "notifications/tasks": MethodFacts(
+                extension=True, named_by="taskId", subscription="taskIds"
+            ),
             "tasks/cancel": MethodFacts(extension=True, named_by="taskId"),
             "tasks/get": MethodFacts(extension=True, idempotent=True, named_by="taskId"),
-            "tasks/update": MethodFacts(extension=True, named_by="taskId"),
+            "tasks/update": MethodFacts(
+                extension=True, named_by="taskId", unchecked=("inputResponses",)
+            ),
         },
     ),
 )

@@ -198,7 +198,7 @@ class ServerSession(SessionBase):
         params: models.ElicitRequestParams | Mapping[str, Any],
         *,
         timeout: float | None = None,
-    ) -> models.ElicitResult:
+    ) -> models.ElicitResult | models.CreateTaskResult:
         """Asks the client's user for something: data in a form, or an act on a web page.
 
         Only in 2025-06-18, 2025-11-25.
@@ -209,7 +209,7 @@ class ServerSession(SessionBase):
 
         Source: client/elicitation.
         """
-        result: models.ElicitResult = await self._request_whole(
+        result: models.ElicitResult | models.CreateTaskResult = await self._request_whole(
             "elicitation/create", params, timeout
         )
         return result

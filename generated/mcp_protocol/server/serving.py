@@ -32,6 +32,7 @@ from ..facts import Method, Revision, Revisions
 from ..protocol import jsonrpc
 from ..protocol.connection import Connection
 from ..protocol.lifecycle import Description
+from ..protocol.state import Admit
 from ..runtime.peer import CONCURRENT_REQUESTS, Peer
 from ..runtime.request_context import Application
 
@@ -65,14 +66,16 @@ class AnnouncementQueue:
         self._added: anyio.Event | None = None
         self._sending = False
 
-    def announce(self, name: str, params: Mapping[str, Any] | None) -> None:
-        """Queue a notification; equal ones are sent once."""
+    def announce(
+        self, name: str, params: Mapping[str, Any] | None, subject: str | None = None
+    ) -> None:
+        """Queue a notification; of several about one subject, the last is sent."""
         if threading.get_ident() == self._thread:
-            self._add(name, params)
+            self._add(name, params, subject)
         else:
             import anyio.from_thread  # most servers announce on the event loop
 
-            anyio.from_thread.run_sync(self._add, name, params, token=self._token)
+            anyio.from_thread.run_sync(self._add, name, params, subject, token=self._token)
 
     async def send_all(self) -> None:
         """Send announcements until cancelled."""
@@ -108,12 +111,17 @@ class AnnouncementQueue:
         finally:
             self._sending = False
 
-    def _add(self, name: str, params: Mapping[str, Any] | None) -> None:
-        uri = (params or {}).get("uri")
-        if uri is not None and not self.peer.connection.is_subscribed(uri):
+    def _add(self, name: str, params: Mapping[str, Any] | None, subject: str | None) -> None:
+        connection = self.peer.connection
+        if subject is None:
+            subject = (params or {}).get("uri")
+            wanted = subject is None or connection.is_subscribed(subject)
+        else:
+            wanted = connection.has_subscriber(name, params or {})
+        if not wanted:
             return  # without an open stream, the queue would keep it until there is one
         was_empty = not self._pending
-        self._pending[name, uri] = params
+        self._pending[name, subject] = params
         if len(self._pending) > _MOST_PENDING:
             del self._pending[next(iter(self._pending))]
         if self._added is not None:
@@ -132,11 +140,19 @@ class Announcer:
         """Number of clients."""
         return len(self._queues)
 
-    def announce(self, name: str, params: Mapping[str, Any] | None = None) -> None:
-        """Send a notification to all clients. Works from any thread; does not wait."""
+    def announce(
+        self, name: str, params: Mapping[str, Any] | None = None, subject: str | None = None
+    ) -> None:
+        """Send a notification to all clients. Works from any thread; does not wait.
+
+        Args:
+            name: The notification.
+            params: Its params.
+            subject: What it is about, for a notification of an extension to subscribed clients.
+        """
         for queue in list(self._queues):
             try:
-                queue.announce(name, params)
+                queue.announce(name, params, subject)
             except RuntimeError:
                 self.remove(queue)  # its event loop was closed
 
@@ -191,6 +207,7 @@ class Service(msgspec.Struct, frozen=True):
         required_scopes: The scopes that a message needs.
         param_headers_of: Path and field name of each argument of a tool that headers repeat.
         secret_names_of: Names of the arguments of a tool that traces mask.
+        admit: Which subjects of a subscription to a notification of an extension are admitted.
     """
 
     application: Application
@@ -205,6 +222,7 @@ class Service(msgspec.Struct, frozen=True):
     required_scopes: Callable[[jsonrpc.Message], Collection[str]] = _no_scopes
     param_headers_of: Callable[[str], Mapping[tuple[str, ...], str]] = _no_param_headers
     secret_names_of: Callable[[str], Collection[str]] = _no_secrets
+    admit: Admit | None = None
 
 
 async def serve(service: Service, channel: Channel) -> None:
@@ -231,7 +249,9 @@ def new_session(service: Service, channel: Channel) -> AnnouncementQueue:
     """The peer of a new client, and its announcements."""
     from ..runtime.trace import traced  # slow to import, and needed for serving only
 
-    connection = Connection("server", service.revisions, service.describe, service.extensions)
+    connection = Connection(
+        "server", service.revisions, service.describe, service.extensions, admit=service.admit
+    )
     channel = traced(channel, "server", service.secret_names_of)
     return AnnouncementQueue(
         Peer(

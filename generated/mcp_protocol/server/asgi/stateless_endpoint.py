@@ -206,7 +206,12 @@ class StatelessEndpoint:
     def _connection(self) -> Connection:
         service, headers = self._service, self.headers
         return Connection(
-            "server", headers.revisions, service.describe, service.extensions, headers.meta_cache
+            "server",
+            headers.revisions,
+            service.describe,
+            service.extensions,
+            headers.meta_cache,
+            admit=service.admit,
         )
 
     def _refusal(self, identifier: RequestId | None, error: ProtocolError) -> OutgoingMessage:

@@ -19,13 +19,14 @@ from typing import Any, TypeVar
 from ..._wire import to_builtins
 from ...auth.scopes import checked_scopes
 from ...protocol.capabilities import CAPABILITY, check_extensions
+from ...protocol.state import Admit
 from ...revisions import REVISIONS
 from .callables import local_names
 from .content import Annotations, Icon, ToolAnnotations, present
 from .custom_handlers import CustomMethod
-from .dispatcher import Dispatcher
+from .dispatcher import Announce, Dispatcher, Handler
 from .registry import NO_CACHING, CacheHint, checked_tags
-from .tools import FROM_SIGNATURE, FromSignature, Tool
+from .tools import FROM_SIGNATURE, FromSignature, Tool, ToolRunner
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -47,6 +48,7 @@ class Decorators(Dispatcher):
         scopes: Collection[str] = (),
         timeout: float | None = None,
         tags: Collection[str] = (),
+        runner: ToolRunner | None = None,
     ) -> Callable[[Function], Function]:
         """Register the decorated function as a tool.
 
@@ -65,6 +67,8 @@ class Decorators(Dispatcher):
                 result is a tool error that says so. A plain function can't be cancelled: the call
                 ends, and its thread runs on.
             tags: Names for `enable` and `disable`; they are not sent.
+            runner: Runs the calls, such as `Tasks` of the tasks extension; `None` for the tasks of
+                their requests.
 
         Raises:
             TypeError: (from the decorator) The signature can't be served.
@@ -89,7 +93,7 @@ class Decorators(Dispatcher):
                 validation_seconds=self._settings.validation_seconds,
                 timeout=timeout,
             )
-            tool.scopes, tool.tags = required, checked_tags(tags)
+            tool.scopes, tool.tags, tool.runner = required, checked_tags(tags), runner
             self._tools.add(tool.name, tool)
             return function
 
@@ -274,6 +278,30 @@ class Decorators(Dispatcher):
             return function
 
         return register
+
+    def handle_requests(
+        self, handlers: Mapping[str, Handler], admit: Admit | None = None
+    ) -> Announce:
+        """Handle requests of extensions by these functions, by wire name.
+
+        The server declares the extensions in the revisions that have the requests.
+
+        Args:
+            handlers: The functions.
+            admit: Gives those of the subjects in a subscription whose changes are announced to the
+                principal of the request; by the notification.
+
+        Returns:
+            Announces a notification, with its params, to the clients that are subscribed.
+
+        Raises:
+            ValueError: A request has a handler already.
+        """
+        if taken := handlers.keys() & self._handlers.keys():
+            raise ValueError(f"{', '.join(sorted(taken))}: registered already")
+        self._admit = admit or self._admit
+        self._serve(handlers)
+        return self._announce
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool, also for clients that are connected.

@@ -26,6 +26,7 @@ from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import Description
 from ...protocol.notifications import MESSAGE, RESOURCE_UPDATED
+from ...protocol.state import Admit
 from ...runtime.eager import check_own_failure
 from ...runtime.principal import PRINCIPAL
 from ...runtime.request_context import RequestContext
@@ -50,6 +51,9 @@ if TYPE_CHECKING:  # loaded only if a server has some
 Handler: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Any]]
 """Handles the requests of one method."""
 
+Announce: TypeAlias = Callable[..., None]
+"""Sends a notification to all sessions that want it: name, and optionally params and subject."""
+
 TOOLS_CHANGED = "notifications/tools/list_changed"
 RESOURCES_CHANGED = "notifications/resources/list_changed"
 PROMPTS_CHANGED = "notifications/prompts/list_changed"
@@ -64,9 +68,10 @@ class Dispatcher:
         announce: Sends a notification to all sessions.
     """
 
-    def __init__(self, settings: ServerSettings, announce: Callable[[str], None]) -> None:
+    def __init__(self, settings: ServerSettings, announce: Announce) -> None:
         self._settings = settings
         self._announce = announce
+        self._admit: Admit | None = None
         self._signer = settings.signer
         self._forbidden: ForbiddenItems = settings.forbidden_items
         self._low_level = settings.low_level_handlers or None
@@ -242,7 +247,10 @@ class Dispatcher:
             results = tool_result_builder(request.method.result, structured_content)
             self._tool_results[revision.name] = results
         context = Context(request, self._signer, self._url_elicitations, self._state.get())
-        return _with_input(context, tool.call(params.arguments, context, results))
+        call = tool.call(params.arguments, context, results)
+        if tool.runner is not None:
+            call = tool.runner.run(context, call)
+        return _with_input(context, call)
 
     def _get_prompt(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         params, revision = request.params, request.revision

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypedDict
 
 from .content import Icon, ToolAnnotations
-from .tools import FromSignature
+from .tools import FromSignature, ToolRunner
 
 
 class ToolOptions(TypedDict, total=False):
@@ -28,3 +28,4 @@ class ToolOptions(TypedDict, total=False):
     scopes: Collection[str]
     timeout: float | None
     tags: Collection[str]
+    runner: ToolRunner | None

@@ -458,4 +458,5 @@ class Server(Decorators):
             required_scopes=self._required_scopes,
             param_headers_of=self._param_headers,
             secret_names_of=self._secret_names,
+            admit=self._admit,
         )

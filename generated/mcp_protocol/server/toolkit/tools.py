@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import anyio
 
@@ -40,6 +40,22 @@ _NO_ARGUMENTS: Mapping[str, Any] = {}
 _logger = logging.getLogger(__name__)
 
 
+class ToolRunner(Protocol):
+    """Runs the calls of a tool elsewhere than in the tasks of their requests."""
+
+    def run(self, context: Context, call: Coroutine[Any, Any, Any]) -> Coroutine[Any, Any, Any]:
+        """The response to a call of the tool.
+
+        Args:
+            context: The request.
+            call: Gives the result of the tool. It is awaited, or closed.
+
+        Raises:
+            ProtocolError: The call is refused.
+        """
+        ...
+
+
 class Tool:
     """A function that a model may call.
 
@@ -61,6 +77,7 @@ class Tool:
         scopes: Scopes that a call needs.
         tags: Names for groups of items.
         dependencies: What other functions provide for a call, if anything.
+        runner: What runs the calls; `None` for the tasks of the requests.
 
     Raises:
         TypeError: The signature can't be served.
@@ -84,6 +101,7 @@ class Tool:
     ) -> None:
         self.scopes: frozenset[str] = frozenset()
         self.tags: frozenset[str] = frozenset()
+        self.runner: ToolRunner | None = None
         self.name = name if name is not None else source_name(function)
         self.label = f"tool {self.name!r}"
         if not _NAME.fullmatch(self.name):
