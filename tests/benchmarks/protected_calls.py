@@ -15,7 +15,7 @@ from .load import Load
 from .measure import FLOOR, OURS, AtMost, Line, medians_async
 from .serving import HttpServer, serving
 
-CALLS = 3000
+CALLS = 6000
 """Calls of one round: the system counts CPU time in hundredths of a second."""
 
 
