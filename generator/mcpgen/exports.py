@@ -157,6 +157,7 @@ EXPORTS = (
         "Audio",
         "Contents",
         "EmbeddedResource",
+        "File",
         "Icon",
         "Image",
         "Message",
