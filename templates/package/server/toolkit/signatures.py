@@ -260,7 +260,7 @@ def read(
         struct=_struct(label, fields, forbid_unknown=not has_kwargs),
         open=has_kwargs,
         returns=hints.get("return", _MISSING),
-        call=_without_blocking(function),
+        call=_without_blocking(function, contexts[0] if contexts else None),
     )
 
 
@@ -271,8 +271,12 @@ def source_name(function: Callable[..., Any]) -> str:
     return name
 
 
-def _without_blocking(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+def _without_blocking(
+    function: Callable[..., Any], context: str | None
+) -> Callable[..., Awaitable[Any]]:
     """A coroutine function itself; for a plain function, one that runs it in a worker thread.
+
+    The methods of a plain function's context, the parameter `context`, need no `await`.
 
     When a request is cancelled, its worker thread runs on: nothing can stop it.
     """
@@ -281,6 +285,10 @@ def _without_blocking(function: Callable[..., Any]) -> Callable[..., Awaitable[A
         return function
 
     async def call_in_thread(**arguments: Any) -> Any:
+        if context is not None:
+            from .thread_context import use_in_thread  # few plain functions have a context
+
+            use_in_thread(arguments[context])
         work = partial(function, **arguments)
         result = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
         return await result if inspect.isawaitable(result) else result
