@@ -162,6 +162,7 @@ EXPORTS = (
         "Audio",
         "Contents",
         "EmbeddedResource",
+        "File",
         "Icon",
         "Image",
         "Message",

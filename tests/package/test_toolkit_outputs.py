@@ -87,7 +87,7 @@ def test_these_annotations_mean_a_value_in_an_object(annotation: Any) -> None:
 @pytest.mark.parametrize(
     ("annotation", "value", "complaint"),
     [
-        (str, 3, "expected content, got int"),
+        (str, 3, "expected content, got int; content is a str, Text, Image"),
         (int, "3", "Expected `int`, got `str`"),
         (dict[str, int], {"a": "b"}, "Expected `int`"),
         (dict[str, int], object(), "unsupported"),

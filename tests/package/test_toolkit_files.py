@@ -1,0 +1,124 @@
+"""Images, audio and files that a tool reads from paths, and what it says of what it can't send."""
+
+from __future__ import annotations
+
+import base64
+import logging
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from mcp_protocol import Audio, File, Image, Server, connect
+from package.wire import ALL
+
+NEWEST, OLDEST = ALL[-1], ALL[0]
+two = pytest.mark.parametrize("revision", [OLDEST, NEWEST])
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    contents = {
+        "dot.png": b"png",
+        "hum.wav": b"wav",
+        "a b.txt": "\u00e9".encode(),
+        "x.bin": b"\xff",
+    }
+    for name, data in contents.items():
+        (tmp_path / name).write_bytes(data)
+    return tmp_path
+
+
+def encoded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+async def returned(revision: str, value: Any, annotation: Any) -> list[dict[str, Any]]:
+    """The content of the result of a tool that returns a value."""
+    server = Server("files")
+
+    def tool() -> Any:
+        return value
+
+    tool.__annotations__["return"] = annotation
+    server.tool()(tool)
+    async with connect(server, revision=revision) as client:
+        blocks: list[dict[str, Any]] = msgspec.to_builtins((await client.call_tool("tool")).content)
+        return blocks
+
+
+PNG = {"type": "image", "data": encoded(b"png"), "mimeType": "image/png"}
+
+
+@pytest.mark.parametrize("annotation", [Image, Any])
+@two
+async def test_an_image_is_read_from_a_path(revision: str, annotation: Any, folder: Path) -> None:
+    for path in (folder / "dot.png", str(folder / "dot.png")):
+        assert await returned(revision, Image(path=path), annotation) == [PNG]
+
+
+@pytest.mark.parametrize("annotation", [list[str | Image], tuple[str | Image, ...], list, Any])
+async def test_texts_and_images_are_mixed_in_lists_and_tuples(
+    annotation: Any, folder: Path
+) -> None:
+    image = Image(path=folder / "dot.png")
+    for value in (["a dot", image], ("a dot", image)):
+        content = await returned(NEWEST, value, annotation)
+        assert content == [{"type": "text", "text": "a dot"}, PNG]
+
+
+async def test_data_beside_an_image_becomes_its_json(folder: Path) -> None:
+    value = [{"a": 1}, Image(path=folder / "dot.png")]
+    content = await returned(NEWEST, value, Any)
+    assert content == [{"type": "text", "text": '{"a":1}'}, PNG]
+
+
+async def test_audio_and_files_are_read_from_paths(folder: Path) -> None:
+    audio = Audio(path=folder / "hum.wav", mime_type="audio/wav")
+    text, binary = File(path=folder / "a b.txt"), File(path=folder / "x.bin", name="y.bin")
+    made = File(data=b"{}", mime_type="application/json", name="made.json")
+    assert await returned(NEWEST, [audio, text, binary, made], list[Audio | File]) == [
+        {"type": "audio", "data": encoded(b"wav"), "mimeType": "audio/wav"},
+        resource("a%20b.txt", text="\u00e9", mimeType="text/plain"),
+        resource("y.bin", blob=encoded(b"\xff"), mimeType="application/octet-stream"),
+        resource("made.json", text="{}", mimeType="application/json"),
+    ]
+
+
+def resource(name: str, **more: str) -> dict[str, Any]:
+    return {"type": "resource", "resource": {"uri": f"file:///{name}", **more}}
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda folder: Image(path=folder / "a b.txt"), r"expected image/\*, got text/plain"),
+        (lambda folder: Image(b"png", "image/png", path=folder / "dot.png"), "got both"),
+        (lambda folder: Image(), "expected type/subtype"),
+        (lambda folder: File(), "expected either data or path"),
+        (lambda folder: File(data=b"", path=folder / "dot.png"), "expected either data or path"),
+    ],
+)
+def test_what_is_no_image_or_file_is_refused_when_it_is_made(
+    make: Any, said: str, folder: Path
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        make(folder)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "said"),
+    [(str, "content is a str, Text, Image"), (Any, "what has a JSON form is a dict, list")],
+)
+async def test_the_error_for_what_cannot_be_sent_says_what_can(
+    annotation: Any, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.ERROR):
+        await returned(NEWEST, object(), annotation)
+    assert said in caplog.text
