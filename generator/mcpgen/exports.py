@@ -126,7 +126,7 @@ EXPORTS = (
         "TokenVerifier",
         "TrustedIssuers",
     ),
-    _export(".server.http_request", "server", "RequestHead"),
+    _export(".server.request_head", "server", "RequestHead"),
     _export(".server.server_session", "server", "ServerSession"),
     _export(
         ".server.toolkit.client_features.elicitation",
