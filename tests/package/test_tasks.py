@@ -101,11 +101,11 @@ class Work:
             await ctx.info("half")
             return f"Hello, {answer.content.name}"
 
-        asking = (asks, asks_two, repeats_a_key)
+        asking: tuple[Any, ...] = (asks, asks_two, repeats_a_key)
         for tool in (*asking, asks_first):
             tool.__annotations__["ctx"] = pkg.root.Context
-        for tool in (waits, fails, reports_an_error, *asking):
-            self.server.tool(runner=tasks)(tool)
+        for each in (waits, fails, reports_an_error, *asking):
+            self.server.tool(runner=tasks)(each)
         self.server.tool("needs_a_task", runner=tasks.required)(waits)
         self.server.tool(runner=tasks.on_begin)(asks_first)
         self.server.tool("plain")(lambda: "plain")
@@ -271,9 +271,7 @@ async def test_in_a_revision_without_the_extension_calls_are_served_in_their_req
 @pytest.mark.requirement(
     "tasks-ext.fulfil-inputs",
     "tasks-ext.observe-after-update",
-    "tasks-ext.dedup-keys",
     "tasks-ext.keys-unique",
-    "tasks-ext.track-answered",
     "tasks-ext.update-keys-outstanding",
 )
 async def test_handlers_of_the_client_answer_what_a_task_asks_each_question_once(
@@ -442,6 +440,8 @@ async def test_a_task_that_outlives_its_time_is_stopped(pkg: Any) -> None:
 @pytest.mark.requirement("tasks-ext.auth-each-request")
 async def test_a_task_belongs_to_the_principal_that_made_the_call(pkg: Any) -> None:
     work = Work(pkg)
+    memory = importlib.import_module(f"{PACKAGE}.transports.memory")
+    near, far = memory.memory_pair()
     principal = pkg.principal.PRINCIPAL
     principal.set(pkg.root.Principal("ada"))
     async with work.client(pkg) as client:
@@ -453,6 +453,12 @@ async def test_a_task_belongs_to_the_principal_that_made_the_call(pkg: Any) -> N
             with pytest.raises(pkg.root.RemoteError) as refused:
                 await client.request(method, {"taskId": task_id})
             assert refused.value.code == -32602
+    async with anyio.create_task_group() as group:
+        group.start_soon(work.server.serve, far)
+        watcher = Watcher(near, DECLARED)
+        await watcher.send(1, "subscriptions/listen", {"notifications": {"taskIds": [task_id]}})
+        assert (await watcher.receive())["params"]["notifications"] == {}
+        await near.close()
 
 
 async def test_more_tasks_than_the_limit_are_refused(pkg: Any) -> None:
@@ -486,9 +492,9 @@ async def test_a_task_is_no_result_of_other_requests_or_for_other_clients(pkg: A
 
 def _answering(pkg: Any, task: dict[str, Any]) -> Any:
     """Handlers that answer whatever is called or read by a task, without the extension."""
-    stubs = importlib.import_module(f"{PACKAGE}.r2026_07_28.server").ServerHandlers
+    core: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.server")
 
-    class Answering(stubs):  # type: ignore[misc]  # made while the test runs
+    class Answering(core.ServerHandlers):  # type: ignore[misc]  # made while the test runs
         async def call_tool(self, params: Any, ctx: Any) -> Any:
             return msgspec.Raw(msgspec.json.encode(task))
 
@@ -577,6 +583,11 @@ async def test_the_tasks_of_an_earlier_revision_are_not_served(pkg: Any) -> None
     work.go.set()
     memory = importlib.import_module(f"{PACKAGE}.transports.memory")
     near, far = memory.memory_pair()
+    declarations: list[tuple[dict[str, Any], str]] = [
+        ({}, "complete"),
+        ({"tasks": {"requests": {"tools": {"call": {}}}}}, "complete"),
+        ({"extensions": {TASKS: {"unknown": 1}}}, "task"),
+    ]
     call = {"name": "waits", "arguments": {}, "task": {"ttl": 60_000}}
     async with anyio.create_task_group() as group:
         group.start_soon(work.server.serve, far)
@@ -584,14 +595,7 @@ async def test_the_tasks_of_an_earlier_revision_are_not_served(pkg: Any) -> None
             watcher = Watcher(near, DECLARED)
             await watcher.send(number, method, {"taskId": "t"})
             assert (await watcher.receive())["error"]["code"] == -32601
-        for number, (capabilities, kind) in enumerate(
-            [
-                ({}, "complete"),
-                ({"tasks": {"requests": {"tools": {"call": {}}}}}, "complete"),
-                ({"extensions": {TASKS: {"unknown": 1}}}, "task"),
-            ],
-            10,
-        ):
+        for number, (capabilities, kind) in enumerate(declarations, 10):
             watcher = Watcher(near, capabilities)
             await watcher.send(number, "tools/call", call)
             assert (await watcher.receive())["result"]["resultType"] == kind
@@ -654,3 +658,44 @@ async def test_requests_about_a_task_name_it_in_a_header_and_declare_the_extensi
         task.task_id
     }
     assert all(declared["extensions"] == {TASKS: {}} for _, _, declared in sent)
+
+
+@pytest.mark.requirement(
+    "tasks-ext.dedup-keys", "tasks-ext.track-answered", "tasks-ext.update-eventual"
+)
+async def test_a_question_that_is_still_listed_after_its_answer_is_not_asked_again(
+    pkg: Any,
+) -> None:
+    core: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.server")
+    extension: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.tasks.server")
+    times = {"createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z"}
+    task = {"taskId": "t", **times, "ttlMs": None, "pollIntervalMs": 1}
+    form = {"type": "object", "properties": {"name": {"type": "string"}}}
+    question = {
+        "method": "elicitation/create",
+        "params": {"mode": "form", "message": "Who?", "requestedSchema": form},
+    }
+    updates: list[Any] = []
+
+    class Slow(core.ServerHandlers, extension.ServerHandlers):  # type: ignore[misc]  # as above
+        polls = 0
+
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            return msgspec.Raw(
+                msgspec.json.encode({"resultType": "task", "status": "input_required", **task})
+            )
+
+        async def get_task(self, params: Any, ctx: Any) -> Any:
+            self.polls += 1
+            if self.polls < 4:
+                return {"status": "input_required", "inputRequests": {"k": question}, **task}
+            return {"status": "completed", "result": {"content": []}, **task}
+
+        async def update_task(self, params: Any, ctx: Any) -> Any:
+            updates.append(params.input_responses)
+            return {}
+
+    handlers, server = person(pkg), pkg.root.Server("slow", handlers=[Slow()])
+    async with pkg.root.connect(server, capabilities=DECLARED, handlers=handlers) as client:
+        assert (await client.call_tool("any")).content == []
+    assert (handlers.asked, [*map(list, updates)]) == (1, [["k"]])
