@@ -23,7 +23,6 @@ from pathlib import Path
 from shutil import copyfileobj
 from threading import Thread
 
-from ..documents import examples
 from . import report
 from .suite import Outcome, Suite
 
@@ -37,6 +36,7 @@ AT_ONCE = 2
 def main() -> int:
     """Run, print, judge."""
     options = _options()
+    sys.path.append(f"{HERE.parent}")
     os.environ["PYTHONPATH"] = os.pathsep.join(
         [str(GENERATED), str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     )
@@ -115,6 +115,8 @@ def _outcomes_of_tasks(
     if not wanted:
         return
     generate = [sys.executable, "-m", "mcpgen", "-q", "--revision", revision]
+    from documents import examples  # found by `main`
+
     schema, package = folder / "tasks.ts", folder / "tasks_package"
     schema.write_text(examples()["tasks.ts"])
     subprocess.run([*generate, "--extension", f"{schema}", "-o", f"{package}"], check=True)

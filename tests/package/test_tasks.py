@@ -16,6 +16,7 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import httpx2
 import msgspec
 import pytest
 
@@ -100,11 +101,11 @@ class Work:
             await ctx.info("half")
             return f"Hello, {answer.content.name}"
 
-        asking = (asks, asks_two, repeats_a_key)
+        asking: tuple[Any, ...] = (asks, asks_two, repeats_a_key)
         for tool in (*asking, asks_first):
             tool.__annotations__["ctx"] = pkg.root.Context
-        for tool in (waits, fails, reports_an_error, *asking):
-            self.server.tool(runner=tasks)(tool)
+        for each in (waits, fails, reports_an_error, *asking):
+            self.server.tool(runner=tasks)(each)
         self.server.tool("needs_a_task", runner=tasks.required)(waits)
         self.server.tool(runner=tasks.on_begin)(asks_first)
         self.server.tool("plain")(lambda: "plain")
@@ -177,13 +178,21 @@ async def _set_soon(event: anyio.Event) -> None:
     "tasks-ext.task-shape",
     "tasks-ext.create-result-flat",
     "tasks-ext.get-working",
+    "tasks-ext.get-request",
     "tasks-ext.get-result-type",
+    "tasks-ext.identifier",
+    "tasks-ext.no-legacy-capabilities",
+    "tasks-ext.result-type-task",
+    "tasks-ext.result-type-task-only",
     "tasks-ext.server-declares-discover",
+    "tasks-ext.status-values",
+    "tasks-ext.completed-payload",
 )
 async def test_a_task_can_be_got_from_its_creation_to_its_end(pkg: Any) -> None:
     work = Work(pkg, ttl=60, poll_interval=0.2)
     async with work.client(pkg) as client:
         assert client.server_capabilities["extensions"] == {TASKS: {}}
+        assert "tasks" not in client.server_capabilities
         raw = await client.request_raw("tools/call", {"name": "waits", "arguments": {}})
         seed = msgspec.json.decode(raw)
         assert {key: seed[key] for key in ("resultType", "status", "ttlMs", "pollIntervalMs")} == {
@@ -200,7 +209,12 @@ async def test_a_task_can_be_got_from_its_creation_to_its_end(pkg: Any) -> None:
         assert completed.result["content"] == [{"type": "text", "text": "done"}]
 
 
-@pytest.mark.requirement("tasks-ext.failed-has-error", "tasks-ext.failed-status-message")
+@pytest.mark.requirement(
+    "tasks-ext.failed-has-error",
+    "tasks-ext.failed-payload",
+    "tasks-ext.failed-status-message",
+    "tasks-ext.get-failed",
+)
 async def test_a_json_rpc_error_of_the_call_is_that_of_the_failed_task(pkg: Any) -> None:
     async with Work(pkg).client(pkg) as client:
         with pytest.raises(pkg.root.RemoteError) as failed:
@@ -257,9 +271,8 @@ async def test_in_a_revision_without_the_extension_calls_are_served_in_their_req
 @pytest.mark.requirement(
     "tasks-ext.fulfil-inputs",
     "tasks-ext.observe-after-update",
-    "tasks-ext.dedup-keys",
     "tasks-ext.keys-unique",
-    "tasks-ext.track-answered",
+    "tasks-ext.update-keys-outstanding",
 )
 async def test_handlers_of_the_client_answer_what_a_task_asks_each_question_once(
     pkg: Any,
@@ -272,6 +285,7 @@ async def test_handlers_of_the_client_answer_what_a_task_asks_each_question_once
 
 @pytest.mark.requirement(
     "tasks-ext.get-input-required",
+    "tasks-ext.input-required-payload",
     "tasks-ext.update-partial",
     "tasks-ext.update-ack-empty",
     "tasks-ext.update-ignore-stale-keys",
@@ -351,12 +365,17 @@ async def test_a_call_that_is_given_up_cancels_its_task(pkg: Any) -> None:
             await work.ended.wait()
 
 
-@pytest.mark.requirement("tasks-ext.cancel-ack-empty", "tasks-ext.get-cancelled")
+@pytest.mark.requirement(
+    "tasks-ext.cancel-ack-empty", "tasks-ext.get-cancelled", "tasks-ext.status-transitions"
+)
 async def test_a_cancelled_task_is_stopped_and_says_so(pkg: Any) -> None:
     work = Work(pkg)
     async with work.client(pkg) as client:
         task = await client.seen_as(pkg.root.TaskClient).start("waits")
-        await task.cancel()
+        ack = msgspec.json.decode(
+            await client.request_raw("tasks/cancel", {"taskId": task.task_id})
+        )
+        assert ack.keys() <= {"resultType", "_meta"}
         with pytest.raises(pkg.root.RequestCancelledError, match="the task was cancelled"):
             await task.result()
         await work.ended.wait()
@@ -421,6 +440,8 @@ async def test_a_task_that_outlives_its_time_is_stopped(pkg: Any) -> None:
 @pytest.mark.requirement("tasks-ext.auth-each-request")
 async def test_a_task_belongs_to_the_principal_that_made_the_call(pkg: Any) -> None:
     work = Work(pkg)
+    memory = importlib.import_module(f"{PACKAGE}.transports.memory")
+    near, far = memory.memory_pair()
     principal = pkg.principal.PRINCIPAL
     principal.set(pkg.root.Principal("ada"))
     async with work.client(pkg) as client:
@@ -432,6 +453,12 @@ async def test_a_task_belongs_to_the_principal_that_made_the_call(pkg: Any) -> N
             with pytest.raises(pkg.root.RemoteError) as refused:
                 await client.request(method, {"taskId": task_id})
             assert refused.value.code == -32602
+    async with anyio.create_task_group() as group:
+        group.start_soon(work.server.serve, far)
+        watcher = Watcher(near, DECLARED)
+        await watcher.send(1, "subscriptions/listen", {"notifications": {"taskIds": [task_id]}})
+        assert (await watcher.receive())["params"]["notifications"] == {}
+        await near.close()
 
 
 async def test_more_tasks_than_the_limit_are_refused(pkg: Any) -> None:
@@ -442,7 +469,9 @@ async def test_more_tasks_than_the_limit_are_refused(pkg: Any) -> None:
             await client.call_tool("waits")
 
 
-@pytest.mark.requirement("tasks-ext.create-result-on-unsupported-method")
+@pytest.mark.requirement(
+    "tasks-ext.create-result-on-unsupported-method", "tasks-ext.supported-methods"
+)
 async def test_a_task_is_no_result_of_other_requests_or_for_other_clients(pkg: Any) -> None:
     task = {
         "resultType": "task",
@@ -463,9 +492,9 @@ async def test_a_task_is_no_result_of_other_requests_or_for_other_clients(pkg: A
 
 def _answering(pkg: Any, task: dict[str, Any]) -> Any:
     """Handlers that answer whatever is called or read by a task, without the extension."""
-    stubs = importlib.import_module(f"{PACKAGE}.r2026_07_28.server").ServerHandlers
+    core: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.server")
 
-    class Answering(stubs):  # type: ignore[misc]  # made while the test runs
+    class Answering(core.ServerHandlers):  # type: ignore[misc]  # made while the test runs
         async def call_tool(self, params: Any, ctx: Any) -> Any:
             return msgspec.Raw(msgspec.json.encode(task))
 
@@ -540,3 +569,133 @@ async def test_a_subscription_gets_each_state_of_the_tasks_that_it_names(pkg: An
         refused = (await watcher.receive())["error"]
         assert (refused["code"], refused["data"]) == (-32021, {"requiredCapabilities": DECLARED})
         await near.close()
+
+
+@pytest.mark.requirement(
+    "tasks-ext.legacy-declaration-not-enough",
+    "tasks-ext.no-list",
+    "tasks-ext.result-method-removed",
+    "tasks-ext.task-param-ignored",
+    "tasks-ext.no-settings",
+)
+async def test_the_tasks_of_an_earlier_revision_are_not_served(pkg: Any) -> None:
+    work = Work(pkg)
+    work.go.set()
+    memory = importlib.import_module(f"{PACKAGE}.transports.memory")
+    near, far = memory.memory_pair()
+    declarations: list[tuple[dict[str, Any], str]] = [
+        ({}, "complete"),
+        ({"tasks": {"requests": {"tools": {"call": {}}}}}, "complete"),
+        ({"extensions": {TASKS: {"unknown": 1}}}, "task"),
+    ]
+    call = {"name": "waits", "arguments": {}, "task": {"ttl": 60_000}}
+    async with anyio.create_task_group() as group:
+        group.start_soon(work.server.serve, far)
+        for number, method in enumerate(("tasks/list", "tasks/result")):
+            watcher = Watcher(near, DECLARED)
+            await watcher.send(number, method, {"taskId": "t"})
+            assert (await watcher.receive())["error"]["code"] == -32601
+        for number, (capabilities, kind) in enumerate(declarations, 10):
+            watcher = Watcher(near, capabilities)
+            await watcher.send(number, "tools/call", call)
+            assert (await watcher.receive())["result"]["resultType"] == kind
+        await near.close()
+
+
+@pytest.mark.requirement("tasks-ext.off-by-default")
+async def test_a_server_without_tasks_declares_no_extension(pkg: Any) -> None:
+    async with pkg.root.connect(pkg.root.Server("plain"), capabilities=DECLARED) as client:
+        assert "extensions" not in client.server_capabilities
+        with pytest.raises(pkg.root.MissingCapabilityError):
+            client.seen_as(pkg.root.TaskClient)
+
+
+@pytest.mark.requirement("tasks-ext.error-internal")
+async def test_a_store_that_fails_is_an_internal_error(pkg: Any) -> None:
+    class Broken:
+        async def load(self, task_id: str) -> Any:
+            raise OSError("disk on fire")
+
+        async def save(self, record: Any) -> None:
+            raise OSError("disk on fire")
+
+    async with Work(pkg, store=Broken()).client(pkg) as client:
+        for method, params in (
+            ("tools/call", {"name": "waits", "arguments": {}}),
+            ("tasks/get", {"taskId": "t"}),
+        ):
+            with pytest.raises(pkg.root.RemoteError) as failed:
+                await client.request(method, params)
+            assert failed.value.code == -32603
+            assert "fire" not in failed.value.message
+
+
+@pytest.mark.requirement("tasks-ext.mcp-name-header", "tasks-ext.client-declares-per-request")
+async def test_requests_about_a_task_name_it_in_a_header_and_declare_the_extension(
+    pkg: Any,
+) -> None:
+    work = Work(pkg)
+    app = work.server.asgi(hosts=["app"])
+    sent: list[tuple[str, str | None, Any]] = []
+
+    async def record(request: httpx2.Request) -> None:
+        params = msgspec.json.decode(request.content)["params"]
+        declared = params["_meta"]["io.modelcontextprotocol/clientCapabilities"]
+        sent.append((request.headers["mcp-method"], request.headers.get("mcp-name"), declared))
+
+    transport = httpx2.ASGITransport(app)
+    async with (
+        httpx2.AsyncClient(transport=transport, event_hooks={"request": [record]}) as http,
+        pkg.root.connect(
+            "http://app/mcp", http_client=http, capabilities=DECLARED, handlers=person(pkg)
+        ) as client,
+    ):
+        task = await client.seen_as(pkg.root.TaskClient).start("asks")
+        assert text_of(await task.result()) == "name 1 and name 2"
+        await task.cancel()
+    names = {method: name for method, name, _ in sent}
+    assert {names[method] for method in ("tasks/get", "tasks/update", "tasks/cancel")} == {
+        task.task_id
+    }
+    assert all(declared["extensions"] == {TASKS: {}} for _, _, declared in sent)
+
+
+@pytest.mark.requirement(
+    "tasks-ext.dedup-keys", "tasks-ext.track-answered", "tasks-ext.update-eventual"
+)
+async def test_a_question_that_is_still_listed_after_its_answer_is_not_asked_again(
+    pkg: Any,
+) -> None:
+    core: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.server")
+    extension: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.tasks.server")
+    times = {"createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z"}
+    task = {"taskId": "t", **times, "ttlMs": None, "pollIntervalMs": 1}
+    form = {"type": "object", "properties": {"name": {"type": "string"}}}
+    question = {
+        "method": "elicitation/create",
+        "params": {"mode": "form", "message": "Who?", "requestedSchema": form},
+    }
+    updates: list[Any] = []
+
+    class Slow(core.ServerHandlers, extension.ServerHandlers):  # type: ignore[misc]  # as above
+        polls = 0
+
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            return msgspec.Raw(
+                msgspec.json.encode({"resultType": "task", "status": "input_required", **task})
+            )
+
+        async def get_task(self, params: Any, ctx: Any) -> Any:
+            self.polls += 1
+            if self.polls < 4:
+                return {"status": "input_required", "inputRequests": {"k": question}, **task}
+            return {"status": "completed", "result": {"content": []}, **task}
+
+        async def update_task(self, params: Any, ctx: Any) -> Any:
+            updates.append(params.input_responses)
+            return {}
+
+    handlers, server = person(pkg), pkg.root.Server("slow", handlers=[Slow()])
+    async with pkg.root.connect(server, capabilities=DECLARED, handlers=handlers) as client:
+        assert (await client.call_tool("any")).content == []
+    assert (handlers.asked, [*map(list, updates)]) == (1, [["k"]])

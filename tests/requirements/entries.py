@@ -35,6 +35,7 @@ FINISHED_AREAS = (
     "icons",
     "json-schema",
     "extensions",
+    "tasks-ext",
     "stdio",
     "sse",
     "http",
