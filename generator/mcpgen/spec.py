@@ -450,7 +450,8 @@ def package(
             Type(name, tuple(r.folder for r in ordered if name in r.types)) for name in types
         ),
         merged=merging.merge(
-            [merging.Source(r.name, r.models.normal, r.models.texts) for r in ordered]
+            [merging.Source(r.name, r.models.normal, r.models.texts) for r in ordered],
+            names.RESERVED[selection.models],
         ),
         has=features(selection, [revision.facts for revision in ordered]),
         old_names=tuple(old_names),

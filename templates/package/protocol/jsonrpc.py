@@ -15,16 +15,12 @@ from typing import Annotated, Any, TypeAlias, TypeGuard
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from .._structs import SHORT, check_finite, find_null, write, write_extra
 from .._wire import (
-    SHORT,
     UNREADABLE,
     UNWRITABLE,
-    check_finite,
     encode,
     error_text,
-    find_null,
-    write,
-    write_extra,
 )
 from ..channel import RequestId
 from ..errors import (
