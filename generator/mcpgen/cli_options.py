@@ -211,7 +211,8 @@ def selection_options(command: Any) -> Any:
     library = click.option(
         "--models",
         type=click.Choice(LIBRARIES),
-        help="Write the models as msgspec Structs (the default) or as pydantic 2 models.",
+        metavar="LIBRARY",
+        help="What models are written for: msgspec (the default), or pydantic with --parts types.",
     )
     return revisions(parts(transports(library(command))))
 
