@@ -190,3 +190,17 @@ def test_other_parts_are_refused(parts: str, tmp_path: Path) -> None:
     assert done.code == 2
     assert "expected --models pydantic with --parts types" in done.err
     assert not package.exists()
+
+
+def test_the_settings_of_a_project_choose_pydantic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = f"[tool.mcpgen]\noutput='acme'\nrevisions=['{NEWEST}']\nparts=['types']\n"
+    project = tmp_path / "pyproject.toml"
+    project.write_text(f"{settings}models='pydantic'\n")
+    assert run("-q").code == 0
+    assert "import pydantic" in (tmp_path / "acme/_structs.py").read_text()
+    assert run("check").code == 0
+    project.write_text(settings)
+    assert "the settings changed: models" in run("check").out
