@@ -195,7 +195,7 @@ if TYPE_CHECKING:
         TokenVerifier,
         TrustedIssuers,
     )
-    from .server.http_request import (
+    from .server.request_head import (
         RequestHead,
     )
     from .server.server_session import (
@@ -233,6 +233,7 @@ if TYPE_CHECKING:
         Audio,
         Contents,
         EmbeddedResource,
+        File,
         Icon,
         Image,
         Message,
@@ -373,6 +374,7 @@ __all__ = [
     "Audio",
     "Contents",
     "EmbeddedResource",
+    "File",
     "Icon",
     "Image",
     "Message",
@@ -478,7 +480,7 @@ _HOMES = {
     "InvalidTokenError": ".server.auth.verifiers",
     "TokenVerifier": ".server.auth.verifiers",
     "TrustedIssuers": ".server.auth.verifiers",
-    "RequestHead": ".server.http_request",
+    "RequestHead": ".server.request_head",
     "ServerSession": ".server.server_session",
     "Accepted": ".server.toolkit.client_features.elicitation",
     "Cancelled": ".server.toolkit.client_features.elicitation",
@@ -499,6 +501,7 @@ _HOMES = {
     "Audio": ".server.toolkit.content",
     "Contents": ".server.toolkit.content",
     "EmbeddedResource": ".server.toolkit.content",
+    "File": ".server.toolkit.content",
     "Icon": ".server.toolkit.content",
     "Image": ".server.toolkit.content",
     "Message": ".server.toolkit.content",

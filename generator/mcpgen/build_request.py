@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 RUNTIME = frozenset(
     {
         "msgspec",
+        "pydantic",
+        "pydantic_core",
         "anyio",
         "uritemplate",
         "jsonschema",
@@ -119,7 +121,8 @@ class BuildRequest:
     @property
     def options(self) -> Options:
         """What the manifest records of it."""
-        return Options(self.errata, self.selection.parts, self.selection.transports)
+        chosen = self.selection
+        return Options(self.errata, chosen.parts, chosen.transports, chosen.models)
 
     @property
     def templates(self) -> Templates:

@@ -137,6 +137,7 @@ def cli(
     revisions: tuple[str, ...],
     parts: tuple[str, ...],
     transports: tuple[str, ...],
+    models: str | None,
     output: Path | None,
     schemas: tuple[Path, ...],
     facts_file: Path | None,
@@ -176,7 +177,15 @@ def cli(
     from mcpgen import commands
 
     chosen = commands.Wanted(
-        revisions, schemas, facts_file, parts, transports, templates, extensions, adopted=adopted
+        revisions,
+        schemas,
+        facts_file,
+        parts,
+        transports,
+        models or "",
+        templates,
+        extensions,
+        adopted=adopted,
     )
     if watch:
         _watch_inputs(console, chosen, output)
@@ -237,6 +246,7 @@ def update(
     revisions: tuple[str, ...],
     parts: tuple[str, ...],
     transports: tuple[str, ...],
+    models: str | None,
     schemas: tuple[Path, ...],
     facts_file: Path | None,
     templates: Path | None,
@@ -259,7 +269,7 @@ def update(
         from mcpgen import project_commands
 
         _refuse_options(
-            *(revisions, parts, transports, schemas, facts_file),
+            *(revisions, parts, transports, models, schemas, facts_file),
             *(templates, adopted, extensions, watch),
         )
         project_commands.update(console, project, force=force)
@@ -268,7 +278,15 @@ def update(
 
     assert directory is not None  # or there are settings
     wanted = commands.Wanted(
-        revisions, schemas, facts_file, parts, transports, templates, extensions, adopted=adopted
+        revisions,
+        schemas,
+        facts_file,
+        parts,
+        transports,
+        models or "",
+        templates,
+        extensions,
+        adopted=adopted,
     )
     if watch:
         _watch_inputs(console, wanted, directory)

@@ -15,6 +15,7 @@ import click
 
 from mcpgen import paths
 from mcpgen.console import Console
+from mcpgen.names import LIBRARIES
 from mcpgen.parts import PARTS, TRANSPORTS
 
 DIRECTORY = click.Path(file_okay=True, dir_okay=True, path_type=Path)
@@ -183,7 +184,7 @@ def adopted_option(command: Any) -> Any:
 
 
 def selection_options(command: Any) -> Any:
-    """Add the options that choose revisions, parts and transports."""
+    """Add the options that choose revisions, parts, transports and the library of the models."""
     revisions = click.option(
         *("-r", "--revision", "revisions"),
         multiple=True,
@@ -207,7 +208,13 @@ def selection_options(command: Any) -> Any:
         help="Only these transports: stdio, http, http+sse (which brings http), or all (the"
         " default).",
     )
-    return revisions(parts(transports(command)))
+    library = click.option(
+        "--models",
+        type=click.Choice(LIBRARIES),
+        metavar="LIBRARY",
+        help="What models are written for: msgspec (the default), or pydantic with --parts types.",
+    )
+    return revisions(parts(transports(library(command))))
 
 
 def _complete_revisions(_: click.Context, __: click.Parameter, begun: str) -> list[str]:

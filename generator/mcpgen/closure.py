@@ -15,6 +15,7 @@ _INIT = "__init__.py"
 
 _FOREIGN = re.compile(r"^( *)(?:import (\w+)$|from (\w+)[\w.]* import )", re.MULTILINE)
 _OVER_HTTP = ("uvicorn", "aiohttp", "httpx2")
+_OF_PYDANTIC = frozenset({"pydantic_core", "typing_extensions"})  # pydantic depends on them
 _PROTECTION, _FOR_SOME = "server/auth/", {"aiohttp", "httpx2"}  # only protected servers fetch
 
 
@@ -111,4 +112,6 @@ def dependencies(files: Mapping[str, str]) -> tuple[list[str], list[str]]:
                 over_http.update({name} - (_FOR_SOME if path.startswith(_PROTECTION) else set()))
             elif not indent and name not in sys.stdlib_module_names:
                 always.add(name)
+    if "pydantic" in always:
+        always -= _OF_PYDANTIC
     return sorted(always, reverse=True), sorted(over_http)

@@ -38,6 +38,7 @@ class Wanted:
         facts: The facts file of the one schema file, if there is one.
         parts: Words of `--parts`.
         transports: Words of `--transport`.
+        models: The word of `--models`; empty unless it was given.
         templates: The directory of `--templates`, if one was named.
         extensions: Words of `--extension`.
         root: What the paths in `extensions` start from; the current directory by default.
@@ -50,6 +51,7 @@ class Wanted:
     facts: Path | None = None
     parts: tuple[str, ...] = ()
     transports: tuple[str, ...] = ()
+    models: str = ""
     templates: Path | None = None
     extensions: tuple[str, ...] = ()
     root: Path | None = None
@@ -65,7 +67,7 @@ def requested(
         UsageError: The options do not go together, or name something unknown.
     """
     package = build_request.package_name(directory)
-    chosen = selection(wanted.parts, wanted.transports)
+    chosen = selection(wanted.parts, wanted.transports, wanted.models)
     sources = _sources(wanted, directory)
     if not sources:
         raise UsageError("expected --revision R (a date, latest or all) or --schema FILE, got none")
@@ -137,7 +139,11 @@ def updated(wanted: Wanted, directory: Path) -> BuildRequest:
     if record is None:
         raise OutputError(f"{directory}: expected a package of mcpgen's, got no {manifest.NAME}")
     before = record.options
-    chosen = selection(wanted.parts or before.parts, wanted.transports or before.transports)
+    chosen = selection(
+        wanted.parts or before.parts,
+        wanted.transports or before.transports,
+        wanted.models or before.models,
+    )
     sources = _sources(wanted, directory)
     if not wanted.revisions:
         sources = build_request.recorded_sources(directory, record, sources)

@@ -27,6 +27,7 @@ from typing import Any, TypedDict
 from mcpgen import paths
 from mcpgen.json_types import Node
 from mcpgen.literals import WIDTH, ascii_source, docstring, literal
+from mcpgen.names import Library
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _WHOLE = "AllDefinitions_"
@@ -46,6 +47,7 @@ class Job(TypedDict):
         title: The module's docstring.
         modules: The module of each name that `imports` and definitions have from elsewhere, as
             `package.NAME`.
+        library: What the models are written for.
     """
 
     definitions: Mapping[str, Node]
@@ -54,6 +56,7 @@ class Job(TypedDict):
     imports: Sequence[str]
     title: str
     modules: Mapping[str, str]
+    library: Library
 
 
 def source_of(job: Job) -> str:
@@ -68,6 +71,16 @@ def source_of(job: Job) -> str:
     from datamodel_code_generator.format import Formatter, PythonVersion
     from datamodel_code_generator.parser import LiteralType
 
+    kinds: Mapping[Library, Mapping[str, Any]] = {
+        "msgspec": {"output_model_type": DataModelType.MsgspecStruct, "use_annotated": True},
+        "pydantic": {
+            "output_model_type": DataModelType.PydanticV2BaseModel,
+            "base_class": "package.Struct",
+            # Revisions have a type of the name `Annotated`: the templates write `typing.Annotated`.
+            "use_annotated": False,
+            "field_constraints": True,
+        },
+    }
     templates = paths.templates_dir() / "models"
     extra: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for name, values in job["extra"].items():
@@ -78,7 +91,7 @@ def source_of(job: Job) -> str:
         source = generate(
             json.dumps({"$schema": _DIALECT, "$defs": job["definitions"]}),
             input_file_type=InputFileType.JsonSchema,
-            output_model_type=DataModelType.MsgspecStruct,
+            **kinds[job["library"]],
             target_python_version=PythonVersion.PY_311,
             class_name=_WHOLE,
             custom_template_dir=templates,
@@ -96,7 +109,6 @@ def source_of(job: Job) -> str:
             keep_model_order=True,
             keyword_only=True,
             skip_root_model=True,
-            use_annotated=True,
             use_standard_collections=True,
             use_type_alias=True,
             use_union_operator=True,

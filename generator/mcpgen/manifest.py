@@ -18,6 +18,7 @@ from typing import Any, Literal
 from mcpgen import __version__, paths
 from mcpgen.errors import ManifestError, UsageError
 from mcpgen.json_types import is_object
+from mcpgen.names import Library
 from mcpgen.parts import EVERYTHING, Selection, selection
 from mcpgen.toml_records import Place, convert
 
@@ -58,19 +59,21 @@ class Options:
         errata: Whether schemas were corrected.
         parts: The parts that were chosen.
         transports: The transports that were chosen.
+        models: What the models are written for; no member of the file for msgspec.
     """
 
     errata: bool
     parts: tuple[str, ...] = EVERYTHING.parts
     transports: tuple[str, ...] = EVERYTHING.transports
+    models: Library = EVERYTHING.models
 
     def selection(self) -> Selection:
-        """The parts and transports.
+        """The parts, the transports and the library of the models.
 
         Raises:
             UsageError: They are none that could have been chosen.
         """
-        return selection(self.parts, self.transports)
+        return selection(self.parts, self.transports, self.models)
 
 
 @dataclass(frozen=True)
@@ -157,6 +160,8 @@ class Manifest:
             del document["templates"]
         if not self.adopted.file:
             del document["adopted"]
+        if self.options.models == EVERYTHING.models:
+            del document["options"]["models"]
         for optional in ("names", "old_names", "renamed_types", "extensions"):
             if not document[optional]:
                 del document[optional]
@@ -219,6 +224,7 @@ def _completed(document: Any) -> Any:
         if is_object(options):
             options.setdefault("parts", list(EVERYTHING.parts))
             options.setdefault("transports", list(EVERYTHING.transports))
+            options.setdefault("models", EVERYTHING.models)
         for origin in revisions.values() if is_object(revisions) else ():
             if is_object(origin):
                 origin.setdefault("schema", "")

@@ -8,7 +8,7 @@ of the union that has its shape, or gets a class of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
@@ -104,11 +104,16 @@ class Merged:
     )
 
 
-def merge(sources: Sequence[Source]) -> Merged:
-    """The merged types of revisions, given oldest first; none for a single revision."""
+def merge(sources: Sequence[Source], reserved: Collection[str] = ()) -> Merged:
+    """The merged types of revisions, given oldest first; none for a single revision.
+
+    Args:
+        sources: The definitions of each revision.
+        reserved: Python names that no member has.
+    """
     if len(sources) < 2:
         return Merged()
-    return _Merger(tuple(reversed(sources))).merged()
+    return _Merger(tuple(reversed(sources)), reserved).merged()
 
 
 @dataclass(frozen=True)
@@ -164,8 +169,9 @@ class _FoundMember:
 class _Merger:
     """Merges the definitions of sources, given newest first."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[Source], reserved: Collection[str]) -> None:
         self._revisions = len(sources)
+        self._reserved = reserved
         self._objects: dict[str, list[_Found]] = {}
         self._others: dict[str, list[_Found]] = {}
         for source in sources:
@@ -182,10 +188,11 @@ class _Merger:
         lacking: dict[str, dict[str, tuple[str, ...]]] = {}
         classes: list[Class] = []
         for name, group in sorted(objects.items()):
-            members = _members(group)
+            members = _members(group, self._reserved)
             classes.append(self._class(name, group, members))
             for found in group:
-                own = set(names.members(found.definition.properties).values())
+                properties = found.definition.properties
+                own = set(names.members(properties, self._reserved).values())
                 if missing := tuple(member for member in members if member not in own):
                     lacking.setdefault(found.revision, {})[found.definition.name] = missing
         return Merged(tuple(classes), self._aliases(), lacking)
@@ -269,11 +276,11 @@ class _Merger:
         return docstring([texts.summary(newest.definition)], 0, texts.source(newest.definition))
 
 
-def _members(group: Sequence[_Found]) -> dict[str, list[_FoundMember]]:
+def _members(group: Sequence[_Found], reserved: Collection[str]) -> dict[str, list[_FoundMember]]:
     """The members of an object in all revisions by Python name, newest first."""
     members: dict[str, list[_FoundMember]] = {}
     for found in group:
-        for wire, name in names.members(found.definition.properties).items():
+        for wire, name in names.members(found.definition.properties, reserved).items():
             members.setdefault(name, []).append(_FoundMember(found, wire))
     return members
 

@@ -16,11 +16,15 @@ from mcpgen.datamodel import Job, Worker, source_of
 from mcpgen.docstrings import Doc
 from mcpgen.errors import SchemaError, safe_text, shown
 from mcpgen.json_types import Json, Node
+from mcpgen.names import Library
 from mcpgen.normalized import Check, Definition, Fixed, NormalizedSchema, Range, target
 from mcpgen.unions import Variant
 
 _OF_PACKAGE = ("Struct", "Untagged", "Variant", "always_sent")
 """What modules of models import of the package."""
+
+_OF_PYDANTIC = ("UnsetType", "nullable", "optional")
+"""What they import besides, of the module that the package has for pydantic."""
 
 
 def job(
@@ -31,6 +35,7 @@ def job(
     lacking: Mapping[str, Sequence[str]] | None = None,
     core: Collection[str] = (),
     values: Collection[str] = (),
+    library: Library = "msgspec",
 ) -> Job:
     """What a module with every definition is made from.
 
@@ -42,6 +47,7 @@ def job(
         lacking: Members by definition that other revisions of the package have; they are `None`.
         core: Definitions that an extension's module imports from the models of its revision.
         values: Definitions of what tools return, which have a value.
+        library: What the models are written for.
     """
     extra: dict[str, dict[str, Any]] = {}
     aliases: dict[str, str] = {}
@@ -50,20 +56,23 @@ def job(
     for name, definition in normal.definitions.items():
         if name in core:
             continue
-        python = names.members(definition.properties)
+        python = names.members(definition.properties, names.RESERVED[library])
         definitions[name] = _imported(_input(definition, normal), core)
         aliases |= {f"{name}.{wire}": member for wire, member in python.items() if wire != member}
-        extra[name] = _extra(definition, normal, docs[name], unions.get(name, ()))
+        extra[name] = _extra(definition, normal, docs[name], unions.get(name, ()), python)
         extra[name]["lacking"] = lacking.get(name, ())
         extra[name]["has_value"] = name in values
-    wire = "..._wire" if core else ".._wire"
+    wire, base = ("..._wire", "..._structs") if core else (".._wire", ".._structs")
     return Job(
         definitions=definitions,
         extra=extra,
         aliases=aliases,
-        imports=_imports(normal, unions, extra),
+        imports=_imports(normal, unions, extra, library),
         title=title,
-        modules=dict.fromkeys(_OF_PACKAGE, wire) | dict.fromkeys(sorted(core), "..models"),
+        modules=dict.fromkeys(_OF_PACKAGE, wire)
+        | dict.fromkeys(_OF_PYDANTIC if library == "pydantic" else (), base)
+        | dict.fromkeys(sorted(core), "..models"),
+        library=library,
     )
 
 
@@ -104,7 +113,7 @@ def render(normal: NormalizedSchema, job: Job, worker: Worker | None = None, pat
         except Exception as error:
             # Of whatever kind: the schema is to blame, and the user is told where.
             raise _refusal(normal, job, error) from error
-    _check(source, normal, job["definitions"])
+    _check(source, normal, job)
     return source
 
 
@@ -122,7 +131,7 @@ def _refusal(normal: NormalizedSchema, job: Job, error: Exception) -> SchemaErro
     return normal.schema.error(pointer, "what can become Python", safe_text(came))
 
 
-def _check(source: str, normal: NormalizedSchema, own: Iterable[str]) -> None:
+def _check(source: str, normal: NormalizedSchema, job: Job) -> None:
     """Check that each definition has its own name and members, and hides no import.
 
     Raises:
@@ -136,9 +145,10 @@ def _check(source: str, normal: NormalizedSchema, own: Iterable[str]) -> None:
         if isinstance(statement, ast.ImportFrom)
         for name in statement.names
     }
-    for name in own:
+    for name in job["definitions"]:
         definition = normal.definitions[name]
-        members = set(names.members(definition.properties).values())
+        reserved = names.RESERVED[job["library"]]
+        members = set(names.members(definition.properties, reserved).values())
         same = name in written and written[name] == (members if definition.is_object else None)
         if not same or name in imported:
             expected = "a definition whose names Python can use"
@@ -152,6 +162,10 @@ def _written(body: Iterable[ast.stmt]) -> Iterator[tuple[str, set[str] | None]]:
             case ast.ClassDef(name=name, bases=[ast.Name(id="Struct")]):
                 yield name, {member for member, _ in _written(statement.body)}
             case ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+                yield name, None
+            case ast.Assign(
+                targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id="TypeAliasType"))
+            ):
                 yield name, None
             case ast.If():
                 yield from _written([*statement.body, *statement.orelse])
@@ -214,9 +228,9 @@ def _extra(
     normal: NormalizedSchema,
     doc: Doc,
     variants: tuple[Variant, ...],
+    python: Mapping[str, str],
 ) -> dict[str, Any]:
     """What the templates get to know about a definition beyond its schema."""
-    python = names.members(definition.properties)
     return {
         "always_sent": {
             python[wire]: {"wire": wire, "value": value}
@@ -226,6 +240,7 @@ def _extra(
         "doc": doc.text,
         "members": {python[wire]: text for wire, text in doc.fields.items()},
         "tag": _tag(definition, python, doc),
+        "discriminator": None if variants else _discriminator(definition, normal),
         "schemas": _checks(definition, python, Fixed),
         "ranges": _checks(definition, python, Range),
         "variants": [
@@ -260,6 +275,20 @@ def _expected(check: Check) -> str:
     return f'a JSON Schema with "{safe_text(check.keyword)}": "{safe_text(check.value)}"'
 
 
+def _discriminator(definition: Definition, normal: NormalizedSchema) -> str | None:
+    """Wire name of the tag that tells all members of a union from each other, if they have one."""
+    tags: set[str | None] = set()
+    for node in definition.members:
+        member = normal.resolve(node)
+        if member is None or (not member.is_object and not member.members):
+            return None
+        if member.is_object:
+            tags.add(member.tag[0] if member.tag else None)
+        else:
+            tags.add(_discriminator(member, normal))
+    return tags.pop() if len(tags) == 1 else None
+
+
 def _tag(definition: Definition, python: Mapping[str, str], doc: Doc) -> Node | None:
     if definition.tag is None:
         return None
@@ -271,6 +300,7 @@ def _imports(
     normal: NormalizedSchema,
     unions: Mapping[str, tuple[Variant, ...]],
     extra: Mapping[str, Mapping[str, Any]],
+    library: Library,
 ) -> list[str]:
     """What only our templates write, so that nobody else imports it."""
     used: list[str] = []
@@ -282,13 +312,38 @@ def _imports(
         used.append("typing.Any")
     own = [normal.definitions[name] for name in extra]
     if any(definition.tag for definition in own):
-        used += ["typing.ClassVar", "typing.Literal"]
-    objects = [extra[each.name] for each in own if each.is_object]
-    if any(each["always_sent"].keys() - _tag_name(each) for each in objects):
+        used.append("typing.Literal")
+    objects = {each.name: extra[each.name] for each in own if each.is_object}
+    if any(each["always_sent"].keys() - _tag_name(each) for each in objects.values()):
         used.append("package.always_sent")
-    if any(name != wire for each in objects for name, wire in each["optional"].items()):
-        used.append("msgspec.field")
+    if library == "msgspec":
+        if any(definition.tag for definition in own):
+            used.append("typing.ClassVar")
+        if any(
+            name != wire for each in objects.values() for name, wire in each["optional"].items()
+        ):
+            used.append("msgspec.field")
+        return used
+    used.append("typing")
+    if any(each["discriminator"] for each in extra.values()):
+        used.append("pydantic.Field")
+    if any(each["optional"] for each in objects.values()):
+        used.append("package.optional")
+    if any(each["schemas"] or each["ranges"] for each in objects.values()):
+        used.append("typing.Any")
+    plain = ((normal.definitions[name], each) for name, each in objects.items())
+    if any(_nullable(definition, each) for definition, each in plain):
+        used += ["package.UnsetType", "package.nullable"]
+    if unions:
+        used.append("typing.TypeAlias")
     return used
+
+
+def _nullable(definition: Definition, extra: Mapping[str, Any]) -> bool:
+    """Whether an object has an optional member for which null is a value."""
+    given = {*definition.required, *extra["optional"].values()}
+    given |= {each["wire"] for each in extra["always_sent"].values()}
+    return bool(definition.properties.keys() - given)
 
 
 def _tag_name(extra: Mapping[str, Any]) -> set[str]:

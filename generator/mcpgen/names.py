@@ -12,6 +12,13 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain, count
+from typing import Literal, TypeAlias, get_args
+
+Library: TypeAlias = Literal["msgspec", "pydantic"]
+"""What models may be written for."""
+
+LIBRARIES: tuple[Library, ...] = get_args(Library)
+"""The first is that of packages that name none."""
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SEPARATOR = re.compile(r"[^A-Za-z0-9]+")
@@ -42,6 +49,19 @@ IMPORTED = frozenset(
     }
 )
 """Names that a module of models imports, whatever the schema."""
+
+_OF_BASE_MODEL = frozenset(
+    {"always_sent", "construct", "copy", "dict", "from_orm", "json", "model_computed_fields"}
+    | {"model_config", "model_construct", "model_copy", "model_dump", "model_dump_json"}
+    | {"model_extra", "model_fields", "model_fields_set", "model_json_schema"}
+    | {"model_parametrized_name", "model_post_init", "model_rebuild", "model_validate"}
+    | {"model_validate_json", "model_validate_strings", "nullable", "optional", "parse_file"}
+    | {"parse_obj", "parse_raw", "schema", "schema_json", "update_forward_refs", "validate"}
+)
+"""Names that a pydantic model has, or that its members are made with."""
+
+RESERVED: Mapping[Library, frozenset[str]] = {"msgspec": frozenset(), "pydantic": _OF_BASE_MODEL}
+"""Names that no member of an object has, by the library that the models are written for."""
 
 
 def words(name: str) -> list[str]:
@@ -115,8 +135,8 @@ def _class_name(published: str) -> str:
     return name if is_class_name(name) else f"{name}Model"
 
 
-def members(wires: Iterable[str]) -> Mapping[str, str]:
-    """Python names for the members of one object, by wire name, no two alike.
+def members(wires: Iterable[str], reserved: Collection[str] = ()) -> Mapping[str, str]:
+    """Python names for the members of one object, by wire name, no two alike and none reserved.
 
     A name that is taken gets an underscore at its end, or two, then a number: the first of the
     members keeps it plain.
@@ -125,7 +145,8 @@ def members(wires: Iterable[str]) -> Mapping[str, str]:
     taken: set[str] = set()
     counts: Counter[str] = Counter()
     for wire in wires:
-        plain = name = snake(wire)
+        plain = snake(wire)
+        plain = name = f"{plain}_" if plain in reserved else plain
         while name in taken:
             counts[plain] += 1
             number = counts[plain]

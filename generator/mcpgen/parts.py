@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mcpgen.errors import UsageError
+from mcpgen.names import LIBRARIES, Library
 
 if TYPE_CHECKING:  # what only checks a package need not load it
     from mcpgen.revision_facts import Facts
@@ -18,6 +19,7 @@ if TYPE_CHECKING:  # what only checks a package need not load it
 PARTS = ("types", "protocol", "client", "server")
 TRANSPORTS = ("stdio", "http", "http+sse")
 ALL = "all"
+
 
 _PEERS = ("client", "server")
 
@@ -28,6 +30,7 @@ class Selection:
 
     parts: tuple[str, ...] = (ALL,)
     transports: tuple[str, ...] = (ALL,)
+    models: Library = "msgspec"
 
 
 EVERYTHING = Selection()
@@ -50,6 +53,7 @@ class Features:
         draft_headers: The headers of a draft, in sessions.
         several: More than one revision.
         extensions: Identifiers of the extensions beside its revisions.
+        models: What its models are written for.
     """
 
     protocol: bool
@@ -64,6 +68,7 @@ class Features:
     draft_headers: bool
     several: bool
     extensions: frozenset[str] = frozenset()
+    models: Library = "msgspec"
 
     @property
     def any_http(self) -> bool:
@@ -97,24 +102,34 @@ class Features:
         return frozenset(name for name, present in {**has, **beside}.items() if present)
 
 
-def selection(parts: Sequence[str] = (), transports: Sequence[str] = ()) -> Selection:
-    """A selection from the words of the options `--parts` and `--transport`.
+def selection(
+    parts: Sequence[str] = (), transports: Sequence[str] = (), models: str = ""
+) -> Selection:
+    """A selection from the words of the options `--parts`, `--transport` and `--models`.
 
     Args:
         parts: Names, or several with commas between them; none for all.
         transports: Likewise.
+        models: The library, msgspec unless it is named.
 
     Raises:
         UsageError: A name is unknown, or the names contradict each other.
     """
     chosen = Selection(
-        _ordered("--parts", parts, PARTS), _ordered("--transport", transports, TRANSPORTS)
+        _ordered("--parts", parts, PARTS),
+        _ordered("--transport", transports, TRANSPORTS),
+        _library(models),
     )
     peers = {ALL, *_PEERS}.intersection(chosen.parts)
     if chosen.transports != (ALL,) and not peers:
         raise UsageError(
             "expected --transport with the parts client, server or all, got it with"
             f" {', '.join(chosen.parts)}, which opens no connection"
+        )
+    if chosen.models != LIBRARIES[0] and chosen.parts != ("types",):
+        raise UsageError(
+            f"expected --models {chosen.models} with --parts types, got it with"
+            f" {', '.join(chosen.parts)}: only messages are written for it"
         )
     return chosen
 
@@ -127,6 +142,13 @@ def _ordered(option: str, words: Sequence[str], known: tuple[str, ...]) -> tuple
     if not names or ALL in names:
         return (ALL,)
     return tuple(name for name in known if name in names)
+
+
+def _library(word: str) -> Library:
+    for known in LIBRARIES:
+        if word in (known, ""):
+            return known
+    raise UsageError(f"--models: expected {' or '.join(LIBRARIES)}, got {word!r}")
 
 
 def features(
@@ -174,4 +196,5 @@ def features(
         draft_headers=http and any(row.draft.method is not None for row in facts),
         several=len(facts) > 1,
         extensions=frozenset(extensions),
+        models=chosen.models,
     )

@@ -300,6 +300,7 @@ def _request(settings: Settings, package: PackageSettings) -> BuildRequest:
         settings.root / package.facts if package.facts else None,
         package.parts,
         package.transports,
+        package.models,
         settings.templates(package),
         package.extensions,
         settings.root,
@@ -376,6 +377,7 @@ def _other_settings(request: BuildRequest, directory: Path) -> list[str]:
     pairs = {
         "revisions": ([source.revision for source in request.sources], [*record.revisions]),
         "parts": (request.options.parts, record.options.parts),
+        "models": (request.options.models, record.options.models),
         "transports": (request.options.transports, record.options.transports),
         "errata": (request.options.errata, record.options.errata),
         "templates": (request.templates.directory, record.templates.directory),

@@ -16,6 +16,7 @@ from mcpgen import closure, models, paths, templates
 from mcpgen.adopted.rules import Rule
 from mcpgen.datamodel import Job, Worker
 from mcpgen.formatting import Header, formatted
+from mcpgen.names import Library
 from mcpgen.parts import EVERYTHING, Selection
 from mcpgen.spec import ExtensionSpec, PackageSpec, RevisionSpec, package
 
@@ -59,7 +60,7 @@ def render_package(
         f"{revision.folder}/models.py": _models_job(spec, revision) for revision in spec.revisions
     }
     for revision, extension, folder in _extensions(spec):
-        jobs[f"{folder}/models.py"] = _extension_job(revision, extension)
+        jobs[f"{folder}/models.py"] = _extension_job(revision, extension, spec.has.models)
     if worker is not None:
         worker.start(jobs)
     makers = _makers(spec, jobs, worker, overrides)
@@ -69,7 +70,8 @@ def render_package(
 
     files = closure.needed(spec.entries, makers, text_of, jobs)
     files["__init__.py"] = text_of("__init__.py")
-    copied = {path for path in files if is_copied(path)}
+    rendered = {path for path, _ in _of_library(spec.has.models)}
+    copied = {path for path in files if is_copied(path) and path not in rendered}
     if rules:
         from mcpgen.adopted import replay  # few packages have rules
 
@@ -93,7 +95,7 @@ def _makers(
         makers[file.relative_to(_root()).as_posix()] = partial(file.read_text, encoding="utf-8")
     for name in _SHARED:
         makers[name] = partial((paths.PACKAGE / name).read_text, encoding="utf-8")
-    for path, source in _templates(""):
+    for path, source in (*_templates(""), *_of_library(spec.has.models)):
         makers[path] = partial(templates.rendered, source, overrides, package=spec)
     for revision in spec.revisions:
         for path, source in _templates(_PER_REVISION):
@@ -125,18 +127,24 @@ def _extensions(spec: PackageSpec) -> Iterator[tuple[RevisionSpec, ExtensionSpec
             yield revision, extension, f"{revision.folder}/{extension.module}"
 
 
-def _extension_job(revision: RevisionSpec, extension: ExtensionSpec) -> Job:
+def _extension_job(revision: RevisionSpec, extension: ExtensionSpec, library: Library) -> Job:
     parts = extension.models
     title = f"The types of {extension.identifier} in {revision.name}."
-    return models.job(parts.normal, parts.unions, parts.docs, title, core=extension.core)
+    return models.job(
+        parts.normal, parts.unions, parts.docs, title, core=extension.core, library=library
+    )
 
 
 def _models_job(spec: PackageSpec, revision: RevisionSpec) -> Job:
     parts = revision.models
-    title = f"The messages of {revision.name}: a Struct for every object, under its name."
+    kind = {"msgspec": "Struct", "pydantic": "model"}[spec.has.models]
+    title = f"The messages of {revision.name}: a {kind} for every object, under its name."
     lacking = spec.merged.lacking.get(revision.name, {})
     values = parts.values if spec.has.client else ()  # types alone stay a few modules
-    return models.job(parts.normal, parts.unions, parts.docs, title, lacking, values=values)
+    library = spec.has.models
+    return models.job(
+        parts.normal, parts.unions, parts.docs, title, lacking, values=values, library=library
+    )
 
 
 def _root() -> Path:
@@ -147,6 +155,17 @@ def _verbatim() -> Iterator[Path]:
     for path in _root().rglob("*"):
         if path.suffix != _SUFFIX and _SKIPPED not in path.parts and path.is_file():
             yield path
+
+
+def _of_library(library: Library) -> Iterator[tuple[str, str]]:
+    """Templates that take the place of modules of `templates/package`, as `_templates` gives them.
+
+    Those are for msgspec.
+    """
+    folder = paths.templates_dir() / f"for_{library}"
+    for path in sorted(folder.rglob(f"*{_SUFFIX}")):
+        inner = path.relative_to(folder).as_posix()
+        yield inner.removesuffix(_SUFFIX), f"for_{library}/{inner}"
 
 
 def _templates(folder: str) -> Iterator[tuple[str, str]]:

@@ -36,6 +36,7 @@ class PackageSettings:
         revisions: Dates, `latest` or `all`.
         parts: As for `--parts`.
         transports: As for `--transport`.
+        models: As for `--models`; empty for msgspec.
         schemas: Schema files, one revision each.
         facts: The facts file of the one schema file.
         errata: Whether known defects of published schemas are corrected.
@@ -52,6 +53,7 @@ class PackageSettings:
     revisions: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     transports: tuple[str, ...] = ()
+    models: str = ""
     schemas: tuple[str, ...] = ()
     facts: str = ""
     errata: bool = True

@@ -522,7 +522,8 @@ def package(
                     r.models.values if has.client else frozenset(),
                 )
                 for r in ordered
-            ]
+            ],
+            names.RESERVED[selection.models],
         ),
         has=has,
         old_names=tuple(old_names),

@@ -10,9 +10,7 @@ import importlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-from msgspec import UNSET
-
+from ._wire import STRUCTS, UNSET, StructType, fields
 from .revisions import FOLDERS
 
 _MODULES = {f"{__package__}.{folder}.models": folder for folder in FOLDERS.values()}
@@ -61,10 +59,10 @@ class MergedType(type):
         """
         present = {name for name, value in members.items() if _is_present(value)}
         for struct in cls.structs():
-            fields = {field.name: field for field in msgspec.structs.fields(struct)}
-            required = {name for name, field in fields.items() if field.required}
-            if required <= members.keys() and present <= fields.keys():
-                nullable = {name for name, field in fields.items() if field.default is UNSET}
+            own = {field.name: field for field in fields(struct)}
+            required = {name for name, field in own.items() if field.required}
+            if required <= members.keys() and present <= own.keys():
+                nullable = {name for name, field in own.items() if field.default is UNSET}
                 passed = (present | required | nullable) & members.keys()
                 return struct(**{name: members[name] for name in passed})
         raise TypeError(
@@ -72,13 +70,13 @@ class MergedType(type):
             f"got {', '.join(sorted(present)) or 'none'}"
         )
 
-    def structs(cls) -> Iterator[type[msgspec.Struct]]:
+    def structs(cls) -> Iterator[StructType]:
         """The Structs that the class stands for, newest revision first; loads them one by one."""
         for module in reversed(_MODULES):
             members = vars(importlib.import_module(module))
             for name in sorted(cls.struct_names):
                 struct = members.get(name)
-                if isinstance(struct, type) and issubclass(struct, msgspec.Struct):
+                if isinstance(struct, type) and issubclass(struct, STRUCTS):
                     yield struct
 
 

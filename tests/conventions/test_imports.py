@@ -61,7 +61,8 @@ GENERATOR_LAYERS: Layers = (
 )
 
 PACKAGE_LAYERS: Layers = (
-    ("foreign_text", "method_facts"),
+    ("foreign_text", "method_facts", "_unions"),
+    ("_structs",),
     ("revision_facts",),
     ("command_masking",),
     ("errors", "channel", "facts", "_wire"),

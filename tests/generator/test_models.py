@@ -9,14 +9,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import msgspec
+import pydantic
 import pytest
 
 from generator.schemas import OPEN, TEXT, any_of, const, facts_of, normal_of, obj, ref
-from mcpgen import models, paths
+from mcpgen import models, paths, templates
 from mcpgen.docstrings import Doc
 from mcpgen.errors import SchemaError
 from mcpgen.literals import docstring
+from mcpgen.names import LIBRARIES, Library
 from mcpgen.unions import decided
 
 NUMBER = {"type": "number"}
@@ -62,29 +63,36 @@ DEFINITIONS: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def wire(tmp_path_factory: pytest.TempPathFactory) -> Any:
+@pytest.fixture(scope="module", params=LIBRARIES)
+def wire(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Any:
     """The module `_wire` of a package with these models, which are its attribute `models`."""
+    library: Library = request.param
     folder = tmp_path_factory.mktemp("models")
-    package = folder / "modelled"
+    package = folder / f"for_{library}"
     (package / "r").mkdir(parents=True)
-    (package / "r" / "models.py").write_text(rendered(), encoding="utf-8")
-    shutil.copy(paths.templates_dir() / "package" / "_wire.py", package)
+    (package / "r" / "models.py").write_text(rendered(library), encoding="utf-8")
+    for name in ("_structs.py", "_unions.py", "_wire.py"):
+        shutil.copy(paths.templates_dir() / "package" / name, package)
     shutil.copy(paths.PACKAGE / "method_facts.py", package)
+    if library == "pydantic":
+        types_alone = {"has": {"protocol": False}}
+        text = templates.rendered("for_pydantic/_structs.py.jinja", package=types_alone)
+        (package / "_structs.py").write_text(text, encoding="utf-8")
     sys.path.insert(0, str(folder))
     try:
-        module: Any = importlib.import_module("modelled._wire")
-        module.models = importlib.import_module("modelled.r.models")
+        module: Any = importlib.import_module(f"for_{library}._wire")
+        module.models = importlib.import_module(f"for_{library}.r.models")
     finally:
         sys.path.remove(str(folder))
     return module
 
 
-def rendered() -> str:
+def rendered(library: Library = "msgspec") -> str:
     """The models of these definitions."""
     normal = normal_of(facts=facts_of(defaults={"*": {"resultType": "done"}}), **DEFINITIONS)
     docs = {name: Doc(docstring(f"About {name}."), {}) for name in normal.definitions}
-    return models.render(normal, models.job(normal, decided(normal).tests, docs, "Models."))
+    job = models.job(normal, decided(normal).tests, docs, "Models.", library=library)
+    return models.render(normal, job)
 
 
 def through(wire: Any, kind: str, text: str) -> Any:
@@ -147,7 +155,7 @@ def test_null_for_an_optional_member_is_taken_as_absent(wire: Any, wire_name: st
 
 
 def test_null_for_a_required_member_is_refused(wire: Any) -> None:
-    with pytest.raises(msgspec.ValidationError, match=r"\$\.blocks"):
+    with pytest.raises(wire.ValidationError, match=r"\$\.blocks"):
         through(wire, "Message", message(blocks=None))
 
 
@@ -176,7 +184,7 @@ def test_what_is_absent_is_not_shown(wire: Any) -> None:
 def test_what_breaks_the_schema_is_refused_with_its_place(
     wire: Any, members: Any, error: str
 ) -> None:
-    with pytest.raises(msgspec.ValidationError, match=error):
+    with pytest.raises(wire.ValidationError, match=error):
         through(wire, "Message", message(**members))
 
 
@@ -189,9 +197,7 @@ def test_what_breaks_the_schema_is_refused_with_its_place(
     ],
 )
 def test_a_json_schema_of_another_type_is_refused(wire: Any, tool: Any) -> None:
-    with pytest.raises(
-        msgspec.ValidationError, match='expected a JSON Schema with "type": "object"'
-    ):
+    with pytest.raises(wire.ValidationError, match='expected a JSON Schema with "type": "object"'):
         through(wire, "Tool", json.dumps(tool))
 
 
@@ -235,12 +241,12 @@ def test_a_tag_and_a_constant_need_not_be_given(wire: Any) -> None:
 def test_a_constant_beyond_ascii_tells_a_type_like_any_other(wire: Any) -> None:
     for text in ('{"kind":"\xe9","x":"a"}', '{"kind":"\xe8","x":"a"}'):
         assert through(wire, "Accents", text) == json.loads(text)
-    with pytest.raises(msgspec.ValidationError):
+    with pytest.raises(wire.ValidationError):
         through(wire, "Accents", '{"kind":"e","x":"a"}')
 
 
 def test_models_are_frozen(wire: Any) -> None:
-    with pytest.raises(AttributeError):
+    with pytest.raises((AttributeError, pydantic.ValidationError)):
         wire.models.Text(text="a").text = "b"
 
 

@@ -25,13 +25,15 @@ from mcpgen import facts, parts, render
 from mcpgen.errors import UsageError
 from mcpgen.parts import Selection, features, selection
 
-TYPES_MODULES, TYPES_LINES = 6, 2_600
+TYPES_MODULES, TYPES_LINES = 8, 2_700
 """The most that the types of one revision may come to, headers included."""
 
 PROTOCOL_MODULES = 30
 
 AUTHORIZING = ("cryptography", "filelock", "joserfc", "keyring", "platformdirs")
 """What a client over HTTP may use beside, if it is installed."""
+
+CODEC = ("_structs.py", "_unions.py", "_wire.py")
 
 ALWAYS = ("msgspec",)
 TO_CONNECT = ("msgspec", "anyio", "sniffio", "idna", "typing_extensions")
@@ -117,7 +119,7 @@ def test_types_are_a_handful_of_modules(revision: str) -> None:
     files = made("types", "all", (revision,))
     folder = f"r{revision.replace('-', '_')}"
     own = {f"{folder}/{name}.py" for name in ("__init__", "methods", "models")}
-    assert modules(files) == own | {"__init__.py", "_wire.py", "method_facts.py"}
+    assert modules(files) == own | {"__init__.py", *CODEC, "method_facts.py"}
     assert len(modules(files)) <= TYPES_MODULES
     assert lines(files) <= TYPES_LINES or revision > MIDDLE  # those have half as many types more
 

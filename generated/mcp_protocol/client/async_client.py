@@ -1074,7 +1074,7 @@ def connect(
     target: Target,
     *,
     revision: Literal["handshake"] | None = None,
-    handlers: ClientHandlers | None = None,
+    handlers: Handlers | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
     title: str | None = None,

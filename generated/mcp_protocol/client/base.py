@@ -9,6 +9,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from inspect import iscoroutinefunction
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Raw
@@ -34,6 +36,8 @@ if TYPE_CHECKING:  # most clients use none of these
     from .listen import Listeners, Subscription
     from .typed_results import ValueReader
 
+_PLAIN = (FunctionType, MethodType)
+
 AnyClient = TypeVar("AnyClient", bound="ClientBase")
 
 
@@ -41,7 +45,7 @@ class Handlers(Protocol):
     """Handlers of server messages; a rendered `ClientHandlers` is one."""
 
     def mcp_handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
-        """The user's own coroutine function for a method; `None` if it was not overridden."""
+        """The user's own function for a method, plain or a coroutine function; `None` for none."""
         ...
 
     @property
@@ -374,7 +378,13 @@ class ClientApplication:
             await handler(context.params, context)
 
     def _handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
-        return None if self._handlers is None else self._handlers.mcp_handler(method)
+        handler = None if self._handlers is None else self._handlers.mcp_handler(method)
+        if handler is None or not isinstance(handler, _PLAIN) or iscoroutinefunction(handler):
+            return handler
+        from .plain_functions import in_thread  # most handlers are coroutine functions
+
+        threaded: Callable[[Any, RequestContext], Any] = in_thread(handler)
+        return threaded
 
 
 def _supported(capabilities: Mapping[str, Any], revision: Revision) -> dict[str, Any]:

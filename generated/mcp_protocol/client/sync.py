@@ -13,7 +13,6 @@ run in further threads, so they may block, and call the client.
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Awaitable, Callable, Collection
 from concurrent.futures import CancelledError, Future
@@ -23,7 +22,6 @@ from types import TracebackType
 from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar
 
 import anyio
-from anyio import to_thread
 from anyio.from_thread import start_blocking_portal
 
 from ..errors import ConnectionClosedError
@@ -31,6 +29,7 @@ from ..facts import Method
 from ..runtime.request_context import RequestContext
 from .base import Handlers
 from .listen import Change, NotificationFilter, Subscription
+from .plain_functions import in_thread
 
 Backend: TypeAlias = Literal["asyncio", "trio"]
 
@@ -260,15 +259,3 @@ class ThreadedHandlers:
     def url_schemes(self) -> Collection[str]:
         """URL schemes that a server may ask the user to open."""
         return self._handlers.url_schemes
-
-
-def in_thread(function: Callable[..., Any] | None) -> Any:
-    """A coroutine function that calls a plain function in a thread; others are returned as is."""
-    if function is None or inspect.iscoroutinefunction(function):
-        return function
-
-    async def called(*arguments: Any) -> Any:
-        result = await to_thread.run_sync(function, *arguments, abandon_on_cancel=True)
-        return await result if inspect.isawaitable(result) else result
-
-    return called

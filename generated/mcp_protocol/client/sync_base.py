@@ -17,7 +17,8 @@ from msgspec import Raw
 from ..protocol.lifecycle import Session
 from ..runtime.pending_requests import OnProgress
 from .base import ClientBase
-from .sync import SessionThread, SyncSubscription, in_thread
+from .plain_functions import in_thread
+from .sync import SessionThread, SyncSubscription
 
 
 class SyncClientBase:

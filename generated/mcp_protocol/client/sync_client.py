@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 from ..runtime.stubs import HandlersBase, Value
 from .async_client import Client, connect
 from .base import Handlers
-from .sync import Backend, SessionThread, ThreadedHandlers, in_thread
+from .plain_functions import in_thread
+from .sync import Backend, SessionThread, ThreadedHandlers
 from .sync_base import SyncClientBase
 from .response_cache import Caching
 from .connect import Target

@@ -21,11 +21,11 @@ from typing import Annotated, Any, TypeAlias, TypeGuard
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from .._structs import encode_finite
 from .._wire import (
     UNREADABLE,
     UNWRITABLE,
     encode,
-    encode_finite,
     error_text,
 )
 from ..channel import RequestId

@@ -23,13 +23,12 @@ from typing import Any, TypeAlias, get_args
 import msgspec
 from msgspec import Raw
 
+from .._structs import EXTRA, Spliced
 from .._wire import (
-    EXTRA,
     TTL,
     UNREADABLE,
     UNSET,
     Method,
-    Spliced,
     Struct,
     ValidationError,
     convert,

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, overload
 
-from ..client.sync import SessionThread, in_thread
+from ..client.plain_functions import in_thread
+from ..client.sync import SessionThread
 from ..client.sync_base import SyncClientBase
 from ..runtime.stubs import Value
 from .client import Client

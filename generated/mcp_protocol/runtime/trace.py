@@ -193,10 +193,14 @@ def _readable(message: bytes, secret_names: SecretNames | None) -> Any:
 def _mask_arguments(message: Any, secret_names: SecretNames) -> None:
     """Mask the declared secrets among the arguments of a decoded call, in place."""
     for each in message if is_many(message) else (message,):
-        params: Any = each.get("params") if is_object(each) else None
-        tool: Any = params.get("name") if is_object(params) else None
+        params = _member(each, "params")
+        tool = _member(params, "name")
         names = secret_names(tool) if isinstance(tool, str) else ()
         if names and "arguments" in params:
             from ..values.secret_members import masked_members
 
             params["arguments"] = masked_members(params["arguments"], names)
+
+
+def _member(value: Any, name: str) -> Any:
+    return value.get(name) if is_object(value) else None

@@ -30,7 +30,7 @@ from ...framing.line_framing import TooLong
 from ...framing.sse import MEDIA_TYPE, EventDecoder
 from ...protocol import jsonrpc
 from ...runtime.trace import Trace, trace_of
-from ..http_request import HTTP_REQUEST
+from ..request_head import HTTP_REQUEST
 from ..serving import Service
 from . import http_response
 from .endpoints import check_sse_paths, session_endpoint, sse_endpoints, stateless_endpoint

@@ -15,13 +15,20 @@ Source: server/tools#tool-result, server/resources#data-types, server/prompts#pr
 from __future__ import annotations
 
 import binascii
+import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from urllib.parse import quote
 
 import msgspec
 
 from ..._wire import to_builtins
 from ...merged_models import MergedType
+
+if TYPE_CHECKING:
+    FilePath: TypeAlias = str | os.PathLike[str]
+else:
+    FilePath = Any  # msgspec has no such type, and never decodes one
 
 
 class Wire(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -91,21 +98,45 @@ class Text(_Block, frozen=True, tag="text"):
     text: str
 
 
-class _Media(_Block, frozen=True, tag=""):
-    data: bytes
-    mime_type: str
+class _FromFile(_Block, frozen=True, kw_only=True, tag=""):
+    path: FilePath | None = None
+
+
+class _Media(_FromFile, frozen=True, tag=""):
+    data: bytes = b""
+    mime_type: str = ""
+
+    kind: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
+        if self.path is not None:
+            if self.data:
+                raise ValueError("expected either data or path, got both")
+            data, mime_type = _read_file(self.path, self.mime_type)
+            if not self.mime_type and not mime_type.startswith(self.kind):
+                name = os.fsdecode(self.path)
+                raise ValueError(f"{name!r}: expected {self.kind}*, got {mime_type}; set mime_type")
+            _set(self, data=data, mime_type=mime_type, path=None)
         expect(self.data, bytes, "data")
         check_mime_type(self.mime_type)
 
 
 class Image(_Media, frozen=True, tag="image"):
-    """An image, as the bytes of its file."""
+    """An image: `Image(data, "image/png")`, or `Image(path="a.png")`.
+
+    Args:
+        data: The bytes of its file.
+        mime_type: Its MIME type; for a path, that of the file's ending by default.
+        path: A file, which is read at once; the attribute is `None` then.
+    """
+
+    kind: ClassVar[str] = "image/"
 
 
 class Audio(_Media, frozen=True, tag="audio"):
-    """Audio, as the bytes of its file. Revisions without audio get a line of text instead."""
+    """Audio, with the arguments of `Image`. Revisions without audio get a line of text instead."""
+
+    kind: ClassVar[str] = "audio/"
 
 
 class ResourceLink(_Block, frozen=True, kw_only=True, tag="resource_link"):
@@ -151,6 +182,46 @@ class EmbeddedResource(_Block, frozen=True, tag="resource"):
     def __post_init__(self) -> None:
         if not self.resource.uri:
             raise ValueError("uri: expected the resource's URI, got none")
+
+
+class File(EmbeddedResource, frozen=True, kw_only=True, tag="resource"):
+    """A file as embedded resource: `File(path="report.pdf")`, or `File(data=..., mime_type=...)`.
+
+    A file that is UTF-8 and has a type of text is sent as text, any other as bytes.
+
+    Args:
+        path: A file, which is read at once; the attribute is `None` then, like the next three.
+        data: The contents, instead of a path.
+        mime_type: Its MIME type; by default that of the ending of the path or the name.
+        name: The last part of its URI, `file:///name`; by default that of the path. Where the file
+            lies is not sent.
+    """
+
+    resource: Contents = msgspec.field(default_factory=lambda: Contents(text=""))
+    path: FilePath | None = None
+    data: bytes | None = None
+    mime_type: str | None = None
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.path is None) == (self.data is None):
+            raise ValueError("expected either data or path")
+        name = self.name or "file"
+        if self.path is not None:
+            name = self.name or os.path.split(os.fsdecode(self.path))[1]
+            data, mime_type = _read_file(self.path, self.mime_type or "")
+        else:
+            expect(self.data, bytes, "data")
+            data = self.data or b""
+            mime_type = self.mime_type or _guessed_mime_type(name)
+        uri = f"file:///{quote(name)}"
+        try:
+            text = data.decode() if _is_text(check_mime_type(mime_type)) else None
+        except UnicodeDecodeError:
+            text = None
+        blob = data if text is None else None
+        contents = Contents(uri, text=text, blob=blob, mime_type=mime_type)
+        _set(self, resource=contents, path=None, data=None, mime_type=None, name=None)
 
 
 Content: TypeAlias = Text | Image | Audio | ResourceLink | EmbeddedResource
@@ -209,7 +280,38 @@ def check_mime_type(value: str) -> str:
     return value
 
 
-_BLOCKS = (Text, Image, Audio, ResourceLink, EmbeddedResource)
+_BINARY = "application/octet-stream"
+
+
+def _read_file(path: FilePath, mime_type: str) -> tuple[bytes, str]:
+    """The bytes of a file, and its MIME type.
+
+    Raises:
+        OSError: The file can't be read.
+    """
+    from pathlib import Path  # not every program has it loaded
+
+    return Path(path).read_bytes(), mime_type or _guessed_mime_type(os.fsdecode(path))
+
+
+def _guessed_mime_type(name: str) -> str:
+    import mimetypes  # reads files of the system
+
+    return mimetypes.guess_type(name, strict=False)[0] or _BINARY
+
+
+def _is_text(mime_type: str) -> bool:
+    kind = mime_type.partition(";")[0]
+    return kind.startswith("text/") or kind.endswith(("json", "xml", "yaml", "toml", "javascript"))
+
+
+def _set(block: msgspec.Struct, **members: Any) -> None:
+    """Set members of a new block. Members that are `None` are not sent."""
+    for name, value in members.items():
+        msgspec.structs.force_setattr(block, name, value)
+
+
+_BLOCKS = (Text, Image, Audio, ResourceLink, EmbeddedResource, File)
 _BLOCK_TAGS = frozenset(str(kind.__struct_config__.tag) for kind in _BLOCKS)
 _PACKAGE = __name__.rpartition(".server.")[0]
 
@@ -242,6 +344,8 @@ def wire_block(block: Any) -> dict[str, Any]:
     if isinstance(block, str):
         return {"type": "text", "text": block}
     wire: dict[str, Any] = to_builtins(block)
+    if isinstance(block, _Media):
+        wire.setdefault("data", "")
     if wire["type"] == "resource":
         contents: dict[str, Any] = wire["resource"]
         default = "text/plain" if "text" in contents else "application/octet-stream"

@@ -25,7 +25,7 @@ from .client_features.request_state import RequestStateSigner
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault  # type checkers have it built in
 
-    from ..http_request import RequestHead
+    from ..request_head import RequestHead
     from ..server_session import ServerSession
     from .client_features.elicitation import Accepted, Cancelled, Declined
     from .client_features.multi_round_trip import MultiRoundTrip
@@ -158,7 +158,7 @@ class Context(Generic[StateT]):
     @property
     def http_request(self) -> RequestHead | None:
         """The HTTP request: headers, query, cookies and client; `None` over other transports."""
-        from ..http_request import HTTP_REQUEST, RequestHead  # used by few tools
+        from ..request_head import HTTP_REQUEST, RequestHead  # used by few tools
 
         received = HTTP_REQUEST.get()
         return None if received is None else RequestHead(received)

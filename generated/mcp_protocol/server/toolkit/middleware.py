@@ -25,7 +25,7 @@ from ..._wire import Raw, encode, is_object
 from ...channel import RequestId
 from ...runtime.principal import Principal
 from ...runtime.request_context import Application, RequestContext
-from ..http_request import HTTP_REQUEST, RequestHead
+from ..request_head import HTTP_REQUEST, RequestHead
 from .sessions import session_id
 
 

@@ -56,6 +56,15 @@ _STRUCTURED = "structuredContent"
 _IS_ERROR = "isError"
 
 
+_CONTENT = (
+    "content is a str, Text, Image, Audio, File, ResourceLink, EmbeddedResource, or a list of these"
+)
+_DATA = (
+    "what has a JSON form is a dict, list, str, number, dataclass, TypedDict, NamedTuple, or class "
+    "of pydantic, attrs or msgspec; files are Image, Audio or File"
+)
+
+
 class OutputError(Exception):
     """A return value breaks its schema or the protocol. The text is for the log."""
 
@@ -91,11 +100,11 @@ class Output(msgspec.Struct, frozen=True):
                 raise OutputError("expected a value for the output schema, got content alone")
             return blocks, UNSET, None
         if self.form == "content":
-            raise OutputError(f"expected content, got {type(value).__name__}")
+            raise OutputError(f"expected content, got {type(value).__name__}; {_CONTENT}")
         plain = self._validated(value)
         text = {"type": "text", "text": _json(plain)}
-        if self.form == "wrapped":
-            return [text], {"result": plain}, None
+        if self.form == "wrapped":  # a list of any values may have images among them
+            return _blocks_among(value) or [text], {"result": plain}, None
         if self.form == "by value" and self.complaint is None and not is_object(plain):
             return [text], UNSET, None
         return [text], plain, None
@@ -118,8 +127,10 @@ class Output(msgspec.Struct, frozen=True):
         """The value as plain JSON data, validated against its type."""
         try:
             plain = to_json(value) if self.kind is None else self.kind.write(value)
-        except (msgspec.ValidationError, TypeError, ValueError) as error:
+        except (msgspec.ValidationError, ValueError) as error:
             raise OutputError(" ".join(str(error).split())) from error
+        except TypeError as error:
+            raise OutputError(f"{' '.join(str(error).split())}; {_DATA}") from error
         return plain
 
     async def check(self, structured: Any, deadline: Deadline) -> None:
@@ -145,9 +156,20 @@ def content_of(value: Any) -> Blocks | None:
         return [{"type": "text", "text": value}]
     if is_content(value):
         return [wire_block(value)]
-    if is_many(value) and any(map(is_content, value)):
-        return [wire_block(item) for item in value]
-    return None
+    return _blocks_among(value)
+
+
+def _blocks_among(value: Any) -> Blocks | None:
+    """A list or tuple with blocks among its items as content; `None` for anything else.
+
+    Items that are neither blocks nor texts become a text each: their JSON.
+    """
+    if not is_many(value) or not any(map(is_content, value)):
+        return None
+    return [
+        wire_block(each if isinstance(each, str) or is_content(each) else _json(to_json(each)))
+        for each in value
+    ]
 
 
 def from_annotation(annotation: Any, label: str) -> Output:

@@ -270,7 +270,8 @@ def read(
         fields.append(field)
     if len(contexts) > 1:
         raise TypeError(f"{label}: expected one Context parameter, got {', '.join(contexts)}")
-    context, call = contexts[0] if contexts else None, _without_blocking(function)
+    context = contexts[0] if contexts else None
+    call = _without_blocking(function, context)
     dependencies: Dependencies | None = None
     if providers:
         from .dependencies import Dependencies  # few functions have some
@@ -311,8 +312,12 @@ def _notes_in(annotation: Any) -> list[Any]:
     return list(getattr(annotation, "__metadata__", ()))
 
 
-def _without_blocking(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+def _without_blocking(
+    function: Callable[..., Any], context: str | None
+) -> Callable[..., Awaitable[Any]]:
     """A coroutine function itself; for a plain function, one that runs it in a worker thread.
+
+    The methods of a plain function's context, the parameter `context`, need no `await`.
 
     When a request is cancelled, its worker thread runs on: nothing can stop it.
     """
@@ -321,6 +326,10 @@ def _without_blocking(function: Callable[..., Any]) -> Callable[..., Awaitable[A
     from anyio.to_thread import run_sync  # needed for plain functions only
 
     async def call_in_thread(**arguments: Any) -> Any:
+        if context is not None:
+            from .thread_context import use_in_thread  # few plain functions have a context
+
+            use_in_thread(arguments[context])
         work = partial(function, **arguments)
         result = await run_sync(work, abandon_on_cancel=True)
         return await result if inspect.isawaitable(result) else result

@@ -1,0 +1,206 @@
+"""`--models pydantic`: the messages as pydantic models, and what they read, write and refuse."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pydantic
+import pytest
+
+import mcp_protocol
+from generator.command_line import run
+from generator.selections import MIDDLE, NEWEST, spec_of, written
+from generator.test_parts import IMPORT_ALL
+from mcp_protocol import _wire
+from mcpgen import render
+from mcpgen.parts import Selection
+
+REVISIONS = (MIDDLE, NEWEST)
+
+
+class Models:
+    """A package of types with pydantic models, and the same messages as Structs."""
+
+    def __init__(self, package: Any) -> None:
+        self.package = package
+
+    def both(self, revision: str) -> tuple[Any, Any]:
+        """The models of a revision: of this package, and as Structs."""
+        module = f"r{revision.replace('-', '_')}.models"
+        return (
+            importlib.import_module(f"{self.package.__name__}.{module}"),
+            importlib.import_module(f"{mcp_protocol.__name__}.{module}"),
+        )
+
+
+@pytest.fixture(scope="module")
+def types(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Models]:
+    folder = tmp_path_factory.mktemp("pydantic")
+    words = [word for name in REVISIONS for word in ("--revision", name)]
+    options = ("--models", "pydantic", "--parts", "types")
+    assert run("-q", *words, *options, "-o", str(folder / "pydantic_types")).code == 0
+    sys.path.insert(0, str(folder))
+    yield Models(importlib.import_module("pydantic_types"))
+    sys.path.remove(str(folder))
+
+
+def outcome(read: Any, write: Any, data: bytes) -> tuple[bytes | None, str]:
+    """What a message is when it is read and written again, or why it can't be read."""
+    try:
+        value = read(data)
+    except ValueError as error:
+        return None, str(error)
+    return write(value), ""
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_official_examples_are_written_as_structs_write_them(
+    types: Models, spec: Path, revision: str
+) -> None:
+    models, structs = types.both(revision)
+    count = 0
+    for path in sorted((spec / "schema" / revision / "examples").glob("*/*.json")):
+        name, data = path.parent.name, path.read_bytes()
+        read = types.package.decoder(getattr(models, name))
+        value = _wire.decoder(getattr(structs, name))(data)
+        assert types.package.encode(read(data)) == _wire.encode(value), path.name
+        count += 1
+    assert count > 50 or revision != NEWEST
+
+
+TEXT = b'{"type": "text", "text": "a"}'
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("Tool", b'{"name": "a", "inputSchema": {"type": "object"}, "title": null, "more": 1}'),
+        ("Tool", b'{"name": "a", "inputSchema": {"type": "object"}, "input_schema": 1}'),
+        ("Tool", b'{"name": "a", "inputSchema": {"type": "array"}}'),
+        ("Tool", b'{"name": 1, "inputSchema": {"type": "object"}}'),
+        ("Tool", b'{"name": "a"}'),
+        ("Tool", b"[]"),
+        ("CallToolResult", b'{"content": [%b], "structuredContent": {"a": null, "b": 1.0}}' % TEXT),
+        ("CallToolResult", b'{"content": [{"type": "text", "text": 5}]}'),
+        ("CallToolResult", b'{"content": [{"type": "smell"}]}'),
+        ("CallToolResult", b'{"content": [{"text": "a"}]}'),
+        ("CallToolResult", b'{"content": {}, "isError": true}'),
+        ("CallToolResult", b'{"content": [], "isError": "true"}'),
+        ("Annotations", b'{"audience": ["user"], "priority": 1}'),
+        ("Annotations", b'{"audience": ["cat"]}'),
+        ("Annotations", b'{"priority": 2}'),
+        ("ProgressNotificationParams", b'{"progressToken": 1, "progress": 1.0}'),
+        ("ProgressNotificationParams", b'{"progressToken": true, "progress": 1}'),
+        ("EmbeddedResource", b'{"type": "resource", "resource": {"uri": "a:b", "text": "a"}}'),
+        ("EmbeddedResource", b'{"type": "resource", "resource": {"uri": "a:b", "text": 1}}'),
+        ("EmbeddedResource", b'{"type": "resource", "resource": {"uri": "a:b"}}'),
+        ("LoggingMessageNotificationParams", b'{"level": "info", "data": null}'),
+        ("ListToolsResult", b'{"tools": [{"name": "a", "inputSchema": {"type": "array"}}]}'),
+        ("JSONRPCMessage", b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'),
+    ],
+)
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_what_is_read_or_refused_is_what_structs_read_or_refuse(
+    types: Models, revision: str, name: str, data: bytes
+) -> None:
+    models, structs = types.both(revision)
+    read = types.package.decoder(getattr(models, name))
+    written, text = outcome(_wire.decoder(getattr(structs, name)), _wire.encode, data)
+    expected = written, text.replace(" | null", "")  # pydantic does not say that null would do
+    assert outcome(read, types.package.encode, data) == expected
+
+
+def test_a_model_is_a_frozen_pydantic_model_with_keywords_and_wire_names(types: Models) -> None:
+    models, _ = types.both(NEWEST)
+    tool = models.Tool(name="a", input_schema={"type": "object"})
+    assert isinstance(tool, pydantic.BaseModel)
+    assert tool.model_dump_json() == '{"inputSchema":{"type":"object"},"name":"a"}'
+    assert repr(tool) == "Tool(input_schema={'type': 'object'}, name='a')"
+    with pytest.raises(pydantic.ValidationError, match="frozen"):
+        tool.name = "b"
+    with pytest.raises(TypeError):
+        models.TextContent("a")
+
+
+def test_an_absent_member_is_told_from_one_that_is_null(types: Models) -> None:
+    models, _ = types.both(NEWEST)
+    read = types.package.decoder(models.CallToolResult)
+    absent, null = read(b'{"content": []}'), read(b'{"content": [], "structuredContent": null}')
+    assert absent.structured_content is types.package.UNSET
+    assert null.structured_content is None
+    assert b"structuredContent" not in types.package.encode(absent)
+    assert b'"structuredContent":null' in types.package.encode(null)
+
+
+def test_numbers_that_json_lacks_are_refused_both_ways(types: Models) -> None:
+    models, _ = types.both(NEWEST)
+    with pytest.raises(ValueError, match="malformed"):
+        types.package.decoder(models.CallToolResult)(b'{"content": [], "_meta": {"a": NaN}}')
+    result = models.CallToolResult(content=[], meta={"a": float("inf")})
+    with pytest.raises(types.package.EncodingError, match=r"inf - at `\$\._meta\.a`"):
+        types.package.encode(result)
+
+
+def test_a_class_of_all_revisions_makes_an_object_of_one(types: Models) -> None:
+    merged = importlib.import_module(f"{types.package.__name__}.models")
+    text = merged.TextContent(text="a")
+    assert type(text) is types.both(NEWEST)[0].TextContent
+    assert isinstance(text, merged.TextContent)
+
+
+def test_a_package_of_types_needs_pydantic_alone(tmp_path: Path) -> None:
+    chosen = Selection(("types",), models="pydantic")
+    specs = [spec_of(name) for name in REVISIONS]
+    folder = written(render.render_package(specs, "pkg", chosen), tmp_path)
+    of_pydantic = ("annotated_types", "pydantic", "pydantic_core", "typing_inspection")
+    # zoneinfo looks for the module of the settings that Python was built with.
+    import_all = f"import zoneinfo\n{IMPORT_ALL}"
+    allowed = ",".join((*of_pydantic, "typing_extensions"))
+    command = [sys.executable, "-I", "-c", import_all, str(folder), allowed]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_choice_is_kept(tmp_path: Path) -> None:
+    package = str(tmp_path / "acme")
+    options = ("--revision", NEWEST, "--parts", "types")
+    done = run(*options, "--models", "pydantic", "-o", package)
+    assert "pip install pydantic\n" in done.err + done.out
+    assert (
+        json.loads((tmp_path / "acme/mcpgen.json").read_text())["options"]["models"] == "pydantic"
+    )
+    before = (tmp_path / "acme/_structs.py").read_text()
+    assert run("check", package).code == 0
+    assert run("update", package).code == 0
+    assert (tmp_path / "acme/_structs.py").read_text() == before
+    assert run("update", "--models", "msgspec", package).code == 0
+    assert "pydantic" not in (tmp_path / "acme/_structs.py").read_text()
+
+
+@pytest.mark.parametrize("parts", ["all", "protocol", "types,client"])
+def test_other_parts_are_refused(parts: str, tmp_path: Path) -> None:
+    package = tmp_path / "acme"
+    done = run("-r", NEWEST, "--models", "pydantic", "--parts", parts, "-o", str(package))
+    assert done.code == 2
+    assert "expected --models pydantic with --parts types" in done.err
+    assert not package.exists()
+
+
+def test_the_settings_of_a_project_choose_pydantic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = f"[tool.mcpgen]\noutput='acme'\nrevisions=['{NEWEST}']\nparts=['types']\n"
+    project = tmp_path / "pyproject.toml"
+    project.write_text(f"{settings}models='pydantic'\n")
+    assert run("-q").code == 0
+    assert "import pydantic" in (tmp_path / "acme/_structs.py").read_text()
+    assert run("check").code == 0
+    project.write_text(settings)
+    assert "the settings changed: models" in run("check").out
