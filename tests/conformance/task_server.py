@@ -10,7 +10,13 @@ import argparse
 from dataclasses import dataclass
 
 import anyio
-from tasks_package import Context, InvalidParamsError, Server, Tasks, ToolError
+from tasks_package import (  # type: ignore[import-not-found]  # generated for a run
+    Context,
+    InvalidParamsError,
+    Server,
+    Tasks,
+    ToolError,
+)
 
 server = Server("conformance", version="1.0")
 tasks = Tasks(server, poll_interval=0.1)

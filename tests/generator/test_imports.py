@@ -24,6 +24,7 @@ def call(*arguments: Argument, result: str = "models.AskResult") -> Call:
         item=None,
         summary="",
         source="",
+        values=(),
     )
 
 

@@ -267,22 +267,27 @@ def with_argument(city: str) -> Db:
     return Db(city)
 
 
-def in_a_union(db: Annotated[Db, Depends(plain)] | None) -> str: ...
+def in_a_union(db: Annotated[Db, Depends(plain)] | None) -> str:
+    raise NotImplementedError
 
 
 PLAIN: Any = Depends(plain)
 
 
-def as_default(db: Db = PLAIN) -> str: ...
+def as_default(db: Db = PLAIN) -> str:
+    raise NotImplementedError
 
 
-def two(db: Annotated[Db, Depends(plain), Depends(coroutine)]) -> str: ...
+def two(db: Annotated[Db, Depends(plain), Depends(coroutine)]) -> str:
+    raise NotImplementedError
 
 
-def with_default(db: Annotated[Db | None, Depends(plain)] = None) -> str: ...
+def with_default(db: Annotated[Db | None, Depends(plain)] = None) -> str:
+    raise NotImplementedError
 
 
-def not_provided(db: Annotated[Db, Depends(with_argument)]) -> str: ...
+def not_provided(db: Annotated[Db, Depends(with_argument)]) -> str:
+    raise NotImplementedError
 
 
 @pytest.mark.parametrize(
@@ -303,7 +308,8 @@ def test_a_dependency_that_can_not_be_honoured_is_refused_with_the_alternative(
 
 
 def test_a_dependency_on_itself_is_refused() -> None:
-    def provide(db: Any) -> Db: ...
+    def provide(db: Any) -> Db:
+        raise NotImplementedError
 
     provide.__annotations__["db"] = Annotated[Db, Depends(provide)]
     with pytest.raises(TypeError, match="dependency 'provide' depends on itself"):

@@ -39,7 +39,7 @@ def plain() -> Server:
     def report(ctx: Context) -> str:
         ctx.info("without await")  # type: ignore[unused-coroutine]  # a plain function
         anyio.from_thread.run(ctx.info, "from a thread")
-        ctx.progress(1, 2, "half")  # type: ignore[unused-coroutine]  # likewise
+        ctx.progress(1, 2, "half")  # type: ignore[unused-coroutine]  # a plain function
         return ctx.revision
 
     @server.tool()
