@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
+from ._unions import shown
 from ._wire import Method as Method
 from ._wire import Role as Role
 from .errors import RevisionError
-from .foreign_text import safe_repr
 
 if TYPE_CHECKING:  # loaded with the first revision
     from .revision_facts import Facts
@@ -44,7 +43,8 @@ HANDSHAKE = Lifecycle.HANDSHAKE.value
 """The name for any revision with a session, where a revision can be chosen."""
 
 
-class Revision(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Revision:
     """One revision of the protocol.
 
     Attributes:
@@ -132,7 +132,7 @@ class Revisions(Mapping[str, Revision]):
             RevisionError: There is no revision of this name.
         """
         if name not in self._rows:
-            raise RevisionError(f"unknown revision {safe_repr(name)}", tuple(self._rows))
+            raise RevisionError(f"unknown revision {shown(repr(name))}", tuple(self._rows))
         return Revisions({name: self._rows[name]})
 
     def pinned(self, pin: str | None) -> Revisions:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
-
-from msgspec.structs import replace
 
 from mcp_protocol.facts import Lifecycle, Revisions
 from mcp_protocol.revisions import REVISIONS
