@@ -236,6 +236,29 @@ async def test_each_request_is_logged_with_what_became_of_it(
     assert calls[0]["message"].startswith("tools/call 'divide': ok in ")
 
 
+async def test_a_log_names_a_session_without_telling_its_id(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server, seen = shop(), list[str | None]()
+
+    @server.middleware
+    async def remember(request: MiddlewareRequest, next: Next) -> Any:
+        seen.append(request.session_id)
+        return await next(request)
+
+    server.middleware(log_requests())
+    caplog.set_level(logging.INFO, logger="mcp_protocol.requests")
+    async with connected(server, revision=HANDSHAKE[0]) as pair:
+        await pair.client.list_tools()
+        await pair.client.list_tools()
+    names = [vars(record)["mcp_session"] for record in caplog.records]
+    [identifier] = set(seen)
+    assert identifier is not None
+    assert len(names) == len(seen)
+    [name] = set(names)
+    assert (len(name), name in identifier) == (12, False)
+
+
 class Clock:
     """The time, as a test sets it."""
 

@@ -11,6 +11,7 @@ server.middleware(log_requests())
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import time
 from typing import Any
@@ -26,8 +27,9 @@ def log_requests(logger: logging.Logger = _REQUESTS, level: int = logging.INFO) 
 
     The text of a record is for people. Its attributes are for programs: `mcp_method`, `mcp_target`
     (tool, prompt or URI), `mcp_outcome` (`ok`, `tool error`, `error` with `mcp_error_code`,
-    `cancelled`), `mcp_seconds`, `mcp_request_id`, `mcp_session_id`, `mcp_revision` and
-    `mcp_subject` (of the principal).
+    `cancelled`), `mcp_seconds`, `mcp_request_id`, `mcp_session`, `mcp_revision` and `mcp_subject`
+    (of the principal). Who knows the id of a session can take it over, so that a record has 12
+    hexadecimal digits of its SHA-256.
 
     Args:
         logger: Where to log; `<package>.requests` by default.
@@ -68,9 +70,13 @@ def _write(
         "mcp_error_code": code,
         "mcp_seconds": seconds,
         "mcp_request_id": request.request_id,
-        "mcp_session_id": request.session_id,
+        "mcp_session": _fingerprint(request.session_id),
         "mcp_revision": request.revision,
         "mcp_subject": request.principal.subject or None,
     }
     name = request.method if target is None else f"{request.method} {target!r}"
     logger.log(level, "%s: %s in %.1f ms", name, outcome, seconds * 1000, extra=extra)
+
+
+def _fingerprint(session: str | None) -> str | None:
+    return None if session is None else hashlib.sha256(session.encode()).hexdigest()[:12]
