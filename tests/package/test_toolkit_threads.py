@@ -48,6 +48,12 @@ def plain() -> Server:
         return answer.content.row if isinstance(answer, Accepted) else 0
 
     @server.tool()
+    def book_two(ctx: Context) -> list[int]:
+        questions = (ctx.elicit("Which row?", Seat), ctx.elicit("And for your guest?", Seat))
+        answers: Any = ctx.ask_all(*questions)
+        return [answer.content.row for answer in answers if isinstance(answer, Accepted)]
+
+    @server.tool()
     def elsewhere(ctx: Context) -> str:
         with ThreadPoolExecutor(1) as pool:
             error = pool.submit(ctx.info, "lost?").exception()
@@ -68,6 +74,7 @@ async def test_a_plain_function_logs_reports_and_asks_without_await(revision: st
         )
         assert spoken == revision
         assert await client.call_tool("book", returns=int) == 12
+        assert await client.call_tool("book_two", returns=list[int]) == [12, 12]
         assert await client.call_tool("elsewhere", returns=str) == "raised: True"
     assert guest.logs == ["without await", "from a thread"]
     assert steps == [(1, 2, "half")]

@@ -24,7 +24,9 @@ class ThreadContext(Context[Any]):
 
     def __getattribute__(self, name: str) -> Any:
         value = super().__getattribute__(name)
-        return partial(_call, value) if inspect.iscoroutinefunction(value) else value
+        if not inspect.iscoroutinefunction(value):
+            return value
+        return partial(_ask_all if name == "ask_all" else _call, value)
 
 
 def use_in_thread(context: Context[Any]) -> None:
@@ -43,3 +45,10 @@ def _call(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     except RuntimeError:  # no event loop in this thread
         return anyio.from_thread.run(partial(function, *arguments, **options))
     return function(*arguments, **options)
+
+
+def _ask_all(function: Callable[..., Any], *questions: Any) -> Any:
+    """Answers are what they are: a worker thread has asked for them one after another."""
+    if any(map(inspect.isawaitable, questions)):
+        return _call(function, *questions)
+    return questions
