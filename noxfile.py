@@ -52,10 +52,20 @@ OLDER_REVISIONS = [
 ]
 """All but the two newest revisions, which have the two lifecycles: with sessions and without."""
 BUILDERS = (
+    "tests/generator/test_adopt.py",
     "tests/generator/test_check.py",
+    "tests/generator/test_check_server.py",
+    "tests/generator/test_deprecated_names.py",
+    "tests/generator/test_extensions.py",
+    "tests/generator/test_fitting.py",
     "tests/generator/test_formatting.py",
+    "tests/generator/test_live_server.py",
     "tests/generator/test_list_requests.py",
+    "tests/generator/test_new_project.py",
+    "tests/generator/test_overrides.py",
+    "tests/generator/test_package_cache.py",
     "tests/generator/test_typescript.py",
+    "tests/generator/test_update_report.py",
     "tests/requirements/test_recording.py",
 )
 """Tests that build packages or run pytest again and again: too slow for the inner loop."""
@@ -213,8 +223,9 @@ def tests_others(session: nox.Session) -> None:
     """The tests of the tool and of the package on the other installed Python versions.
 
     Versions are found on the path and among those of pyenv. Tests for both event loops run on
-    asyncio, tests for each revision on the two newest. Requirements, conventions, coverage, seconds
-    and the cost of hundreds of clients are the same on all versions: other sessions test them.
+    asyncio, tests for each revision on the two newest. Requirements, conventions, coverage,
+    seconds, the cost of hundreds of clients, and what builds many packages are the same on all
+    versions: other sessions test them.
     """
     others = other_interpreters()
     if not others:
@@ -227,7 +238,7 @@ def tests_others(session: nox.Session) -> None:
         python = f"{scripts / 'python'}"
         install = ("-m", "pip", "install", "-q", "-e", ".", *dependencies)
         session.run(python, *install, external=True)
-        without = [f"--ignore={path}" for path in CROWDS]
+        without = [f"--ignore={path}" for path in (*CROWDS, *BUILDERS)]
         without += [f"--deselect={test}" for test in TIMED]
         without += ["-m", f"not slow and not trio and {WITHOUT_SESSION}"]
         without += ["-k", " and ".join(f"not {name}" for name in OLDER_REVISIONS)]
