@@ -39,7 +39,7 @@ from ..asgi.lifespan import TaskScope, running_loop
 from .client_features.input_required import InputRequired
 from .client_features.multi_round_trip import MultiRoundTrip, Question, askable, check_params
 from .context import Context
-from .dispatcher import Dispatcher
+from .decorators import Decorators
 from .revision_types import mismatch
 from .task_store import MemoryTaskStore, TaskRecord, TaskStore
 
@@ -79,7 +79,7 @@ class Tasks:
 
     def __init__(
         self,
-        server: Dispatcher,
+        server: Decorators,
         *,
         store: TaskStore | None = None,
         ttl: float | None = 3600.0,
