@@ -25,6 +25,7 @@ from mcpgen import build_request, output, pipeline
 from mcpgen.build_request import BuildRequest
 
 REVISIONS = ("2025-06-18", "2026-07-28")
+SPOKEN = REVISIONS[1:]  # tasks are of the newest revision
 PACKAGE = "tasks_package"
 TASKS = "io.modelcontextprotocol/tasks"
 DECLARED: dict[str, Any] = {"extensions": {TASKS: {}}}
@@ -158,6 +159,7 @@ def text_of(result: Any) -> str:
     "tasks-ext.client-handles-both",
     "tasks-ext.poll-until-terminal",
     "tasks-ext.get-completed",
+    revisions=SPOKEN,
 )
 async def test_a_call_answered_by_a_task_gives_the_result_of_the_tool(pkg: Any) -> None:
     work = Work(pkg)
@@ -187,6 +189,7 @@ async def _set_soon(event: anyio.Event) -> None:
     "tasks-ext.server-declares-discover",
     "tasks-ext.status-values",
     "tasks-ext.completed-payload",
+    revisions=SPOKEN,
 )
 async def test_a_task_can_be_got_from_its_creation_to_its_end(pkg: Any) -> None:
     work = Work(pkg, ttl=60, poll_interval=0.2)
@@ -214,6 +217,7 @@ async def test_a_task_can_be_got_from_its_creation_to_its_end(pkg: Any) -> None:
     "tasks-ext.failed-payload",
     "tasks-ext.failed-status-message",
     "tasks-ext.get-failed",
+    revisions=SPOKEN,
 )
 async def test_a_json_rpc_error_of_the_call_is_that_of_the_failed_task(pkg: Any) -> None:
     async with Work(pkg).client(pkg) as client:
@@ -225,7 +229,9 @@ async def test_a_json_rpc_error_of_the_call_is_that_of_the_failed_task(pkg: Any)
         assert task.status_message == "can't be done"
 
 
-@pytest.mark.requirement("tasks-ext.is-error-completed", "tasks-ext.failed-only-jsonrpc")
+@pytest.mark.requirement(
+    "tasks-ext.is-error-completed", "tasks-ext.failed-only-jsonrpc", revisions=SPOKEN
+)
 async def test_a_result_that_reports_an_error_completes_the_task(pkg: Any) -> None:
     async with Work(pkg).client(pkg) as client:
         result = await client.call_tool("reports_an_error")
@@ -237,6 +243,7 @@ async def test_a_result_that_reports_an_error_completes_the_task(pkg: Any) -> No
     "tasks-ext.task-needed-error",
     "tasks-ext.fallback-or-reject",
     "tasks-ext.error-undeclared-methods",
+    revisions=SPOKEN,
 )
 async def test_without_the_declaration_a_call_is_served_in_its_request_or_refused(
     pkg: Any,
@@ -257,7 +264,7 @@ async def test_without_the_declaration_a_call_is_served_in_its_request_or_refuse
             assert (refused.value.code, refused.value.data) == (-32021, required)
 
 
-@pytest.mark.requirement("tasks-ext.not-under-2025-11-25")
+@pytest.mark.requirement("tasks-ext.not-under-2025-11-25", revisions=SPOKEN)
 async def test_in_a_revision_without_the_extension_calls_are_served_in_their_requests(
     pkg: Any,
 ) -> None:
@@ -273,6 +280,7 @@ async def test_in_a_revision_without_the_extension_calls_are_served_in_their_req
     "tasks-ext.observe-after-update",
     "tasks-ext.keys-unique",
     "tasks-ext.update-keys-outstanding",
+    revisions=SPOKEN,
 )
 async def test_handlers_of_the_client_answer_what_a_task_asks_each_question_once(
     pkg: Any,
@@ -289,6 +297,7 @@ async def test_handlers_of_the_client_answer_what_a_task_asks_each_question_once
     "tasks-ext.update-partial",
     "tasks-ext.update-ack-empty",
     "tasks-ext.update-ignore-stale-keys",
+    revisions=SPOKEN,
 )
 async def test_answers_may_come_one_by_one_and_unknown_keys_are_ignored(pkg: Any) -> None:
     async with Work(pkg).client(pkg, handlers=person(pkg)) as client:
@@ -327,7 +336,7 @@ async def test_an_answer_that_does_not_fit_is_refused_and_the_question_stays(pkg
         assert [*(await got(client, task_id, "input_required")).input_requests] == [key]
 
 
-@pytest.mark.requirement("tasks-ext.keys-no-reuse")
+@pytest.mark.requirement("tasks-ext.keys-no-reuse", revisions=SPOKEN)
 async def test_a_key_names_one_question_of_a_task(
     pkg: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -336,7 +345,9 @@ async def test_a_key_names_one_question_of_a_task(
     assert "key 'name' is in use" in caplog.text
 
 
-@pytest.mark.requirement("tasks-ext.mrtr-before-task", "tasks-ext.no-progress-or-log")
+@pytest.mark.requirement(
+    "tasks-ext.mrtr-before-task", "tasks-ext.no-progress-or-log", revisions=SPOKEN
+)
 async def test_a_call_may_ask_in_its_request_and_become_a_task_later(pkg: Any) -> None:
     async with Work(pkg).client(pkg, handlers=person(pkg)) as client:
         task = await client.seen_as(pkg.root.TaskClient).start("asks_first")
@@ -350,6 +361,7 @@ async def test_a_call_may_ask_in_its_request_and_become_a_task_later(pkg: Any) -
     "tasks-ext.cancel-request",
     "tasks-ext.no-cancelled-notification",
     "tasks-ext.get-cancelled",
+    revisions=SPOKEN,
 )
 async def test_a_call_that_is_given_up_cancels_its_task(pkg: Any) -> None:
     work = Work(pkg)
@@ -366,7 +378,10 @@ async def test_a_call_that_is_given_up_cancels_its_task(pkg: Any) -> None:
 
 
 @pytest.mark.requirement(
-    "tasks-ext.cancel-ack-empty", "tasks-ext.get-cancelled", "tasks-ext.status-transitions"
+    "tasks-ext.cancel-ack-empty",
+    "tasks-ext.get-cancelled",
+    "tasks-ext.status-transitions",
+    revisions=SPOKEN,
 )
 async def test_a_cancelled_task_is_stopped_and_says_so(pkg: Any) -> None:
     work = Work(pkg)
@@ -384,7 +399,7 @@ async def test_a_cancelled_task_is_stopped_and_says_so(pkg: Any) -> None:
         assert (await task.refresh()).status == "cancelled"
 
 
-@pytest.mark.requirement("tasks-ext.persist-ids")
+@pytest.mark.requirement("tasks-ext.persist-ids", revisions=SPOKEN)
 async def test_a_task_is_resumed_by_its_id(pkg: Any) -> None:
     work = Work(pkg)
     async with work.client(pkg) as client:
@@ -406,7 +421,10 @@ async def test_a_call_answered_without_a_task_is_a_handle_with_the_result(pkg: A
 
 
 @pytest.mark.requirement(
-    "tasks-ext.error-unknown-get", "tasks-ext.update-unknown-task", "tasks-ext.cancel-unknown-task"
+    "tasks-ext.error-unknown-get",
+    "tasks-ext.update-unknown-task",
+    "tasks-ext.cancel-unknown-task",
+    revisions=SPOKEN,
 )
 async def test_a_task_that_is_unknown_or_has_expired_is_an_error(pkg: Any) -> None:
     now = [0.0]
@@ -425,7 +443,9 @@ async def test_a_task_that_is_unknown_or_has_expired_is_an_error(pkg: Any) -> No
                 assert refused.value.code == -32602
 
 
-@pytest.mark.requirement("tasks-ext.ttl-server-fails", "tasks-ext.ids-unguessable")
+@pytest.mark.requirement(
+    "tasks-ext.ttl-server-fails", "tasks-ext.ids-unguessable", revisions=SPOKEN
+)
 async def test_a_task_that_outlives_its_time_is_stopped(pkg: Any) -> None:
     store = pkg.root.MemoryTaskStore(clock=lambda: 0.0)  # which keeps the record
     work = Work(pkg, store=store, ttl=0.01)
@@ -437,7 +457,7 @@ async def test_a_task_that_outlives_its_time_is_stopped(pkg: Any) -> None:
         assert work.ended.is_set()
 
 
-@pytest.mark.requirement("tasks-ext.auth-each-request")
+@pytest.mark.requirement("tasks-ext.auth-each-request", revisions=SPOKEN)
 async def test_a_task_belongs_to_the_principal_that_made_the_call(pkg: Any) -> None:
     work = Work(pkg)
     memory = importlib.import_module(f"{PACKAGE}.transports.memory")
@@ -470,7 +490,7 @@ async def test_more_tasks_than_the_limit_are_refused(pkg: Any) -> None:
 
 
 @pytest.mark.requirement(
-    "tasks-ext.create-result-on-unsupported-method", "tasks-ext.supported-methods"
+    "tasks-ext.create-result-on-unsupported-method", "tasks-ext.supported-methods", revisions=SPOKEN
 )
 async def test_a_task_is_no_result_of_other_requests_or_for_other_clients(pkg: Any) -> None:
     task = {
@@ -540,6 +560,7 @@ class Watcher:
     "tasks-ext.notify-full-task",
     "tasks-ext.listen-undeclared-error",
     "tasks-ext.auth-each-request",
+    revisions=SPOKEN,
 )
 async def test_a_subscription_gets_each_state_of_the_tasks_that_it_names(pkg: Any) -> None:
     work = Work(pkg)
@@ -577,6 +598,7 @@ async def test_a_subscription_gets_each_state_of_the_tasks_that_it_names(pkg: An
     "tasks-ext.result-method-removed",
     "tasks-ext.task-param-ignored",
     "tasks-ext.no-settings",
+    revisions=SPOKEN,
 )
 async def test_the_tasks_of_an_earlier_revision_are_not_served(pkg: Any) -> None:
     work = Work(pkg)
@@ -602,7 +624,7 @@ async def test_the_tasks_of_an_earlier_revision_are_not_served(pkg: Any) -> None
         await near.close()
 
 
-@pytest.mark.requirement("tasks-ext.off-by-default")
+@pytest.mark.requirement("tasks-ext.off-by-default", revisions=SPOKEN)
 async def test_a_server_without_tasks_declares_no_extension(pkg: Any) -> None:
     async with pkg.root.connect(pkg.root.Server("plain"), capabilities=DECLARED) as client:
         assert "extensions" not in client.server_capabilities
@@ -610,7 +632,7 @@ async def test_a_server_without_tasks_declares_no_extension(pkg: Any) -> None:
             client.seen_as(pkg.root.TaskClient)
 
 
-@pytest.mark.requirement("tasks-ext.error-internal")
+@pytest.mark.requirement("tasks-ext.error-internal", revisions=SPOKEN)
 async def test_a_store_that_fails_is_an_internal_error(pkg: Any) -> None:
     class Broken:
         async def load(self, task_id: str) -> Any:
@@ -630,7 +652,9 @@ async def test_a_store_that_fails_is_an_internal_error(pkg: Any) -> None:
             assert "fire" not in failed.value.message
 
 
-@pytest.mark.requirement("tasks-ext.mcp-name-header", "tasks-ext.client-declares-per-request")
+@pytest.mark.requirement(
+    "tasks-ext.mcp-name-header", "tasks-ext.client-declares-per-request", revisions=SPOKEN
+)
 async def test_requests_about_a_task_name_it_in_a_header_and_declare_the_extension(
     pkg: Any,
 ) -> None:
@@ -661,7 +685,10 @@ async def test_requests_about_a_task_name_it_in_a_header_and_declare_the_extensi
 
 
 @pytest.mark.requirement(
-    "tasks-ext.dedup-keys", "tasks-ext.track-answered", "tasks-ext.update-eventual"
+    "tasks-ext.dedup-keys",
+    "tasks-ext.track-answered",
+    "tasks-ext.update-eventual",
+    revisions=SPOKEN,
 )
 async def test_a_question_that_is_still_listed_after_its_answer_is_not_asked_again(
     pkg: Any,
