@@ -39,6 +39,8 @@ ONCE_MORE = ("--last-failed", "--last-failed-no-failures=none")
 """Runs failed tests again, one by one: a busy machine may miss the time limits of some tests."""
 ON_ALL_CORES = ("--cache-clear", "--numprocesses=auto")
 """Runs tests side by side; failures of earlier runs are forgotten."""
+BY_FILE = ("--numprocesses=auto", "--dist=loadfile")
+"""Runs files of tests side by side: tests of one file share what takes long."""
 WITHOUT_SESSION = "not interop and not typing and not attack and not proxies and not history"
 """Selects the tests that have no session of their own; pyproject.toml says the same."""
 RECORDS = ("tests", "tests-rest")
@@ -174,22 +176,23 @@ def quick(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Unit, package, convention and requirement tests, but for slow ones and those on trio.
-
-    In CI branch coverage is measured and judged; slow tests do without, which they would pay for.
-    """
+    """Unit, package, convention and requirement tests, but for slow ones and those on trio."""
     needs(session, "test")
     if session.posargs:
         session.run("pytest", *session.posargs)
         return
-    measured = MEASURED if os.environ.get("CI") else ()
-    selected = ("-m", f"not slow and not trio and {WITHOUT_SESSION}")
-    run = ("pytest", *selected, *measured, *recorded(session))
+    run = ("pytest", "-m", f"not slow and not trio and {WITHOUT_SESSION}", *recorded(session))
     session.run(*run, *ON_ALL_CORES, success_codes=(0, SOME_FAILED))
-    append = ("--cov-append",) if measured else ()
-    session.run(*run, *append, *ONCE_MORE, success_codes=(0, NONE_LEFT))
-    if measured:
-        session.run("coverage", "report")
+    session.run(*run, *ONCE_MORE, success_codes=(0, NONE_LEFT))
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Branch coverage of what `tests` runs, which takes twice as long so; fails below 95 %."""
+    needs(session, "test")
+    selected = ("-m", f"not slow and not trio and {WITHOUT_SESSION}")
+    session.run("pytest", *selected, *MEASURED, *ON_ALL_CORES)
+    session.run("coverage", "report")
 
 
 @nox.session(name="tests-rest")
@@ -223,9 +226,9 @@ def tests_others(session: nox.Session) -> None:
     """The tests of the tool and of the package on the other installed Python versions.
 
     Versions are found on the path and among those of pyenv. Tests for both event loops run on
-    asyncio, tests for each revision on the two newest. Requirements, conventions, coverage,
-    seconds, the cost of hundreds of clients, and what builds many packages are the same on all
-    versions: other sessions test them.
+    asyncio, tests for each revision on the two newest. Requirements, conventions, seconds, the cost
+    of hundreds of clients, and what builds many packages are the same on all versions: other
+    sessions test them.
     """
     others = other_interpreters()
     if not others:
@@ -292,7 +295,7 @@ def lint(session: nox.Session) -> None:
     session.run("mypy", "generator/mcpgen", GOLDEN, "noxfile.py")
     session.run("mypy", "tests", *TESTS_MAY, env={"MYPYPATH": "tests"})
     session.run("pyright")
-    session.run("pytest", "-m", "typing", "tests/typing")
+    session.run("pytest", "-m", "typing", "tests/typing", *BY_FILE)
 
 
 @nox.session

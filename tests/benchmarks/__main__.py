@@ -91,7 +91,11 @@ def main() -> int:
             python=platform.python_version(),
             **{name: version(name) for name in PACKAGES},
             typescript=typescript_version(),
-            **{name: rounds for name, (_, rounds) in SECTIONS.items() if "-" not in name},
+            **{
+                name: options.rounds or rounds
+                for name, (_, rounds) in SECTIONS.items()
+                if "-" not in name
+            },
             calls=CALLS,
             http_calls=HTTP_CALLS,
             sessions=SESSIONS,
