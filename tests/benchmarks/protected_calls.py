@@ -1,19 +1,31 @@
 """A tool call with a verified JWT, and the same call to a server that is not protected.
 
 The CPU time of the server's process is compared: it depends less on other processes than the clock
-does.
+does. On the client's side the time is that of the two calls that a token costs: for the header
+field, and for the look at the response.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable
 from functools import partial
+from typing import Any
+
+from mcp_protocol import REVISIONS, MemoryStore, OAuth
+from mcp_protocol.auth.canonical_uri import canonical_resource
+from mcp_protocol.auth.records import Grant, encoded_record, grant_key
+from mcp_protocol.auth.tokens import AccessToken
 
 from .calls import PER_REQUEST
 from .load import Load
-from .measure import FLOOR, OURS, AtMost, Line, medians_async
+from .measure import FLOOR, OURS, AtMost, Line, Within, medians_async
 from .serving import HttpServer, serving
+
+URL = "https://mcp.example/mcp"
+ADDED = 5e-6
+"""Most seconds that a token adds to a client's call."""
 
 CALLS = 6000
 """Calls of one round: the system counts CPU time in hundredths of a second."""
@@ -25,6 +37,8 @@ def protected_calls(rounds: int) -> Iterable[Line]:
         times = asyncio.run(measured(ours, floor, rounds))
     name = f"CPU time of the server for a call with a verified JWT, {PER_REQUEST}"
     yield Line(name, times, (AtMost(FLOOR, 1.15),))
+    times = asyncio.run(medians_async({OURS: added_by_token}, rounds))
+    yield Line("what a token adds to a client's call", times, (Within(ADDED),))
 
 
 async def measured(ours: HttpServer, floor: HttpServer, rounds: int) -> dict[str, float]:
@@ -47,3 +61,32 @@ async def cpu_time(server: HttpServer, load: Load) -> float:
     for _ in range(CALLS):
         await load.call()
     return (server.cpu_time() - started) / CALLS
+
+
+class Accepted:
+    """The response to a request that the server serves."""
+
+    status = 200
+
+    def header(self, name: str) -> str | None:
+        """No field is of interest."""
+        return None
+
+
+async def added_by_token() -> float:
+    """Seconds that a client needs for the token of one call, which is in its store and valid."""
+    store = MemoryStore()
+    token = AccessToken("a" * 800, renew_at=time.time() + 3600)
+    grant = Grant("https://idp.example", token, "https://idp.example/token")
+    await store.save(grant_key(canonical_resource(URL)), encoded_record(grant))
+    authorizer = OAuth("bench", store=store).authorizer(URL, REVISIONS)
+    request, every = ("POST", URL, b"{}"), {"Content-Type": "application/json"}
+    response: Any = Accepted()
+    started = time.perf_counter()
+    for _ in range(CALLS):
+        fields = await authorizer.fields("POST", URL)
+        assert {**every, **fields}["Authorization"]
+        assert not await authorizer.wants_retry(response, fields, request, 0)
+    taken = (time.perf_counter() - started) / CALLS
+    await authorizer.close()
+    return taken
