@@ -107,7 +107,7 @@ def chosen() -> list[tuple[str, bool]]:
     if os.environ.get("MCP_HISTORY") == "all":
         names = [f"{name}{suffix}" for name in states() for suffix in SUFFIXES]
     else:
-        sample = sorted({*states()[::3], *(REFUSED.keys() & {*states()})})
+        sample = sorted({*states()[::4], *(REFUSED.keys() & {*states()})})
         names = [f"{name}{SUFFIXES[at % 2]}" for at, name in enumerate(sample)]
     return [(name, at % TYPED == 0) for at, name in enumerate(names)]
 
