@@ -1,6 +1,6 @@
 """Every published state of the schema becomes a package that imports and serves a tool call.
 
-Reads every third state of the archive, in JSON and TypeScript by turns; all of them in both if
+Reads every fourth state of the archive, in JSON and TypeScript by turns; all of them in both if
 MCP_HISTORY is `all`. `nox -s history` runs this.
 """
 
