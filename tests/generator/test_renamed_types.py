@@ -99,8 +99,8 @@ def test_a_name_that_a_newer_revision_gives_to_an_inline_object_leaves_the_old_o
     definitions[after] = properties["elicitation"]
     properties["elicitation"] = {"$ref": f"#/$defs/{after}"}
     add = ("schema", "add", str(saved(place, definitions)), "--revision", "2027-01-15")
-    assert run(*add, "--schemas", "own").code in (0, 1)
-    monkeypatch.setenv(paths.SCHEMAS_VARIABLE, "own")
+    assert run(*add, "--schemas", f"{place / 'own'}").code in (0, 1)
+    monkeypatch.setenv(paths.SCHEMAS_VARIABLE, f"{place / 'own'}")
     assert f"renamed: models.{before} is now models.{after}" in generated(latest, "2027-01-15")
     with pytest.warns(DeprecationWarning, match=after):
         assert getattr(models(), before) is getattr(models(), after)
