@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpgen import schema
+from mcpgen import paths, schema
 from mcpgen.errors import RevisionsError
 from mcpgen.schema.revisions import read_revisions
 
@@ -67,3 +67,14 @@ def test_a_malformed_list_is_refused(tmp_path: Path, text: str, expected: str) -
 def test_a_list_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(RevisionsError, match=r"revisions\.toml#: expected a readable file, got"):
         read_revisions(tmp_path / "revisions.toml")
+
+
+def test_a_relative_folder_is_looked_for_in_the_current_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(paths.SCHEMAS_VARIABLE, "own")
+    for project, name in (("one", "2030-01-01"), ("two", "2031-01-01")):
+        (tmp_path / project / "own").mkdir(parents=True)
+        written(tmp_path / project / "own", ROW.format(name, "draft"))
+        monkeypatch.chdir(tmp_path / project)
+        assert schema.revisions()[-1].name == name

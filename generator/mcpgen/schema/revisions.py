@@ -64,7 +64,7 @@ def revisions() -> tuple[RevisionEntry, ...]:
     own = paths.own_schema_dir()
     rows = {row.name: row for row in _rows(paths.schema_dir())}
     if own is not None:
-        rows |= {row.name: row for row in _rows(own)}
+        rows |= {row.name: row for row in _rows(own.absolute())}
     return tuple(rows[name] for name in sorted(rows))
 
 
