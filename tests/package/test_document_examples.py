@@ -255,7 +255,7 @@ READ_ELSEWHERE = {
     "paint.json",  # by mcpgen, in generator/test_document_commands.py
     "paint.ts",  # likewise
     "painter.py",  # likewise, with the package that mcpgen makes of paint.json
-    "tasks.ts",  # likewise, and by package/test_tasks.py
+    "tasks.ts",  # likewise, and by package/tasks
     "reporter.py",  # likewise, with the package that mcpgen makes of tasks.ts
     "greeter.py",  # likewise, as the server that a command checks
     "edit_tool.py",  # likewise, as the edit that a command adopts

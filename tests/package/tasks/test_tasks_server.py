@@ -1,6 +1,4 @@
-"""Tasks: calls of tools that a server answers by a task, which the client polls.
-
-The package is made for these tests, with the extension io.modelcontextprotocol/tasks.
+"""Calls of tools that a server answers by a task.
 
 Source: ext-tasks/specification/draft/tasks.
 """
@@ -8,171 +6,27 @@ Source: ext-tasks/specification/draft/tasks.
 from __future__ import annotations
 
 import importlib
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 import anyio
 import anyio.lowlevel
-import httpx2
 import msgspec
 import pytest
 
-from documents import examples
-from mcpgen import build_request, output, pipeline
-from mcpgen.build_request import BuildRequest
-
-REVISIONS = ("2025-06-18", "2026-07-28")
-SPOKEN = REVISIONS[1:]  # tasks are of the newest revision
-PACKAGE = "tasks_package"
-TASKS = "io.modelcontextprotocol/tasks"
-DECLARED: dict[str, Any] = {"extensions": {TASKS: {}}}
+from package.tasks.task_work import (
+    DECLARED,
+    PACKAGE,
+    REVISIONS,
+    SPOKEN,
+    TASKS,
+    Work,
+    created,
+    got,
+    person,
+    text_of,
+)
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(scope="module")
-def pkg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The modules of a package with the extension."""
-    root = tmp_path_factory.mktemp("packages")
-    schema = root / "tasks.ts"
-    schema.write_text(examples()["tasks.ts"])
-    found = build_request.named_extensions([f"{schema}"])
-    sources = build_request.named_sources(REVISIONS)
-    output.write(root / PACKAGE, pipeline.build(BuildRequest(PACKAGE, sources, extensions=found)))
-    sys.path.insert(0, str(root))
-    yield SimpleNamespace(
-        root=importlib.import_module(PACKAGE),
-        client=importlib.import_module(f"{PACKAGE}.client.tasks"),
-        principal=importlib.import_module(f"{PACKAGE}.runtime.principal"),
-    )
-    sys.path.remove(str(root))
-    for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
-        del sys.modules[name]
-
-
-@dataclass
-class Name:
-    name: str
-
-
-class Work:
-    """A server with tools that become tasks, and what its tests steer and see of them."""
-
-    def __init__(self, pkg: Any, **options: Any) -> None:
-        self.server = pkg.root.Server("work")
-        self.tasks = tasks = pkg.root.Tasks(self.server, **{"poll_interval": 0.001, **options})
-        self.go = anyio.Event()
-        self.ended = anyio.Event()
-
-        async def waits() -> str:
-            """Ends when the test says so."""
-            try:
-                await self.go.wait()
-                return "done"
-            finally:
-                self.ended.set()
-
-        async def fails() -> str:
-            raise pkg.root.InvalidParamsError("can't be done", code=1234, data={"why": 1})
-
-        async def reports_an_error() -> str:
-            raise pkg.root.ToolError("out of order")
-
-        async def asks(ctx: Any) -> str:
-            first = await ctx.elicit("Who?", Name)
-            second = await ctx.elicit("Who?", Name)
-            return f"{first.content.name} and {second.content.name}"
-
-        async def asks_two(ctx: Any) -> str:
-            first, second = await ctx.ask_all(ctx.elicit("1", Name), ctx.elicit("2", Name))
-            return f"{first.content.name} and {second.content.name}"
-
-        async def repeats_a_key(ctx: Any) -> str:
-            await ctx.elicit("1", Name, key="name")
-            await ctx.elicit("2", Name, key="name")
-            return "never"
-
-        async def asks_first(ctx: Any) -> str:
-            answer = await ctx.elicit("Who?", Name)
-            await tasks.begin(ctx)
-            await ctx.progress(1, message="half")
-            await ctx.info("half")
-            return f"Hello, {answer.content.name}"
-
-        asking: tuple[Any, ...] = (asks, asks_two, repeats_a_key)
-        for tool in (*asking, asks_first):
-            tool.__annotations__["ctx"] = pkg.root.Context
-        for each in (waits, fails, reports_an_error, *asking):
-            self.server.tool(runner=tasks)(each)
-        self.server.tool("needs_a_task", runner=tasks.required)(waits)
-        self.server.tool(runner=tasks.on_begin)(asks_first)
-        self.server.tool("plain")(lambda: "plain")
-
-    def client(self, pkg: Any, **options: Any) -> Any:
-        """A client that declares the extension."""
-        return pkg.root.connect(self.server, **{"capabilities": DECLARED, **options})
-
-
-def person(pkg: Any) -> Any:
-    """Handlers that answer each elicitation by another name, and count them."""
-
-    class Person(pkg.root.ClientHandlers):  # type: ignore[misc]  # made while the test runs
-        asked = 0
-
-        async def elicit(self, params: Any, ctx: Any) -> Any:
-            self.asked += 1
-            return {"action": "accept", "content": {"name": f"name {self.asked}"}}
-
-    return Person()
-
-
-async def created(client: Any, tool: str) -> str:
-    """The id of the task of a call."""
-    result = await client.request("tools/call", {"name": tool, "arguments": {}})
-    assert result.result_type == "task"
-    task_id: str = result.task_id
-    return task_id
-
-
-async def got(client: Any, task_id: str, status: str) -> Any:
-    """The task, once it has a status."""
-    with anyio.fail_after(10):
-        while True:
-            task = await client.request("tasks/get", {"taskId": task_id})
-            assert task.result_type == "complete"
-            if task.status == status:
-                return task
-            assert task.status in ("working", "input_required")
-            await anyio.lowlevel.checkpoint()
-
-
-def text_of(result: Any) -> str:
-    text: str = result.content[0].text
-    return text
-
-
-@pytest.mark.requirement(
-    "tasks-ext.transparent-polling",
-    "tasks-ext.client-handles-both",
-    "tasks-ext.poll-until-terminal",
-    "tasks-ext.get-completed",
-    revisions=SPOKEN,
-)
-async def test_a_call_answered_by_a_task_gives_the_result_of_the_tool(pkg: Any) -> None:
-    work = Work(pkg)
-    async with work.client(pkg) as client, anyio.create_task_group() as group:
-        group.start_soon(_set_soon, work.go)
-        assert text_of(await client.call_tool("waits")) == "done"
-        assert text_of(await client.call_tool("plain")) == "plain"
-
-
-async def _set_soon(event: anyio.Event) -> None:
-    for _ in range(20):
-        await anyio.lowlevel.checkpoint()
-    event.set()
 
 
 @pytest.mark.requirement(
@@ -276,22 +130,6 @@ async def test_in_a_revision_without_the_extension_calls_are_served_in_their_req
 
 
 @pytest.mark.requirement(
-    "tasks-ext.fulfil-inputs",
-    "tasks-ext.observe-after-update",
-    "tasks-ext.keys-unique",
-    "tasks-ext.update-keys-outstanding",
-    revisions=SPOKEN,
-)
-async def test_handlers_of_the_client_answer_what_a_task_asks_each_question_once(
-    pkg: Any,
-) -> None:
-    handlers = person(pkg)
-    async with Work(pkg).client(pkg, handlers=handlers) as client:
-        assert text_of(await client.call_tool("asks")) == "name 1 and name 2"
-        assert handlers.asked == 2
-
-
-@pytest.mark.requirement(
     "tasks-ext.get-input-required",
     "tasks-ext.input-required-payload",
     "tasks-ext.update-partial",
@@ -358,26 +196,6 @@ async def test_a_call_may_ask_in_its_request_and_become_a_task_later(pkg: Any) -
 
 
 @pytest.mark.requirement(
-    "tasks-ext.cancel-request",
-    "tasks-ext.no-cancelled-notification",
-    "tasks-ext.get-cancelled",
-    revisions=SPOKEN,
-)
-async def test_a_call_that_is_given_up_cancels_its_task(pkg: Any) -> None:
-    work = Work(pkg)
-    async with work.client(pkg) as client:
-        with anyio.fail_after(10):
-            async with anyio.create_task_group() as group:
-                group.start_soon(client.call_tool, "waits")
-                while not len(work.tasks.store):
-                    await anyio.lowlevel.checkpoint()
-                for _ in range(20):
-                    await anyio.lowlevel.checkpoint()
-                group.cancel_scope.cancel()
-            await work.ended.wait()
-
-
-@pytest.mark.requirement(
     "tasks-ext.cancel-ack-empty",
     "tasks-ext.get-cancelled",
     "tasks-ext.status-transitions",
@@ -397,27 +215,6 @@ async def test_a_cancelled_task_is_stopped_and_says_so(pkg: Any) -> None:
         assert task.status == "cancelled"
         await task.cancel()  # a terminal task: acknowledged
         assert (await task.refresh()).status == "cancelled"
-
-
-@pytest.mark.requirement("tasks-ext.persist-ids", revisions=SPOKEN)
-async def test_a_task_is_resumed_by_its_id(pkg: Any) -> None:
-    work = Work(pkg)
-    async with work.client(pkg) as client:
-        started = await client.seen_as(pkg.root.TaskClient).start("waits")
-    work.go.set()
-    async with work.client(pkg) as client:
-        task = client.seen_as(pkg.root.TaskClient).resume(started.task_id)
-        assert (task.status, text_of(await task.result())) == (None, "done")
-
-
-async def test_a_call_answered_without_a_task_is_a_handle_with_the_result(pkg: Any) -> None:
-    async with Work(pkg).client(pkg) as client:
-        task = await client.seen_as(pkg.root.TaskClient).start("plain")
-        assert (task.task_id, task.status, text_of(await task.result())) == (
-            None,
-            "completed",
-            "plain",
-        )
 
 
 @pytest.mark.requirement(
@@ -487,49 +284,6 @@ async def test_more_tasks_than_the_limit_are_refused(pkg: Any) -> None:
         await created(client, "waits")
         with pytest.raises(pkg.root.RemoteError, match="at most 1 running task"):
             await client.call_tool("waits")
-
-
-@pytest.mark.requirement(
-    "tasks-ext.create-result-on-unsupported-method", "tasks-ext.supported-methods", revisions=SPOKEN
-)
-async def test_a_task_is_no_result_of_other_requests_or_for_other_clients(pkg: Any) -> None:
-    task = {
-        "resultType": "task",
-        "taskId": "t",
-        "status": "working",
-        "createdAt": "2026-01-01T00:00:00Z",
-        "lastUpdatedAt": "2026-01-01T00:00:00Z",
-        "ttlMs": None,
-    }
-    server = pkg.root.Server("wrong", handlers=[_answering(pkg, task)])
-    for capabilities in ({}, DECLARED):
-        async with pkg.root.connect(server, capabilities=capabilities) as client:
-            with pytest.raises(pkg.root.RemoteProtocolError):
-                await client.call_tool("any")
-            with pytest.raises(pkg.root.McpError):
-                await client.read_resource("any://thing")
-
-
-def _answering(pkg: Any, task: dict[str, Any]) -> Any:
-    """Handlers that answer whatever is called or read by a task, without the extension."""
-    core: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.server")
-
-    class Answering(core.ServerHandlers):  # type: ignore[misc]  # made while the test runs
-        async def call_tool(self, params: Any, ctx: Any) -> Any:
-            return msgspec.Raw(msgspec.json.encode(task))
-
-        async def read_resource(self, params: Any, ctx: Any) -> Any:
-            return msgspec.Raw(msgspec.json.encode({**task, "contents": []}))
-
-    return Answering()
-
-
-def test_a_blocking_client_waits_for_the_task_too(pkg: Any) -> None:
-    work = Work(pkg)
-    with pkg.root.connect_sync(
-        work.server, capabilities=DECLARED, handlers=pkg.root.SyncClientHandlers()
-    ) as client:
-        assert client.call_tool("reports_an_error").is_error
 
 
 class Watcher:
@@ -650,79 +404,3 @@ async def test_a_store_that_fails_is_an_internal_error(pkg: Any) -> None:
                 await client.request(method, params)
             assert failed.value.code == -32603
             assert "fire" not in failed.value.message
-
-
-@pytest.mark.requirement(
-    "tasks-ext.mcp-name-header", "tasks-ext.client-declares-per-request", revisions=SPOKEN
-)
-async def test_requests_about_a_task_name_it_in_a_header_and_declare_the_extension(
-    pkg: Any,
-) -> None:
-    work = Work(pkg)
-    app = work.server.asgi(hosts=["app"])
-    sent: list[tuple[str, str | None, Any]] = []
-
-    async def record(request: httpx2.Request) -> None:
-        params = msgspec.json.decode(request.content)["params"]
-        declared = params["_meta"]["io.modelcontextprotocol/clientCapabilities"]
-        sent.append((request.headers["mcp-method"], request.headers.get("mcp-name"), declared))
-
-    transport = httpx2.ASGITransport(app)
-    async with (
-        httpx2.AsyncClient(transport=transport, event_hooks={"request": [record]}) as http,
-        pkg.root.connect(
-            "http://app/mcp", http_client=http, capabilities=DECLARED, handlers=person(pkg)
-        ) as client,
-    ):
-        task = await client.seen_as(pkg.root.TaskClient).start("asks")
-        assert text_of(await task.result()) == "name 1 and name 2"
-        await task.cancel()
-    names = {method: name for method, name, _ in sent}
-    assert {names[method] for method in ("tasks/get", "tasks/update", "tasks/cancel")} == {
-        task.task_id
-    }
-    assert all(declared["extensions"] == {TASKS: {}} for _, _, declared in sent)
-
-
-@pytest.mark.requirement(
-    "tasks-ext.dedup-keys",
-    "tasks-ext.track-answered",
-    "tasks-ext.update-eventual",
-    revisions=SPOKEN,
-)
-async def test_a_question_that_is_still_listed_after_its_answer_is_not_asked_again(
-    pkg: Any,
-) -> None:
-    core: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.server")
-    extension: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.tasks.server")
-    times = {"createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z"}
-    task = {"taskId": "t", **times, "ttlMs": None, "pollIntervalMs": 1}
-    form = {"type": "object", "properties": {"name": {"type": "string"}}}
-    question = {
-        "method": "elicitation/create",
-        "params": {"mode": "form", "message": "Who?", "requestedSchema": form},
-    }
-    updates: list[Any] = []
-
-    class Slow(core.ServerHandlers, extension.ServerHandlers):  # type: ignore[misc]  # as above
-        polls = 0
-
-        async def call_tool(self, params: Any, ctx: Any) -> Any:
-            return msgspec.Raw(
-                msgspec.json.encode({"resultType": "task", "status": "input_required", **task})
-            )
-
-        async def get_task(self, params: Any, ctx: Any) -> Any:
-            self.polls += 1
-            if self.polls < 4:
-                return {"status": "input_required", "inputRequests": {"k": question}, **task}
-            return {"status": "completed", "result": {"content": []}, **task}
-
-        async def update_task(self, params: Any, ctx: Any) -> Any:
-            updates.append(params.input_responses)
-            return {}
-
-    handlers, server = person(pkg), pkg.root.Server("slow", handlers=[Slow()])
-    async with pkg.root.connect(server, capabilities=DECLARED, handlers=handlers) as client:
-        assert (await client.call_tool("any")).content == []
-    assert (handlers.asked, [*map(list, updates)]) == (1, [["k"]])

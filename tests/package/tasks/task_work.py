@@ -1,0 +1,116 @@
+"""A server with tools that become tasks, and what tests of tasks see of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+
+REVISIONS = ("2025-06-18", "2026-07-28")
+SPOKEN = REVISIONS[1:]  # tasks are of the newest revision
+PACKAGE = "tasks_package"
+TASKS = "io.modelcontextprotocol/tasks"
+DECLARED: dict[str, Any] = {"extensions": {TASKS: {}}}
+
+
+@dataclass
+class Name:
+    name: str
+
+
+class Work:
+    """A server with tools that become tasks, and what its tests steer and see of them."""
+
+    def __init__(self, pkg: Any, **options: Any) -> None:
+        self.server = pkg.root.Server("work")
+        self.tasks = tasks = pkg.root.Tasks(self.server, **{"poll_interval": 0.001, **options})
+        self.go = anyio.Event()
+        self.ended = anyio.Event()
+
+        async def waits() -> str:
+            """Ends when the test says so."""
+            try:
+                await self.go.wait()
+                return "done"
+            finally:
+                self.ended.set()
+
+        async def fails() -> str:
+            raise pkg.root.InvalidParamsError("can't be done", code=1234, data={"why": 1})
+
+        async def reports_an_error() -> str:
+            raise pkg.root.ToolError("out of order")
+
+        async def asks(ctx: Any) -> str:
+            first = await ctx.elicit("Who?", Name)
+            second = await ctx.elicit("Who?", Name)
+            return f"{first.content.name} and {second.content.name}"
+
+        async def asks_two(ctx: Any) -> str:
+            first, second = await ctx.ask_all(ctx.elicit("1", Name), ctx.elicit("2", Name))
+            return f"{first.content.name} and {second.content.name}"
+
+        async def repeats_a_key(ctx: Any) -> str:
+            await ctx.elicit("1", Name, key="name")
+            await ctx.elicit("2", Name, key="name")
+            return "never"
+
+        async def asks_first(ctx: Any) -> str:
+            answer = await ctx.elicit("Who?", Name)
+            await tasks.begin(ctx)
+            await ctx.progress(1, message="half")
+            await ctx.info("half")
+            return f"Hello, {answer.content.name}"
+
+        asking: tuple[Any, ...] = (asks, asks_two, repeats_a_key)
+        for tool in (*asking, asks_first):
+            tool.__annotations__["ctx"] = pkg.root.Context
+        for each in (waits, fails, reports_an_error, *asking):
+            self.server.tool(runner=tasks)(each)
+        self.server.tool("needs_a_task", runner=tasks.required)(waits)
+        self.server.tool(runner=tasks.on_begin)(asks_first)
+        self.server.tool("plain")(lambda: "plain")
+
+    def client(self, pkg: Any, **options: Any) -> Any:
+        """A client that declares the extension."""
+        return pkg.root.connect(self.server, **{"capabilities": DECLARED, **options})
+
+
+def person(pkg: Any) -> Any:
+    """Handlers that answer each elicitation by another name, and count them."""
+
+    class Person(pkg.root.ClientHandlers):  # type: ignore[misc]  # made while the test runs
+        asked = 0
+
+        async def elicit(self, params: Any, ctx: Any) -> Any:
+            self.asked += 1
+            return {"action": "accept", "content": {"name": f"name {self.asked}"}}
+
+    return Person()
+
+
+async def created(client: Any, tool: str) -> str:
+    """The id of the task of a call."""
+    result = await client.request("tools/call", {"name": tool, "arguments": {}})
+    assert result.result_type == "task"
+    task_id: str = result.task_id
+    return task_id
+
+
+async def got(client: Any, task_id: str, status: str) -> Any:
+    """The task, once it has a status."""
+    with anyio.fail_after(10):
+        while True:
+            task = await client.request("tasks/get", {"taskId": task_id})
+            assert task.result_type == "complete"
+            if task.status == status:
+                return task
+            assert task.status in ("working", "input_required")
+            await anyio.lowlevel.checkpoint()
+
+
+def text_of(result: Any) -> str:
+    text: str = result.content[0].text
+    return text
