@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...runtime.task_scope import TaskScope
 from ..serving import Service
-from .lifespan import TaskScope
 from .session_endpoint import SessionEndpoint, with_sessions
 from .quotas import Quotas
 from .request import RequestBodies

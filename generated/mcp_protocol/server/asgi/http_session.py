@@ -40,9 +40,9 @@ from ...protocol.connection import Connection
 from ...protocol.lifecycle import Session, State
 from ...runtime.peer import Peer
 from ...runtime.principal import Identity
+from ...runtime.task_scope import TaskScope, loop_clock
 from ..serving import AnnouncementQueue, Service
 from .event_store import EventStore
-from .lifespan import TaskScope, loop_clock
 from .post_response import PostResponse
 from .quotas import MemoryQuota, subscriptions_size
 from .settings import Limits, ServerHttpSettings

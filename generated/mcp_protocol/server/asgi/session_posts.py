@@ -28,10 +28,10 @@ from ...protocol.events import CancelReceived, Event, RequestReceived, Send
 from ...protocol.notifications import FOLLOWING
 from ...runtime.eager import pausing
 from ...runtime.pending_requests import PARTING_SECONDS
+from ...runtime.task_scope import TaskScope
 from . import http_response
 from .http_response import SHUTTING_DOWN, HttpResponse
 from .http_session import HttpSession
-from .lifespan import TaskScope
 from .post_response import PostResponse
 from .quotas import Quotas, starts_work
 from .settings import Limits

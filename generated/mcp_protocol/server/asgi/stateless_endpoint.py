@@ -31,12 +31,12 @@ from ...revision_facts import Facts
 from ...runtime.eager import pausing
 from ...runtime.peer import Peer
 from ...runtime.pending_requests import PARTING_SECONDS
+from ...runtime.task_scope import TaskScope
 from ..serving import AnnouncementQueue, Service
 from . import http_response
 from . import request as http
 from .header_validation import BodyValues, HeaderValidator
 from .http_response import SHUTTING_DOWN, HttpResponse
-from .lifespan import TaskScope
 from .post_response import PostResponse
 from .quotas import Quotas, StreamMemory
 from .settings import ServerHttpSettings

@@ -23,6 +23,7 @@ from ...facts import Revisions, has_streamable_http
 from ...framing.line_framing import TooLong
 from ...framing.sse import MEDIA_TYPE, EventDecoder
 from ...protocol import jsonrpc
+from ...runtime.task_scope import TaskScope, running_loop, scope_type
 from ...runtime.trace import Trace, trace_of
 from ..request_head import HTTP_REQUEST
 from ..serving import Service
@@ -30,7 +31,6 @@ from . import http_response
 from .endpoints import check_sse_paths, session_endpoint, sse_endpoints, stateless_endpoint
 from .host_origin import HostOriginValidator
 from .http_response import SHUTTING_DOWN, HttpResponse
-from .lifespan import TaskScope, running_loop, scope_type
 from .quotas import Quotas, starts_work
 from .request import (
     SHORT_BODY,

@@ -21,13 +21,13 @@ from ...protocol.connection import Connection
 from ...protocol.events import Send
 from ...protocol.lifecycle import INITIALIZE
 from ...runtime.principal import PRINCIPAL
+from ...runtime.task_scope import TaskScope
 from ..serving import Service
 from . import http_response
 from . import request as http
 from .draft import check_draft
 from .http_response import HttpResponse
 from .http_session import HttpSession, ResumableStream, SessionRegistry, network_of
-from .lifespan import TaskScope
 from .post_response import PostResponse
 from .quotas import Quotas, decoded_size
 from .request import field_key

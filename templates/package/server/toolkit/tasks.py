@@ -35,7 +35,7 @@ from ...protocol.capabilities import CAPABILITY, settings_of
 from ...protocol.responses import error_response
 from ...runtime.principal import PRINCIPAL
 from ...runtime.request_context import RequestContext
-from ..asgi.lifespan import TaskScope, running_loop
+from ...runtime.task_scope import TaskScope, running_loop
 from .client_features.input_required import InputRequired
 from .client_features.multi_round_trip import MultiRoundTrip, Question, askable, check_params
 from .context import Context
