@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from ._wire import UNREADABLE, UNSET, is_many, is_object
+from ._wire import UNREADABLE, UNSET, fields, is_many, is_object
 
 WRAPPER = "result"
 """The only member of an object that wraps another value."""
@@ -68,8 +68,7 @@ def texts(result: Any) -> list[str]:
 
 @cache
 def _may_be_null(kind: Any) -> bool:
-    fields = msgspec.structs.fields(kind)
-    return any(f.name == "structured_content" and f.default is not None for f in fields)
+    return any(f.name == "structured_content" and f.default is not None for f in fields(kind))
 
 
 def _is_wrapped(result: Any, value: Mapping[str, Any]) -> bool:

@@ -26,7 +26,7 @@ import anyio.lowlevel
 import msgspec
 from msgspec import Raw
 
-from .._wire import UNREADABLE, encode, error_text, to_builtins
+from .._wire import UNREADABLE, encode, error_text, replace, to_builtins
 from ..errors import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -383,7 +383,7 @@ class RequestPipeline:
         """A page of tools without those that cannot be called; their schemas are stored."""
         usable = self.state.tools_listed(result.tools)
         if len(usable) < len(result.tools):
-            result = msgspec.structs.replace(result, tools=usable)
+            result = replace(result, tools=usable)
         self.state.output_schemas.listed(result.tools)
         return result
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from .._wire import UNWRITABLE, Raw, error_text, is_object, to_builtins
+from .._wire import STRUCTS, UNWRITABLE, Raw, error_text, is_object, to_builtins
 from ..errors import LocalProtocolError
 from ..facts import Method
 from ..foreign_text import safe_repr
@@ -69,7 +69,7 @@ def _wire(params: Any) -> Mapping[str, Any]:
     try:
         if isinstance(params, Raw):
             plain = msgspec.json.decode(params)
-        elif isinstance(params, msgspec.Struct):
+        elif isinstance(params, STRUCTS):
             plain = to_builtins(params)
     except UNWRITABLE as error:
         raise LocalProtocolError(f"params: {error_text(error)}") from error

@@ -19,10 +19,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import msgspec
 from msgspec import UNSET, Raw
 
-from .._wire import UNWRITABLE, convert, encode, error_text, is_object
+from .._wire import STRUCTS, UNWRITABLE, ValidationError, convert, encode, error_text, is_object
 from ..channel import OutgoingMessage, RequestId
 from ..errors import (
     LocalProtocolError,
@@ -54,6 +53,9 @@ from .state import Admit, ConnectionState, InboundRequest, OutboundRequest
 from .version_negotiation import Step, VersionNegotiation
 
 _TOKEN = "progressToken"
+
+_OBJECTS: tuple[type, ...] = (*STRUCTS, Mapping, Raw)
+"""Types of values that encode as objects."""
 
 
 class Connection:
@@ -189,7 +191,7 @@ class Connection:
         if method is None:
             raise MethodNotFoundError(name, f"{revision.name} has no request {safe_text(name)}")
         is_typed = type(params) in method.params_structs
-        if not (is_typed or params is None or isinstance(params, (msgspec.Struct, Mapping, Raw))):
+        if not (is_typed or params is None or isinstance(params, _OBJECTS)):
             got = safe_repr(params)
             raise LocalProtocolError(f"{name}: expected an object as params, got {got}")
         check_required_capabilities(method, revision, params, capabilities)
@@ -208,7 +210,7 @@ class Connection:
             if not (is_typed or isinstance(params, Raw)):
                 _check_params(method, shaped)
             data = jsonrpc.encode_request(identifier, name, shaped)
-        except msgspec.ValidationError as error:
+        except ValidationError as error:
             state.outbound.pop(identifier)
             raise LocalProtocolError(f"{name}: params: {error_text(error)}") from None
         except UNWRITABLE as error:

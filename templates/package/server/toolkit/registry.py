@@ -17,7 +17,7 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
 
 import msgspec
 
-from ..._wire import EncodingError, Raw, convert, encode, is_object
+from ..._wire import EncodingError, Raw, convert, encode, is_object, replace
 from ...errors import InvalidParamsError
 from ...foreign_text import safe_repr
 from ...runtime.principal import PRINCIPAL
@@ -245,7 +245,7 @@ class Registry(Generic[Item]):
             encoded = Raw(encode(getattr(result, method.items)))
         except EncodingError:
             return result  # the connection encodes the result again, and reports the error
-        return msgspec.structs.replace(result, **{method.items: encoded})
+        return replace(result, **{method.items: encoded})
 
 
 def switch(
