@@ -18,11 +18,12 @@ from mcpgen.literals import Code, ascii_source, docstring
 Kind = Literal["property", "function", "coroutine", "subscription"]
 
 _CLASS = "ClientBase"
-_WITHOUT = frozenset({"cache", "input_rounds", "seen_as", "close"})
+_WITHOUT = frozenset({"cache", "input_rounds", "seen_as", "close", "start_call"})
 """Methods that are not derived: the blocking client has another one, or none."""
 _RETURNS = {"Subscription": "SyncSubscription"}
 """Types of results that the blocking client replaces."""
-_PROGRESS = "on_progress"
+_CALLBACKS = frozenset({"on_progress", "function"})
+"""Parameters whose values are functions that the client calls."""
 
 
 @dataclass(frozen=True)
@@ -93,4 +94,4 @@ def _kind(node: ast.FunctionDef | ast.AsyncFunctionDef, returns: str) -> Kind:
 
 def _value(name: str) -> str:
     """The value of an argument; a callback runs in a thread of its own."""
-    return f"in_thread({name})" if name == _PROGRESS else name
+    return f"in_thread({name})" if name in _CALLBACKS else name

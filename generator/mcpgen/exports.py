@@ -58,6 +58,8 @@ EXPORTS = (
     ),
     _export(".client.auth.oauth", "client+http", "OAuth", "PendingAuthorization"),
     _export(".client.auth.stores", "client+http", "MemoryStore", "Store"),
+    _export(".client.callbacks", "client", "Callback", "LogMessage"),
+    _export(".client.calls", "client", "StartedCall"),
     _export(".client.host", "client", "choose_model", "safe_icons"),
     _export(
         ".client.listen",
@@ -73,6 +75,7 @@ EXPORTS = (
     _export(".client.response_cache", "client", "Caching"),
     _export(".client.tasks", f"{_TASKS}+client", "TaskClient", "TaskHandle"),
     _export(".client.client_settings", "client", "ClientLimits", "Timeouts"),
+    _export(".client.sync", "client", "SyncStartedCall"),
     _export(".client.sync_client", "client", "SyncClient", "SyncClientHandlers", "connect_sync"),
     _export(
         ".errors",

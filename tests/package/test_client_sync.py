@@ -139,10 +139,10 @@ def test_it_has_every_method_of_the_client_with_an_event_loop() -> None:
         return {name: f for name, f in inspect.getmembers(cls) if not name.startswith("_")}
 
     blocking, other = methods(SyncClient), methods(Client)
-    beside = {"cache", "input_rounds", "seen_as"}
-    assert blocking.keys() - {"clear_cache", "session"} == other.keys() - beside
+    beside = {"cache", "input_rounds", "seen_as", "start_call"}
+    assert blocking.keys() - {"clear_cache", "session", "start_call"} == other.keys() - beside
     for name in methods(Client).keys() & methods(SyncClient).keys():
-        if inspect.isfunction(other[name]):
+        if inspect.isfunction(other[name]) and name not in beside:
             expected = inspect.signature(other[name]).parameters
             assert inspect.signature(blocking[name]).parameters == expected, name
     assert not any(map(inspect.iscoroutinefunction, blocking.values()))

@@ -147,6 +147,11 @@ class Connection:
         """Whether a subscription stream admits a notification."""
         return next(self._state.streams.subscribed_to(name, params), None) is not None
 
+    @property
+    def log_level(self) -> str | None:
+        """The level of log messages that requests ask for; `None` if they ask for none."""
+        return self._state.log_level
+
     def ask_for_logs(self, level: str | None) -> None:
         """Ask for log messages from `level` on in each request, where a revision has that."""
         self._state.log_level = level

@@ -1,0 +1,148 @@
+"""Functions that an open client calls with log messages and progress.
+
+They come beside the handlers of `connect`, and may be added and removed at any time. Each function
+gets its messages in order: one that suspends gets the next message when it has returned.
+
+Source: server/utilities/logging, basic/utilities/progress (2026-07-28: basic/patterns/progress).
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+
+import anyio
+
+if TYPE_CHECKING:
+    from ..protocol.connection import Connection
+    from ..runtime.pending_requests import OnProgress
+
+_logger = logging.getLogger(__name__.partition(".")[0])
+
+
+class LogMessage(Protocol):
+    """A log message of a server: `LoggingMessageNotificationParams` of any revision."""
+
+    @property
+    def level(self) -> str:
+        """One of debug, info, notice, warning, error, critical, alert, emergency."""
+        ...
+
+    @property
+    def data(self) -> Any:
+        """What is logged: any JSON value."""
+        ...
+
+    @property
+    def logger(self) -> str | None:
+        """Name of the source; `None` if the server sent none."""
+        ...
+
+
+OnLog: TypeAlias = Callable[[LogMessage], Awaitable[object] | None]
+"""Called with each log message."""
+
+
+class Callback:
+    """A function that a client calls, until `remove` or the end of a `with` block.
+
+    Args:
+        function: The function, plain or a coroutine function.
+        on_remove: Called with the callback when it is removed.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], on_remove: Callable[[Callback], None]
+    ) -> None:
+        self._function = function
+        self._on_remove = on_remove
+        self._removed = False
+        self._turn = anyio.Lock(fast_acquire=True)
+
+    def remove(self) -> None:
+        """Call the function no more. Idempotent; callable from any thread."""
+        if not self._removed:
+            self._removed = True
+            self._on_remove(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+    async def call(self, *arguments: Any) -> None:
+        """Call the function after all earlier calls of it. Failures are logged."""
+        async with self._turn:
+            if self._removed:
+                return
+            try:
+                returned = self._function(*arguments)
+                if inspect.isawaitable(returned):
+                    await returned
+            except Exception:
+                _logger.exception("%r failed", self._function)
+
+
+class Callbacks:
+    """The registered functions of a session.
+
+    Args:
+        connection: The protocol, which asks for log messages.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._log: list[Callback] = []
+        self._progress: list[Callback] = []
+        self._level: str | None = None
+
+    def add_log(self, function: OnLog, level: str) -> Callback:
+        """Register a function for log messages.
+
+        Args:
+            function: The function.
+            level: The lowest level to ask for with each request, unless one is asked for already.
+        """
+        callback = Callback(function, self._remove_log)
+        self._log.append(callback)
+        if self._connection.log_level is None:
+            self._level = level
+            self._connection.ask_for_logs(level)
+        return callback
+
+    def add_progress(self, function: OnProgress) -> Callback:
+        """Register a function for the progress of all requests."""
+        callback = Callback(function, self._progress.remove)
+        self._progress.append(callback)
+        return callback
+
+    async def logged(self, message: LogMessage) -> None:
+        """Pass on a log message."""
+        for callback in tuple(self._log):
+            await callback.call(message)
+
+    def with_progress(self, own: OnProgress | None) -> OnProgress | None:
+        """The function to call with the progress of a request.
+
+        Args:
+            own: The function that the caller of the request passed.
+        """
+        if not self._progress:
+            return own
+
+        async def passed_on(progress: float, total: float | None, message: str | None) -> None:
+            for callback in tuple(self._progress):
+                await callback.call(progress, total, message)
+            if own is not None and (returned := own(progress, total, message)) is not None:
+                await returned
+
+        return passed_on
+
+    def _remove_log(self, callback: Callback) -> None:
+        self._log.remove(callback)
+        if not self._log and self._level == self._connection.log_level:
+            self._connection.ask_for_logs(None)  # as before the first one was registered
+            self._level = None
