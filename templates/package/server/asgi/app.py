@@ -198,7 +198,7 @@ class AsgiApplication:
                 return http_response.refusal(404, text)
             if request.method not in ("POST", "GET", "DELETE"):
                 return http_response.not_allowed(
-                    "POST" if state.sessions is None else "POST, GET, DELETE"
+                    "POST, GET, DELETE" if self._has_sessions(state) else "POST"
                 )
         limit = self.settings.limits.fields
         if request.count > limit:
@@ -206,6 +206,9 @@ class AsgiApplication:
                 431, f"expected at most {limit} header fields (Limits.fields)"
             )
         return None
+
+    def _has_sessions(self, state: LifespanState) -> bool:
+        return state.sessions is not None and not self.settings.stateless
 
     async def _start(self, state: LifespanState) -> HttpResponse | None:
         """Enter the lifespan; the refusal of the request if that fails."""
@@ -238,7 +241,11 @@ class AsgiApplication:
         stateless, sessions = state.stateless, state.sessions
         if state.sse is not None and state.sse.serves(request.path):
             await state.sse.serve(request, receive, send)
-        elif sessions is None or (stateless is not None and stateless.headers.named_by(request)):
+        elif (
+            sessions is None
+            or not self._has_sessions(state)
+            or (stateless is not None and stateless.headers.named_by(request))
+        ):
             await http_response.not_allowed("POST").send(send)
         elif request.method == "GET":
             out = send if self._trace is None else _TracedSend(send, self._trace)
