@@ -115,6 +115,7 @@ EXPORTS = (
     _export(
         ".server.asgi.event_store", "server+http", "EventStore", "MemoryEventStore", "StoredEvent"
     ),
+    _export(".server.asgi.routes", "server+http", "RouteRequest", "RouteResponse"),
     _export(".server.asgi.settings", "server+http", "Limits", "ServerHttpSettings"),
     _export(".server.auth.dpop_validation", "server+http", "DpopValidation"),
     _export(".server.auth.introspection", "server+http", "Introspection"),

@@ -24,6 +24,7 @@ from mcp_protocol import ClientHandlers, Server, connect, models, testing
 from mcp_protocol.errors import HttpStatusError, RemoteError
 from mcp_protocol.testing import Pair, connected
 from mcpgen import parts, render
+from package.auth_server.guarded import protected
 from package.respondent import refusal_code
 from package.rules import holding
 from package.wire import ALL
@@ -222,6 +223,13 @@ async def test_a_protected_server_asks_for_a_token(monkeypatch: pytest.MonkeyPat
     assert refused.value.status == 401
 
 
+async def test_a_route_beside_the_endpoint_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = example("health", monkeypatch).server.asgi(auth=protected())
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app)) as http:
+        assert (await http.get("http://127.0.0.1/health")).json() == {"status": "ok"}
+        assert (await http.post("http://127.0.0.1/orders")).status_code == 401
+
+
 async def tools_at(path: str, app: Any) -> list[Any]:
     """The tools that a client finds at a path of an ASGI application."""
     transport = httpx2.ASGITransport(app=app)
@@ -245,7 +253,7 @@ async def test_models_of_pydantic_are_arguments_and_results(
 
 RUN_HERE = {
     *("server.py", "city.py", "booking.py", "notes.py", "orders.py"),
-    *("mounted.py", "protected.py"),
+    *("mounted.py", "protected.py", "health.py"),
 }
 RUN_AS_PROGRAMS = {"client.py", "remote.py", "guest.py", "read_messages.py", "test_weather.py"}
 READ_ELSEWHERE = {

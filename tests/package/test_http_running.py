@@ -139,7 +139,9 @@ def test_a_lifespan_that_fails_ends_it_with_what_it_raised(folder: Path) -> None
         (["--http", "nobody.invalid:0"], "error: can't listen at nobody.invalid:0: "),
         (["--http", ":0", "--path", "mcp"], "error: path: expected a path that begins with '/'"),
         (["--http", ":0", "--backend", "trio"], "error: --backend: uvicorn runs on asyncio"),
+        (["--http", ":0", "--stateless", "--sse"], "error: stateless: HTTP+SSE has sessions only"),
         (["--path", "/mcp"], "need --http"),
+        (["--stateless"], "need --http"),
         (["--sse"], "need --http"),
     ],
 )

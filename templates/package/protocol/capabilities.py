@@ -43,6 +43,9 @@ OFFICIAL = frozenset(
 
 _logger = logging.getLogger(__name__)
 
+_OF_SESSIONS = frozenset({"listChanged", "logging", "subscribe"})
+# What a client subscribes to, and the level of log messages, is state of its session.
+
 _ELICITATION, _SAMPLING = "elicitation", "sampling"
 _FORM, _URL = "form", "url"
 
@@ -127,6 +130,24 @@ def check_extensions(capabilities: Mapping[str, Any], facts: Facts) -> None:
                     f"extension {identifier!r}: its prefix is reserved for the protocol"
                 )
             _logger.warning("extension %r is no official one that is known here", identifier)
+
+
+def without_session(capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    """The capabilities of a server that keeps no sessions: those that need no session."""
+    return {
+        name: (
+            {flag: value for flag, value in members.items() if flag not in _OF_SESSIONS}
+            if is_object(members)
+            else members
+        )
+        for name, members in capabilities.items()
+        if name not in _OF_SESSIONS
+    }
+
+
+def needs_session(capability: Path) -> bool:
+    """Whether a server can have a capability only with sessions."""
+    return not _OF_SESSIONS.isdisjoint(capability)
 
 
 def settings_of(capabilities: Mapping[str, Any], identifier: str) -> Mapping[str, Any] | None:

@@ -156,6 +156,29 @@ class Connection:
         """Ask for log messages from `level` on in each request, where a revision has that."""
         self._state.log_level = level
 
+    def assume_session(self, revision: Revision) -> None:
+        """Receive the next message as if its sender had initialized a session in a revision.
+
+        For servers that keep no sessions. What the client declared is not known then, and
+        requests to it are refused.
+        """
+        own = self._state.describe(revision).capabilities
+        self._state.session = Session(revision, own, NO_META, stateless=True)
+
+    def check_answerable(self, name: str) -> None:
+        """Check that a response of the peer to a request of ours would reach this connection.
+
+        Raises:
+            LocalProtocolError: It would not: this server keeps no sessions.
+        """
+        session = self._state.session
+        if session is not None and session.stateless:
+            raise LocalProtocolError(
+                f"{name}: needs a session, and this server keeps none (stateless=True): a response "
+                f"of the client would not find this request. Serve {session.revision.name} with "
+                "sessions, or ask clients of a revision without sessions"
+            )
+
     def request(
         self,
         name: str,
@@ -537,6 +560,7 @@ class Connection:
             revision, capabilities = session.revision, session.peer_capabilities
         else:
             raise LocalProtocolError(f"{name}: nothing was agreed with the peer yet")
+        self.check_answerable(name)
         if state.role == "server" and not revision.server_requests:
             raise LocalProtocolError(f"{name}: in {revision.name} a server sends no requests")
         if related is None and session is not None and not session.may_send(name):

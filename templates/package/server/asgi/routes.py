@@ -1,0 +1,232 @@
+"""Routes of an application beside the endpoint of the protocol, such as `/health`.
+
+A route has one exact path. Its handler is an async function of the request that returns a body, a
+`RouteResponse`, or an ASGI application that responds, such as a response of Starlette.
+
+Source: ASGI specification 3.0 (HTTP connection scope).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
+from typing import Any, TypeAlias
+
+import msgspec
+
+from ..._wire import encode
+from ...framing.http_headers import JSON
+from ...runtime.principal import PRINCIPAL, Principal
+from ..request_head import RequestHead
+from .request import HttpRequest, Receive, Scope, Send
+
+_TEXT, _BINARY = "text/plain; charset=utf-8", "application/octet-stream"
+_HEAD, _GET = "HEAD", "GET"
+_NO_HEADERS: Mapping[str, str] = {}
+
+_logger = logging.getLogger(__name__)
+
+
+class RouteResponse(msgspec.Struct, frozen=True):
+    """One complete HTTP response. It is an ASGI application.
+
+    Attributes:
+        body: Text, which is sent as UTF-8, or bytes.
+        status: The status code.
+        headers: Header fields beyond type and length.
+        content_type: Value of `Content-Type`; by default that of plain text or of bytes.
+    """
+
+    body: str | bytes = b""
+    status: int = 200
+    headers: Mapping[str, str] = _NO_HEADERS
+    content_type: str | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the response. A client that is gone is no error."""
+        text = isinstance(self.body, str)
+        body = self.body.encode() if isinstance(self.body, str) else self.body
+        kind = self.content_type or (_TEXT if text else _BINARY)
+        fields = {"content-length": str(len(body)), **self.headers}
+        if body:
+            fields = {"content-type": kind, **fields}
+        headers = [
+            (name.lower().encode(), value.encode("latin-1")) for name, value in fields.items()
+        ]
+        try:
+            await send({"type": "http.response.start", "status": self.status, "headers": headers})
+            await send({"type": "http.response.body", "body": body})
+        except OSError:
+            return
+
+
+AsgiResponse: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+RouteResult: TypeAlias = (
+    str | bytes | Mapping[str, Any] | list[Any] | RouteResponse | AsgiResponse | None
+)
+"""What a handler returns: text, bytes, JSON, a response, or nothing (status 204)."""
+
+
+class RouteRequest(RequestHead):
+    """An HTTP request to a route, with its body.
+
+    Args:
+        received: The head of the request.
+        scope: The ASGI connection scope.
+        receive: The ASGI receive callable, after the body.
+        body: The whole body.
+        state: What the lifespan of the server yielded.
+
+    Attributes:
+        scope: The ASGI connection scope.
+        body: The whole body, within `Limits.body`.
+        state: What the lifespan of the server yielded.
+    """
+
+    def __init__(
+        self, received: HttpRequest, scope: Scope, receive: Receive, body: bytes, state: Any
+    ) -> None:
+        super().__init__(received)
+        self.scope = scope
+        self.body = body
+        self.state = state
+        self._receive = receive
+        self._is_body_received = False
+
+    @property
+    def principal(self) -> Principal:
+        """On whose behalf the request is made, if the route has `auth=True`."""
+        return PRINCIPAL.get()
+
+    def json(self) -> Any:
+        """The body as JSON value.
+
+        Raises:
+            msgspec.DecodeError: The body is not JSON.
+        """
+        return msgspec.json.decode(self.body)
+
+    async def receive(self) -> MutableMapping[str, Any]:
+        """The ASGI receive callable from the beginning of the body, for other ASGI libraries."""
+        if self._is_body_received:
+            return await self._receive()
+        self._is_body_received = True
+        return {"type": "http.request", "body": self.body, "more_body": False}
+
+
+RouteHandler: TypeAlias = Callable[[RouteRequest], Awaitable[RouteResult]]
+_FAILED = RouteResponse("internal error", 500)
+_NOTHING = RouteResponse(status=204)
+
+
+class Route(msgspec.Struct, frozen=True):
+    """A handler of the requests to a path.
+
+    Attributes:
+        handler: Handles them.
+        auth: Whether they need an access token.
+    """
+
+    handler: RouteHandler
+    auth: bool
+
+    async def serve(
+        self,
+        head: HttpRequest,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        body: bytes,
+        state: Any,
+    ) -> None:
+        """Send the response of the handler; an exception is logged, and answered by status 500.
+
+        Args:
+            head: The head of the request.
+            scope: The ASGI connection scope.
+            receive: The ASGI receive callable, after the body.
+            send: The ASGI send callable.
+            body: The whole body.
+            state: What the lifespan of the server yielded.
+        """
+        request = RouteRequest(head, scope, receive, body, state)
+        response: AsgiResponse
+        try:
+            response = _response_of(await self.handler(request))
+        except Exception:
+            _logger.exception("the route %s failed", request.path)
+            response = _FAILED
+        await response(request.scope, request.receive, send)
+
+
+class Routes:
+    """The routes of one server, by path and HTTP method."""
+
+    def __init__(self) -> None:
+        self._routes: dict[str, dict[str, Route]] = {}
+
+    def __bool__(self) -> bool:
+        """Whether there are routes."""
+        return bool(self._routes)
+
+    def __contains__(self, path: str) -> bool:
+        """Whether a path has routes."""
+        return path in self._routes
+
+    @property
+    def paths(self) -> Collection[str]:
+        """The paths that have routes."""
+        return self._routes.keys()
+
+    @property
+    def has_protected(self) -> bool:
+        """Whether some route needs an access token."""
+        return any(route.auth for methods in self._routes.values() for route in methods.values())
+
+    def find(self, path: str, method: str) -> Route:
+        """The route of a request to one of the paths; `HEAD` is served as `GET`.
+
+        Of a method that the path does not have, one that responds with status 405.
+        """
+        methods = self._routes[path]
+        found = methods.get(method) or (methods.get(_GET) if method == _HEAD else None)
+        return found or Route(_refuse_method(methods), auth=False)
+
+    def add(self, path: str, methods: Collection[str], route: Route) -> None:
+        """Add a route.
+
+        Raises:
+            TypeError: One string instead of a collection of methods.
+            ValueError: Not a path, a path with variables, no method, or a method that the path is
+                served with already.
+        """
+        if not path.startswith("/") or "{" in path:
+            expected = "a path that begins with '/' and has no variables"
+            raise ValueError(f"custom_route: expected {expected}, got {path!r}")
+        if isinstance(methods, str) or not methods:
+            raise TypeError(f"custom_route: methods: expected a list of texts, got {methods!r}")
+        added = {method.upper() for method in methods}
+        if taken := added & self._routes.get(path, {}).keys():
+            raise ValueError(f"custom_route: {path} has {', '.join(sorted(taken))} already")
+        self._routes.setdefault(path, {}).update(dict.fromkeys(sorted(added), route))
+
+
+def _refuse_method(methods: Collection[str]) -> RouteHandler:
+    """A handler that responds with the methods that are allowed."""
+
+    async def refuse(request: RouteRequest) -> RouteResponse:
+        allowed = ", ".join([*methods, _HEAD] if _GET in methods else methods)
+        return RouteResponse(f"expected {allowed}", 405, {"Allow": allowed})
+
+    return refuse
+
+
+def _response_of(result: RouteResult) -> AsgiResponse:
+    """The response that a handler's result stands for."""
+    if result is None:
+        return _NOTHING
+    if isinstance(result, str | bytes):
+        return RouteResponse(result)
+    if callable(result):
+        return result
+    return RouteResponse(encode(result), content_type=JSON)
