@@ -726,3 +726,15 @@ async def test_a_question_that_is_still_listed_after_its_answer_is_not_asked_aga
     async with pkg.root.connect(server, capabilities=DECLARED, handlers=handlers) as client:
         assert (await client.call_tool("any")).content == []
     assert (handlers.asked, [*map(list, updates)]) == (1, [["k"]])
+
+
+async def test_tasks_of_a_mounted_server_are_polled_and_announced_through_the_mount(
+    pkg: Any,
+) -> None:
+    work, outer = Work(pkg), pkg.root.Server("outer")
+    outer.mount(work.server, prefix="work")
+    work.go.set()
+    async with pkg.root.connect(outer, capabilities=DECLARED) as client:
+        assert text_of(await client.call_tool("work_waits")) == "done"
+    with pytest.raises(ValueError, match=r"tasks/.* of server 'outer' exists already"):
+        outer.mount(Work(pkg).server, prefix="more")
