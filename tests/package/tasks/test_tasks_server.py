@@ -404,3 +404,15 @@ async def test_a_store_that_fails_is_an_internal_error(pkg: Any) -> None:
                 await client.request(method, params)
             assert failed.value.code == -32603
             assert "fire" not in failed.value.message
+
+
+async def test_tasks_of_a_mounted_server_are_polled_and_announced_through_the_mount(
+    pkg: Any,
+) -> None:
+    work, outer = Work(pkg), pkg.root.Server("outer")
+    outer.mount(work.server, prefix="work")
+    work.go.set()
+    async with pkg.root.connect(outer, capabilities=DECLARED) as client:
+        assert text_of(await client.call_tool("work_waits")) == "done"
+    with pytest.raises(ValueError, match=r"tasks/.* of server 'outer' exists already"):
+        outer.mount(Work(pkg).server, prefix="more")

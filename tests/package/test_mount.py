@@ -1,0 +1,486 @@
+"""Servers mounted on a server: `main.mount(git, prefix="git")`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import anyio
+import anyio.lowlevel
+import msgspec
+import pytest
+
+from mcp_protocol import (
+    Context,
+    Depends,
+    EmbeddedResource,
+    MiddlewareRequest,
+    Next,
+    Principal,
+    RemoteError,
+    ResourceLink,
+    ResourceNotFoundError,
+    Server,
+)
+from mcp_protocol.client.async_client import ClientHandlers
+from mcp_protocol.r2026_07_28.server import ServerHandlers
+from mcp_protocol.server.toolkit.content import Contents
+from mcp_protocol.testing import connected
+from package.asgi_client import asgi
+from package.wire import ALL, HANDSHAKE, PER_REQUEST
+
+pytestmark = pytest.mark.anyio
+
+NEWEST = ALL[-1]
+both = pytest.mark.parametrize("revision", [HANDSHAKE[0], NEWEST])
+TOOLS_CHANGED = "notifications/tools/list_changed"
+UPDATED = "notifications/resources/updated"
+
+
+def git(**settings: Any) -> Server:
+    server = Server("git", **settings)
+
+    @server.tool(tags={"read"})
+    async def status() -> str:
+        """The state of the working tree."""
+        return "clean"
+
+    @server.resource("repo://head")
+    def head() -> str:
+        return "abc"
+
+    @server.resource("repo://{branch}/tip")
+    def tip(branch: str) -> str:
+        if branch == "gone":
+            raise ResourceNotFoundError("repo://gone/tip")
+        return f"tip of {branch}"
+
+    @server.prompt()
+    def review(branch: str) -> str:
+        return f"review {branch}"
+
+    @server.completion(prompt="review", argument="branch")
+    def branches(text: str) -> list[str]:
+        return [name for name in ("main", "next") if name.startswith(text)]
+
+    @server.completion(template="repo://{branch}/tip", argument="branch")
+    def more_branches(text: str) -> list[str]:
+        return ["dev"]
+
+    return server
+
+
+def main(**settings: Any) -> Server:
+    server = Server("main", **settings)
+
+    @server.tool()
+    async def ping() -> str:
+        return "pong"
+
+    return server
+
+
+def text_of(result: Any) -> str:
+    text: str = result.content[0].text
+    return text
+
+
+async def names(client: Any) -> list[str]:
+    return [tool.name for tool in await client.list_tools()]
+
+
+@pytest.mark.parametrize("revision", ALL)
+async def test_everything_of_a_mounted_server_has_the_prefix_and_works(revision: str) -> None:
+    server = main()
+    server.mount(git(), prefix="git")
+    async with connected(server, revision=revision) as pair:
+        client: Any = pair.client
+        assert await names(client) == ["ping", "git_status"]
+        assert text_of(await client.call_tool("git_status")) == "clean"
+        assert text_of(await client.call_tool("ping")) == "pong"
+        assert [each.uri for each in await client.list_resources()] == ["repo://git/head"]
+        templates = await client.list_resource_templates()
+        assert [each.uri_template for each in templates] == ["repo://git/{branch}/tip"]
+        head = (await client.read_resource("repo://git/head")).contents[0]
+        assert (head.uri, head.text) == ("repo://git/head", "abc")
+        tip = (await client.read_resource("repo://git/main/tip")).contents[0]
+        assert (tip.uri, tip.text) == ("repo://git/main/tip", "tip of main")
+        assert [each.name for each in await client.list_prompts()] == ["git_review"]
+        review = await client.get_prompt("git_review", {"branch": "main"})
+        assert review.messages[0].content.text == "review main"
+        with pytest.raises(RemoteError, match="unknown tool"):
+            await client.call_tool("status")
+        with pytest.raises(RemoteError, match="resource not found: repo://head"):
+            await client.read_resource("repo://head")
+        with pytest.raises(RemoteError, match="resource not found: repo://git/gone/tip"):
+            await client.read_resource("repo://git/gone/tip")
+
+
+@both
+async def test_completions_come_along(revision: str) -> None:
+    server = main()
+    server.mount(git(), prefix="git")
+    async with connected(server, revision=revision) as pair:
+        client: Any = pair.client
+        prompt = {"type": "ref/prompt", "name": "git_review"}
+        template = {"type": "ref/resource", "uri": "repo://git/{branch}/tip"}
+        for ref, expected in ((prompt, ["main"]), (template, ["dev"])):
+            params = {"ref": ref, "argument": {"name": "branch", "value": "m"}}
+            assert (
+                await client.request("completion/complete", params)
+            ).completion.values == expected
+
+
+async def test_without_prefix_names_stay_as_they_are() -> None:
+    server = main()
+    server.mount(git())
+    assert [tool.name for tool in await server.list_tools()] == ["ping", "status"]
+    contents: Any = (await server.read_resource("repo://main/tip")).contents
+    assert contents[0].uri == "repo://main/tip"
+
+
+async def test_a_mount_is_live_both_ways_and_clients_are_notified() -> None:
+    server, child = main(), git()
+    server.mount(child, prefix="git")
+    async with connected(server, revision=HANDSHAKE[-1]) as pair:
+        client: Any = pair.client
+        child.add_tool(lambda: "logged", name="log")
+        assert text_of(await client.call_tool("git_log")) == "logged"
+        child.disable("status")
+        assert await names(client) == ["ping", "git_log"]
+        child.enable("status")
+        child.remove_tool("log")
+        assert await names(client) == ["ping", "git_status"]
+        server.disable(tags=["read"])
+        child.add_tool(lambda: "again", name="log")
+        assert await names(client) == ["ping", "git_log"]
+        server.enable("git_status")
+        assert await names(client) == ["ping", "git_status", "git_log"]
+        with anyio.fail_after(10):
+            while TOOLS_CHANGED not in [m.get("method") for m in pair.received]:
+                await anyio.lowlevel.checkpoint()
+    with pytest.raises(ValueError, match="belongs to a mounted server"):
+        server.remove_tool("git_log")
+
+
+async def test_mounts_nest_and_a_server_may_be_mounted_twice() -> None:
+    server, middle, child = main(), Server("middle"), git()
+    server.mount(middle, prefix="dev")
+    middle.mount(child, prefix="git")
+    server.mount(child)
+    child.add_tool(lambda: "logged", name="log")
+    tools = {tool.name for tool in await server.list_tools()}
+    assert tools == {"ping", "dev_git_status", "dev_git_log", "status", "log"}
+    for uri in ("repo://dev/git/main/tip", "repo://main/tip"):
+        contents: Any = (await server.read_resource(uri)).contents
+        assert (contents[0].uri, contents[0].text) == (uri, "tip of main")
+
+
+async def test_uris_in_results_are_those_that_a_client_can_read() -> None:
+    server, child = main(), git()
+
+    @child.tool()
+    async def links() -> list[Any]:
+        return [
+            ResourceLink(uri="repo://main/tip", name="tip"),
+            ResourceLink(uri="https://example.com/", name="elsewhere"),
+            EmbeddedResource(Contents(uri="repo://head", text="abc")),
+        ]
+
+    @child.prompt()
+    def look() -> Any:
+        return EmbeddedResource(Contents(uri="repo://head", text="abc"))
+
+    server.mount(child, prefix="git")
+    async with connected(server, revision=NEWEST) as pair:
+        client: Any = pair.client
+        link, elsewhere, embedded = (await client.call_tool("git_links")).content
+        assert link.uri == "repo://git/main/tip"
+        assert elsewhere.uri == "https://example.com/"
+        assert embedded.resource.uri == "repo://git/head"
+        message = (await client.get_prompt("git_look")).messages[0]
+        assert message.content.resource.uri == "repo://git/head"
+
+
+async def test_uris_without_authority_and_files_have_the_prefix_after_the_scheme() -> None:
+    server, child = main(), Server("child")
+
+    @child.resource("urn:isbn:{number}")
+    def book(number: str) -> str:
+        return number
+
+    @child.resource("file:///etc/motd")
+    def motd() -> str:
+        return "hello"
+
+    server.mount(child, prefix="a.b")
+    for uri, expected in (("urn:a.b/isbn:12", "12"), ("file://a.b//etc/motd", "hello")):
+        contents: Any = (await server.read_resource(uri)).contents
+        assert (contents[0].uri, contents[0].text) == (uri, expected)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "text"),
+    [
+        ("git status", "prefix: expected letters"),
+        ("", "prefix: expected letters"),
+        ("a/b", "prefix: expected letters"),
+        ("x" * 125, "expected a name of 1 to 128"),
+        ("ping", "'ping_status' is registered already"),
+    ],
+)
+async def test_a_mount_that_is_refused_changes_nothing(prefix: str, text: str) -> None:
+    server, child = main(), git()
+    server.add_tool(lambda: "taken", name="ping_status")
+    with pytest.raises(ValueError, match=text):
+        server.mount(child, prefix=prefix)
+    child.add_tool(lambda: "x", name="later")
+    assert [tool.name for tool in await server.list_tools()] == ["ping", "ping_status"]
+
+
+async def test_names_stay_unique_after_mounting() -> None:
+    server, middle, child = main(), Server("middle"), git()
+    server.mount(middle, prefix="a")
+    middle.mount(child, prefix="b")
+    with pytest.raises(ValueError, match="'a_b_status' is registered already"):
+        server.add_tool(lambda: "x", name="a_b_status")
+    server.add_tool(lambda: "x", name="a_b_log")
+    with pytest.raises(ValueError, match="'a_b_log' is registered already"):
+        child.add_tool(lambda: "x", name="log")
+    child.method("acme/find")(lambda: None)
+    with pytest.raises(ValueError, match="acme/find"):
+        server.method("acme/find")(lambda: None)
+
+
+def test_a_server_can_not_contain_itself() -> None:
+    outer, inner = Server("outer"), Server("inner")
+    outer.mount(inner, prefix="inner")
+    for target in (outer, inner):
+        with pytest.raises(ValueError, match="can't be mounted on itself"):
+            target.mount(outer, prefix="x")
+    with pytest.raises(ValueError, match="mounted already with prefix 'inner'"):
+        outer.mount(inner, prefix="inner")
+    with pytest.raises(TypeError, match="mount: expected"):
+        outer.mount("https://example.com/mcp")  # type: ignore[arg-type]  # what the test is about
+
+
+@dataclass
+class Seat:
+    """What a tool asks for."""
+
+    row: int
+
+
+class Choosing(ClientHandlers):
+    """Answers questions."""
+
+    async def elicit(self, params: Any, ctx: Any) -> Any:
+        return {"action": "accept", "content": {"row": 7}}
+
+
+def asking() -> Server:
+    server = Server("asking")
+
+    @server.tool()
+    async def book(ctx: Context) -> str:
+        await ctx.progress(1, 2)
+        await ctx.warning("booking")
+        reply: Any = await ctx.elicit("Which row?", Seat)
+        return f"row {reply.content.row}"
+
+    return server
+
+
+@pytest.mark.parametrize("revision", [HANDSHAKE[-1], NEWEST])
+async def test_progress_logs_and_questions_of_a_mounted_tool_reach_the_client(
+    revision: str,
+) -> None:
+    server = main()
+    server.mount(asking(), prefix="seat")
+    reports: list[tuple[float, float | None]] = []
+
+    def report(progress: float, total: float | None, message: str | None) -> None:
+        reports.append((progress, total))
+
+    async with connected(server, revision=revision, handlers=Choosing()) as pair:
+        client: Any = pair.client
+        if revision in PER_REQUEST:
+            client.ask_for_logs("info")
+        result = await client.call_tool("seat_book", on_progress=report)
+        assert text_of(result) == "row 7"
+        assert reports[0] == (1, 2)
+        assert "booking" in [
+            message["params"]["data"]
+            for message in pair.received
+            if message.get("method") == "notifications/message"
+        ]
+
+
+async def test_the_state_of_a_call_is_signed_with_the_key_of_the_outer_server() -> None:
+    def process() -> Server:
+        server, middle = Server("main", state_key=b"k" * 16), Server("middle")
+        middle.mount(asking(), prefix="seat")
+        server.mount(middle)
+        return server
+
+    call: dict[str, Any] = {"name": "seat_book", "arguments": {}}
+    capabilities: dict[str, Any] = {"elicitation": {"form": {}}}
+    async with asgi(process()) as one, asgi(process()) as two:
+        asked = await one.ask(NEWEST, "tools/call", call, capabilities=capabilities)
+        [key] = asked.result["inputRequests"]
+        reply = {key: {"action": "accept", "content": {"row": 7}}}
+        retry = call | {"inputResponses": reply, "requestState": asked.result["requestState"]}
+        done = await two.ask(NEWEST, "tools/call", retry, capabilities=capabilities)
+    assert done.result["content"][0]["text"] == "row 7"
+
+
+@both
+async def test_middleware_of_a_mounted_server_sees_its_own_names_and_changes_lists(
+    revision: str,
+) -> None:
+    server, middle, child = main(page_size=1), Server("middle"), git()
+    server.mount(middle, prefix="a")
+    middle.mount(child, prefix="b")
+    child.add_tool(lambda: "secret", name="secret")
+    seen: list[str] = []
+
+    @child.middleware
+    async def note(request: MiddlewareRequest, next: Next) -> Any:
+        seen.append(f"{request.method} {request.target}")
+        result = await next(request)
+        if request.method == "tools/list":
+            shown = [tool for tool in result.tools if tool.name != "secret"]
+            return msgspec.structs.replace(result, tools=shown)
+        return result
+
+    async with connected(server, revision=revision) as pair:
+        client: Any = pair.client
+        assert await names(client) == ["ping", "a_b_status"]
+        seen.clear()
+        await client.call_tool("a_b_status")
+        await client.read_resource("repo://a/b/head")
+        await client.call_tool("ping")
+    assert seen == ["tools/call status", "resources/read repo://head"]
+
+
+@both
+async def test_lifespans_are_entered_once_from_outside_in_and_give_each_server_its_state(
+    revision: str,
+) -> None:
+    passed: list[str] = []
+
+    def stateful(name: str) -> Server:
+        @asynccontextmanager
+        async def lifespan(server: Server) -> AsyncGenerator[str]:
+            passed.append(f"enter {server.name}")
+            yield f"state of {server.name}"
+            passed.append(f"leave {server.name}")
+
+        server = Server(name, lifespan=lifespan)
+
+        @server.tool(name)
+        async def state(ctx: Context[str]) -> str:
+            return ctx.state
+
+        return server
+
+    outer, inner = stateful("outer"), stateful("inner")
+    outer.mount(inner, prefix="one")
+    outer.mount(inner, prefix="two")
+    async with connected(outer, revision=revision) as pair:
+        client: Any = pair.client
+        assert text_of(await client.call_tool("one_inner")) == "state of inner"
+        assert text_of(await client.call_tool("outer")) == "state of outer"
+    assert passed == ["enter outer", "enter inner", "leave inner", "leave outer"]
+    direct: Any = await outer.call_tool("two_inner")
+    assert direct.content[0].text == "state of inner"
+    async with asgi(outer) as http:
+        reply = await http.ask(NEWEST, "tools/call", {"name": "one_inner", "arguments": {}})
+        assert reply.result["content"][0]["text"] == "state of inner"
+    late = stateful("late")
+    with pytest.raises(RuntimeError, match="server 'late' has a lifespan: mount it before run"):
+        outer.mount(late)
+    with pytest.raises(RuntimeError, match="server 'late' has a lifespan: mount it before run"):
+        inner.mount(late)
+    outer.mount(git(), prefix="git")
+
+
+async def test_dependencies_are_those_of_the_mounted_server_and_can_be_overridden() -> None:
+    server, child = main(), Server("child")
+
+    def open_db() -> str:
+        return "real"
+
+    @child.tool()
+    async def read(db: Annotated[str, Depends(open_db)]) -> str:
+        return db
+
+    server.mount(child, prefix="db")
+    assert text_of(await server.call_tool("db_read")) == "real"
+    with server.override(open_db, lambda: "empty"):
+        assert text_of(await server.call_tool("db_read")) == "empty"
+    assert text_of(await server.call_tool("db_read")) == "real"
+
+
+@both
+async def test_updates_of_a_mounted_resource_have_its_outer_uri(revision: str) -> None:
+    server, child = main(), git(subscribe=True)
+    server.mount(child, prefix="git")
+    async with connected(server, revision=revision) as pair:
+        client: Any = pair.client
+        async with client.listen(uris=["repo://git/head"]) as changes:
+            child.resource_updated("repo://head")
+            with anyio.fail_after(10):
+                async for change in changes:
+                    assert change.uri == "repo://git/head"
+                    break
+        with pytest.raises(RemoteError, match="resource not found: repo://git/none"):
+            if revision in PER_REQUEST:
+                await client.read_resource("repo://git/none")
+            else:
+                await client.subscribe("repo://git/none")
+
+
+async def test_custom_methods_come_along_without_prefix() -> None:
+    server, child = main(), Server("child")
+    server.mount(child, prefix="x")
+
+    @child.method("acme/find", params=Seat, result=Seat)
+    async def find(params: Seat) -> Seat:
+        return Seat(params.row + 1)
+
+    async with asgi(server) as http:
+        assert (await http.ask(NEWEST, "acme/find", {"row": 1})).result["row"] == 2
+
+
+@pytest.mark.parametrize("forbidden", ["listed", "hidden"])
+async def test_scopes_of_mounted_tools_are_kept_by_the_outer_server(forbidden: Any) -> None:
+    server, child = Server("main", forbidden_items=forbidden), Server("child")
+
+    @child.tool(scopes=["admin"])
+    async def drop() -> str:
+        return "dropped"
+
+    server.mount(child, prefix="db")
+    async with connected(server, revision=NEWEST, principal=Principal("ann")) as pair:
+        client: Any = pair.client
+        assert await names(client) == (["db_drop"] if forbidden == "listed" else [])
+        text = "needs the scopes admin" if forbidden == "listed" else "unknown tool: 'db_drop'"
+        with pytest.raises(RemoteError, match=text):
+            await client.call_tool("db_drop")
+    admin = Principal("bob", scopes=frozenset({"admin"}))
+    async with connected(server, revision=NEWEST, principal=admin) as pair:
+        client = pair.client
+        assert await names(client) == ["db_drop"]
+        assert text_of(await client.call_tool("db_drop")) == "dropped"
+
+
+def test_a_server_that_lists_by_a_low_level_handler_is_refused() -> None:
+    class Handlers(ServerHandlers):
+        async def list_tools(self, params: Any, ctx: Any) -> Any:
+            return {"tools": []}
+
+    with pytest.raises(ValueError, match="handles tools/list by a low-level handler"):
+        main().mount(Server("low", handlers=[Handlers()]), prefix="low")
