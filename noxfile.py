@@ -104,6 +104,11 @@ MISSHAPEN_PEERS = (
 )
 """Servers that write wrong schemas with this release of zod, which they do not pin."""
 SMOLAGENTS = ("smolagents[mcp]==1.26.0", "mcp<2")
+PUBLISHED_SERVERS = (
+    "mcp-server-fetch==2026.10.24",
+    "mcp-server-git==2026.10.19",
+    "mcp-server-time==2026.10.19",
+)
 
 SKELETONS = {
     "server": ("server", "plain-server"),
@@ -399,9 +404,14 @@ def interop(session: nox.Session) -> None:
     if not (smolagents / "ready").exists():
         fresh(session, smolagents, *SMOLAGENTS)  # works with older releases of the SDK only
         (smolagents / "ready").touch()
+    published = work / "published"
+    if not (published / "ready").exists():
+        fresh(session, published, *PUBLISHED_SERVERS)
+        (published / "ready").touch()
     environment = {
         "MCP_NPM_PEERS": npm_peers(session, work / "npm", PEERS),
         "MCP_NPM_MISSHAPEN": npm_peers(session, work / "npm-misshapen", MISSHAPEN_PEERS),
+        "MCP_PUBLISHED_SERVERS": f"{published / SCRIPTS / 'python'}",
         "MCP_SMOLAGENTS": f"{smolagents / SCRIPTS / 'python'}",
         "MCP_OLD_PYTHON_PEERS": f"{old_python_peers(session)}",
         "PATH": os.pathsep.join((node_folder(session), session.bin, os.environ.get("PATH", ""))),

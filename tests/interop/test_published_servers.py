@@ -1,0 +1,273 @@
+"""Published servers, ported as their users would: the official client can't tell them apart.
+
+The originals run in an environment of their own. What is compared is what a client relies on:
+names, schemas without their prose, hints, and the results of the same calls.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import mcp
+import pytest
+
+from interop.processes import ENVIRONMENT, HERE
+
+pytestmark = pytest.mark.interop
+
+PYTHON = os.environ.get("MCP_PUBLISHED_SERVERS", "")
+"""The Python of an environment with the published servers."""
+
+NAMES = ("time", "git", "fetch")
+OPTIONS = {"time": ["--local-timezone", "Europe/Oslo"], "git": [], "fetch": ["--allow-private-ips"]}
+PROSE = {"title", "description"}
+LINE_LIMIT = {"time": 288, "git": 725, "fetch": 563}
+"""Lines of the originals that `nox -s interop` installs."""
+
+PAGE = "<html><body><article><h1>Tides</h1><p>High at noon.</p></article></body></html>"
+PAGES = {
+    "/tides": ("text/html", PAGE),
+    "/plain": ("text/plain", "0123456789" * 10),
+    "/private/a": ("text/plain", "hidden"),
+    "/robots.txt": ("text/plain", "User-agent: *\nDisallow: /private/\n"),
+}
+
+
+class Website(BaseHTTPRequestHandler):
+    """A few pages."""
+
+    def do_GET(self) -> None:
+        kind, text = PAGES.get(self.path, ("text/plain", ""))
+        self.send_response(200 if self.path in PAGES else 404)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *arguments: Any) -> None:
+        """Nothing is logged."""
+
+
+@pytest.fixture(scope="module")
+def website() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Website) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """The servers run in processes of their own; one loop for the SDK is enough."""
+    return "asyncio"
+
+
+@asynccontextmanager
+async def opened(command: list[str], *, modern: bool) -> AsyncIterator[mcp.ClientSession]:
+    parameters = mcp.StdioServerParameters(
+        command=command[0], args=command[1:], env=dict(ENVIRONMENT)
+    )
+    async with (
+        mcp.stdio_client(parameters) as (read, write),
+        mcp.ClientSession(read, write) as session,
+    ):
+        await (session.discover() if modern else session.initialize())
+        yield session
+
+
+def said(result: Any) -> str:
+    """The text of a result, with `!` before that of a failure, to which the SDK adds a name."""
+    text = re.sub(r"^Error executing tool \w+: ", "", result.content[0].text)
+    return f"!{text}" if result.is_error else text
+
+
+class Both:
+    """A session with our port of a server, and one with the original."""
+
+    def __init__(self, ours: mcp.ClientSession, theirs: mcp.ClientSession) -> None:
+        self.ours, self.theirs = ours, theirs
+
+    async def texts(self, tool: str, **arguments: Any) -> tuple[str, str]:
+        """What both answer; a failure begins with `!`."""
+        results = [await each.call_tool(tool, arguments) for each in (self.ours, self.theirs)]
+        return said(results[0]), said(results[1])
+
+
+@asynccontextmanager
+async def both(name: str, *, modern: bool) -> AsyncIterator[Both]:
+    assert PYTHON, "MCP_PUBLISHED_SERVERS names no Python: run nox -s interop"
+    commands = (
+        [sys.executable, str(HERE / "published" / f"{name}_server.py")],
+        [PYTHON, "-m", f"mcp_server_{name}"],
+    )
+    async with AsyncExitStack() as stack:
+        sessions = [
+            await stack.enter_async_context(opened([*each, *OPTIONS[name]], modern=modern))
+            for each in commands
+        ]
+        yield Both(*sessions)
+
+
+def bare(schema: Any) -> Any:
+    """A schema without prose, and with its references resolved."""
+    definitions = schema.get("$defs", {})
+
+    def part(value: Any) -> Any:
+        if isinstance(value, list):
+            return [part(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        if "$ref" in value:
+            return part(definitions[value["$ref"].rsplit("/", 1)[-1]])
+        return {
+            key: (
+                {name: part(each) for name, each in inner.items()}
+                if key == "properties"
+                else part(inner)
+            )
+            for key, inner in value.items()
+            if key not in PROSE | {"$defs", "additionalProperties"}
+        }
+
+    return part(schema)
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_the_port_lists_what_the_original_lists(name: str) -> None:
+    async with both(name, modern=False) as pair:
+        for each in (pair.ours, pair.theirs):
+            assert each.server_info is not None
+            assert each.server_info.name == f"mcp-{name}"
+        lists = [await each.list_tools() for each in (pair.ours, pair.theirs)]
+    ours, theirs = ({tool.name: tool for tool in each.tools} for each in lists)
+    assert ours.keys() == theirs.keys()
+    for key, tool in ours.items():
+        assert bare(tool.input_schema) == bare(theirs[key].input_schema), key
+        assert bare(tool.output_schema or {}) == bare(theirs[key].output_schema or {}), key
+        assert tool.annotations == theirs[key].annotations, key
+        assert tool.description
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_port_is_not_longer_than_the_original(name: str) -> None:
+    lines = (HERE / "published" / f"{name}_server.py").read_text("utf-8").splitlines()
+    assert len(lines) <= LINE_LIMIT[name]
+
+
+@pytest.mark.parametrize("modern", [False, True])
+async def test_times_are_converted_alike(modern: bool) -> None:
+    arguments = {"time": "16:30", "target_timezone": "Asia/Kathmandu"}
+    async with both("time", modern=modern) as pair:
+        results = [
+            await each.call_tool("convert_time", {"source_timezone": "Europe/Oslo", **arguments})
+            for each in (pair.ours, pair.theirs)
+        ]
+        assert results[0].structured_content == results[1].structured_content
+        assert results[0].structured_content["target"]["timezone"] == "Asia/Kathmandu"
+        now = await pair.texts("get_current_time", timezone="UTC")
+        assert all('"day_of_week"' in text for text in now)
+        for wrong in ({"source_timezone": "Mars"}, {"source_timezone": "UTC", "time": "25:00"}):
+            refused = await pair.texts("convert_time", **{**arguments, **wrong})
+            assert all(text.startswith("!") for text in refused), refused
+
+
+def repository(folder: Path) -> Path:
+    """A repository with one commit, and a change that is not staged."""
+    git = ["git", "-C", f"{folder}", "-c", "user.name=Ann", "-c", "user.email=ann@example.com"]
+    folder.mkdir()
+    subprocess.run([*git, "init", "-q", "-b", "main"], check=True)
+    for name, value in (("user.name", "Ann"), ("user.email", "ann@example.com")):
+        subprocess.run([*git, "config", name, value], check=True)
+    (folder / "a.txt").write_text("one\n")
+    subprocess.run([*git, "add", "."], check=True)
+    dates = {
+        "GIT_AUTHOR_DATE": "2026-01-02T03:04:05Z",
+        "GIT_COMMITTER_DATE": "2026-01-02T03:04:05Z",
+    }
+    subprocess.run([*git, "commit", "-q", "-m", "first"], check=True, env={**os.environ, **dates})
+    (folder / "a.txt").write_text("two\n")
+    return folder
+
+
+GIT_CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("git_status", {}),
+    ("git_diff_unstaged", {"context_lines": 0}),
+    ("git_add", {"files": ["a.txt"]}),
+    ("git_add", {"files": ["a.txt"]}),
+    ("git_diff_staged", {}),
+    ("git_reset", {}),
+    ("git_commit", {"message": "nothing"}),
+    ("git_add", {"files": ["."]}),
+    ("git_add", {"files": []}),
+    ("git_add", {"files": ["../b.txt"]}),
+    ("git_commit", {"message": "second"}),
+    ("git_log", {"max_count": 2}),
+    ("git_log", {"end_timestamp": "2026-01-03"}),
+    ("git_show", {"revision": "HEAD"}),
+    ("git_show", {"revision": "HEAD:a.txt"}),
+    ("git_show", {"revision": "--version"}),
+    ("git_diff", {"target": "HEAD~1"}),
+    ("git_diff", {"target": "-x"}),
+    ("git_diff", {"target": "nowhere"}),
+    ("git_create_branch", {"branch_name": "topic"}),
+    ("git_create_branch", {"branch_name": "topic"}),
+    ("git_checkout", {"branch_name": "topic"}),
+    ("git_checkout", {"branch_name": "HEAD~1"}),
+    ("git_branch", {"branch_type": "local"}),
+    ("git_branch", {"branch_type": "some"}),
+]
+OWN_WORDS = {"!tool", "!Error", "!1 vali", "!No ch", "!Canno", "No cha"}
+"""Beginnings of texts whose rest each server says in its own words."""
+
+
+def masked(text: str, folder: Path) -> str:
+    text = re.sub(r"\b[0-9a-f]{7,40}\b", "<hash>", text.replace(f"{folder}", "<folder>"))
+    text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ?\S+", "<date>", text)
+    return text[:6] if text[:6] in OWN_WORDS else text
+
+
+async def test_a_repository_is_read_and_changed_alike(tmp_path: Path) -> None:
+    folders = repository(tmp_path / "ours"), repository(tmp_path / "theirs")
+    async with both("git", modern=True) as pair:
+        for tool, arguments in GIT_CALLS:
+            texts = []
+            for session, folder in zip((pair.ours, pair.theirs), folders, strict=True):
+                result = await session.call_tool(tool, {"repo_path": str(folder), **arguments})
+                texts.append(masked(said(result), folder))
+            if tool == "git_add" and arguments["files"] == []:
+                assert all(text.startswith("!") for text in texts)
+            else:
+                assert texts[0] == texts[1], (tool, arguments)
+
+
+async def test_pages_are_fetched_alike(website: str) -> None:
+    async with both("fetch", modern=True) as pair:
+        for arguments in (
+            {"url": f"{website}/tides"},
+            {"url": f"{website}/tides", "raw": True},
+            {"url": f"{website}/plain", "max_length": 30, "start_index": 20},
+            {"url": f"{website}/plain", "start_index": 200},
+            {"url": f"{website}/nothing"},
+        ):
+            ours, theirs = await pair.texts("fetch", **arguments)
+            assert ours == theirs
+        for wrong in ({"url": f"{website}/private/a"}, {"url": "tides"}, {"max_length": 0}):
+            refused = await pair.texts("fetch", **{"url": f"{website}/tides", **wrong})
+            assert all(text.startswith("!") for text in refused), refused
+        for path in ("/private/a", "/nothing"):
+            prompts = [
+                await each.get_prompt("fetch", {"url": f"{website}{path}"})
+                for each in (pair.ours, pair.theirs)
+            ]
+            assert prompts[0].messages == prompts[1].messages
