@@ -94,6 +94,13 @@ if TYPE_CHECKING:
         MemoryStore,
         Store,
     )
+    from .client.callbacks import (
+        Callback,
+        LogMessage,
+    )
+    from .client.calls import (
+        StartedCall,
+    )
     from .client.host import (
         choose_model,
         safe_icons,
@@ -113,6 +120,9 @@ if TYPE_CHECKING:
     from .client.client_settings import (
         ClientLimits,
         Timeouts,
+    )
+    from .client.sync import (
+        SyncStartedCall,
     )
     from .client.sync_client import (
         SyncClient,
@@ -169,6 +179,10 @@ if TYPE_CHECKING:
         EventStore,
         MemoryEventStore,
         StoredEvent,
+    )
+    from .server.asgi.routes import (
+        RouteRequest,
+        RouteResponse,
     )
     from .server.asgi.settings import (
         Limits,
@@ -292,6 +306,9 @@ __all__ = [
     "PendingAuthorization",
     "MemoryStore",
     "Store",
+    "Callback",
+    "LogMessage",
+    "StartedCall",
     "choose_model",
     "safe_icons",
     "Change",
@@ -304,6 +321,7 @@ __all__ = [
     "Caching",
     "ClientLimits",
     "Timeouts",
+    "SyncStartedCall",
     "SyncClient",
     "SyncClientHandlers",
     "connect_sync",
@@ -342,6 +360,8 @@ __all__ = [
     "EventStore",
     "MemoryEventStore",
     "StoredEvent",
+    "RouteRequest",
+    "RouteResponse",
     "Limits",
     "ServerHttpSettings",
     "DpopValidation",
@@ -419,6 +439,9 @@ _HOMES = {
     "PendingAuthorization": ".client.auth.oauth",
     "MemoryStore": ".client.auth.stores",
     "Store": ".client.auth.stores",
+    "Callback": ".client.callbacks",
+    "LogMessage": ".client.callbacks",
+    "StartedCall": ".client.calls",
     "choose_model": ".client.host",
     "safe_icons": ".client.host",
     "Change": ".client.listen",
@@ -431,6 +454,7 @@ _HOMES = {
     "Caching": ".client.response_cache",
     "ClientLimits": ".client.client_settings",
     "Timeouts": ".client.client_settings",
+    "SyncStartedCall": ".client.sync",
     "SyncClient": ".client.sync_client",
     "SyncClientHandlers": ".client.sync_client",
     "connect_sync": ".client.sync_client",
@@ -469,6 +493,8 @@ _HOMES = {
     "EventStore": ".server.asgi.event_store",
     "MemoryEventStore": ".server.asgi.event_store",
     "StoredEvent": ".server.asgi.event_store",
+    "RouteRequest": ".server.asgi.routes",
+    "RouteResponse": ".server.asgi.routes",
     "Limits": ".server.asgi.settings",
     "ServerHttpSettings": ".server.asgi.settings",
     "DpopValidation": ".server.auth.dpop_validation",

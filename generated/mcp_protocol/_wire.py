@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
@@ -68,9 +68,11 @@ __all__ = [
     "error_text",
     "extended",
     "fields",
+    "has_member",
     "is_many",
     "is_object",
     "members_of",
+    "python_names",
     "replace",
     "structs_of",
     "tag_of",
@@ -91,6 +93,18 @@ def members_of(kind: Any) -> frozenset[str]:
     if isinstance(kind, type) and issubclass(kind, STRUCTS):
         return frozenset(field.encode_name for field in fields(kind))
     return frozenset()
+
+
+@lru_cache(maxsize=4096)
+def python_names(kind: StructType) -> Mapping[str, str]:
+    """Wire name to Python name of each member of a Struct."""
+    return {field.encode_name: field.name for field in fields(kind)}
+
+
+@lru_cache(maxsize=4096)
+def has_member(kind: StructType, name: str) -> bool:
+    """Whether a Struct has a member of this Python name."""
+    return any(field.name == name for field in fields(kind))
 
 
 def structs_of(kind: Any) -> frozenset[StructType]:

@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from ._wire import UNREADABLE, UNSET, is_many, is_object
+from ._wire import UNREADABLE, UNSET, fields, is_many, is_object
 
 WRAPPER = "result"
 """The only member of an object that wraps another value."""
@@ -74,8 +74,7 @@ def texts(result: Any) -> list[str]:
 
 @cache
 def _may_be_null(kind: Any) -> bool:
-    fields = msgspec.structs.fields(kind)
-    return any(f.name == "structured_content" and f.default is not None for f in fields)
+    return any(f.name == "structured_content" and f.default is not None for f in fields(kind))
 
 
 def _is_wrapped(result: Any, value: Mapping[str, Any]) -> bool:
@@ -85,13 +84,13 @@ def _is_wrapped(result: Any, value: Mapping[str, Any]) -> bool:
     if is_object(fastmcp) and fastmcp.get("wrap_result") is True:
         return True
     inner, found = value[WRAPPER], texts(result)
-    if len(found) == 1 and _says(found[0], inner):
+    if len(found) == 1 and states_value(found[0], inner):
         return True
     items = inner if is_many(inner) else [] if inner is None else [inner]
-    return len(result.content) == len(found) == len(items) and all(map(_says, found, items))
+    return len(result.content) == len(found) == len(items) and all(map(states_value, found, items))
 
 
-def _says(text: str, value: Any) -> bool:
+def states_value(text: str, value: Any) -> bool:
     """Whether a text is a value: the value itself, or its JSON."""
     if isinstance(value, str):
         return text in (value, msgspec.json.encode(value).decode())

@@ -8,10 +8,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from inspect import iscoroutinefunction
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from msgspec import Raw
 
@@ -21,6 +21,7 @@ from ..facts import Method, Revision
 from ..foreign_text import safe_text
 from ..protocol.capabilities import CAPABILITY, check_extensions, settings_of
 from ..protocol.lifecycle import Description, Session, declared
+from ..protocol.notifications import MESSAGE
 from ..protocol.uris import WEB_SCHEMES
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import OnProgress
@@ -28,16 +29,21 @@ from ..runtime.request_context import RequestContext
 from ..runtime.stubs import wire_params
 from . import handler_validation
 from .client_settings import ClientSettings, Identity
-from .pipeline import RequestPipeline
+from .pipeline import RequestHooks, RequestPipeline
 from .response_cache import ResponseCache
 from .server_state import ServerState
 
 if TYPE_CHECKING:  # most clients use none of these
+    from .callbacks import Callback, Callbacks, OnLog
+    from .calls import StartedCall
     from .listen import Listeners, Subscription
+    from .model_tools import ModelApi, ModelTools
     from .typed_results import ValueReader
 
 _PLAIN = (FunctionType, MethodType)
 
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 AnyClient = TypeVar("AnyClient", bound="ClientBase")
 
 
@@ -77,8 +83,10 @@ class ClientBase:
             application.settings,
             application.handle,
             application.server_state,
+            application.hooks,
         )
         self._listeners: Listeners | None = None
+        self._model_tools: ModelTools | None = None
         application.server_state.param_headers.prefix = (
             self.session.revision.facts.headers.param_prefix
         )
@@ -195,6 +203,76 @@ class ClientBase:
         """Like `request`, but return the result as JSON with all members, as gateways need."""
         return await self._requests.send_raw(name, params, timeout)
 
+    def start_call(
+        self,
+        method: Callable[Parameters, Coroutine[Any, Any, Result]],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> StartedCall[Result]:
+        """Start a call that runs beside the caller, who may cancel it.
+
+            call = client.start_call(client.call_tool, "forecast", {"city": "Oslo"})
+            ...
+            call.cancel()
+
+        Args:
+            method: A method of this client.
+            args: Its arguments, as in a direct call.
+            kwargs: The same, by name.
+
+        Returns:
+            The call: `await call` gives the result.
+
+        Raises:
+            ConnectionClosedError: The connection has ended.
+        """
+        from .calls import StartedCall
+
+        return StartedCall(method(*args, **kwargs), self._peer.start_soon)
+
+    def on_log(self, function: OnLog, level: str = "info") -> Callback:
+        """Have a function called with each log message of the server, until it is removed.
+
+        Each function gets its messages in order. Its failures are logged.
+
+        Args:
+            function: Gets a `LogMessage`. A coroutine function, or a plain function, which must
+                not block the event loop; a blocking client runs plain functions in a thread.
+            level: The lowest level to ask for in revisions where each request asks for log
+                messages, unless `ask_for_logs` was called. In a session, `set_level` decides.
+
+        Returns:
+            The callback, which has `remove`, and is a context manager that removes it.
+
+        Source: server/utilities/logging.
+        """
+        return self._callbacks().add_log(function, level)
+
+    def on_progress(self, function: OnProgress) -> Callback:
+        """Have a function called with the progress of each request, until it is removed.
+
+        Requests that are sent from now on ask for progress, except by `request_raw`. The
+        `on_progress` of a request is called as well.
+
+        Args:
+            function: Gets progress, total and message. A coroutine function, or a plain function,
+                as for `on_log`.
+
+        Returns:
+            The callback, as of `on_log`.
+
+        Source: basic/utilities/progress (2026-07-28: basic/patterns/progress).
+        """
+        return self._callbacks().add_progress(function)
+
+    def _callbacks(self) -> Callbacks:
+        hooks = self._application.hooks
+        if hooks.callbacks is None:
+            from .callbacks import Callbacks
+
+            hooks.callbacks = Callbacks(self._peer.connection)
+        return hooks.callbacks
+
     async def notify(self, name: str, params: Mapping[str, Any] | None = None) -> None:
         """Send a notification by its wire name.
 
@@ -228,6 +306,62 @@ class ClientBase:
 
         named_by = self.session.revision.facts.method(name).named_by
         return ValueReader(str(fields.get(named_by or "")), self.revision, returns)
+
+    async def tools_for(self, api: ModelApi, *, timeout: float | None = None) -> list[Any]:
+        """The server's tools as a model's API takes them in `tools`.
+
+        Args:
+            api: `openai` (Responses), `openai-chat` (Chat Completions), `anthropic` (Messages) or
+                `gemini` (generateContent).
+            timeout: Seconds for each page of the list; `None` for no limit.
+
+        Returns:
+            JSON objects. Names that an API does not accept are altered; `call_from` finds the tool.
+
+        Raises:
+            ValueError: The API is none of these.
+            RemoteError: The server answered with an error.
+            RequestTimeoutError: No response in time.
+        """
+        return await self._functions().declared(api, timeout)
+
+    async def call_from(
+        self,
+        tool_call: object,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Any:
+        """Run the tool that a model asks for, and return the result as the model's API takes it.
+
+        A failed call gives a result too, which tells the model of the error.
+
+        Args:
+            tool_call: The call, as JSON data or as an object of the provider's library: a
+                `function_call` (OpenAI, Responses), a tool call of type `function` (OpenAI, Chat
+                Completions), a `tool_use` block (Anthropic) or a `functionCall` (Gemini).
+            meta: Members to add to `_meta`.
+            timeout: Seconds without response or progress; `None` for no limit.
+            on_progress: Called with each report of progress.
+
+        Returns:
+            A JSON object: a `function_call_output`, a message of role `tool`, a `tool_result` block
+            or a part with a `functionResponse`. Content that the API does not accept is named in a
+            text.
+
+        Raises:
+            TypeError: The call has none of these forms.
+        """
+        return await self._functions().run(tool_call, meta, timeout, on_progress)
+
+    def _functions(self) -> ModelTools:
+        """The tools as functions of models."""
+        if self._model_tools is None:
+            from .model_tools import ModelTools
+
+            self._model_tools = ModelTools(self._requests)
+        return self._model_tools
 
     def listen(
         self,
@@ -308,6 +442,7 @@ class ClientApplication:
 
     Attributes:
         settings: The settings of the client.
+        hooks: What the user put around requests.
         server_state: The state of the server. Transports with headers set `param_headers.mirrored`
             there, and call `param_headers.headers_for`.
     """
@@ -320,6 +455,7 @@ class ClientApplication:
     ) -> None:
         self.settings = settings = settings or ClientSettings()
         self.server_state = ServerState(settings)
+        self.hooks = RequestHooks()
         self._handlers = handlers
         self._identity = identity
         self._descriptions: dict[str, Description] = {}
@@ -373,6 +509,9 @@ class ClientApplication:
         """Pass a notification of the server to its handler."""
         if not self.server_state.invalidate(context.method, context.params):
             return
+        callbacks = self.hooks.callbacks
+        if callbacks is not None and context.method.name == MESSAGE:
+            await callbacks.logged(context.params)
         handler = self._handler(context.method)
         if handler is not None:
             await handler(context.params, context)

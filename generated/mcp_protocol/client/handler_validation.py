@@ -17,9 +17,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, TypeAlias
 
-import msgspec
-
-from .._wire import convert, error_text, to_builtins
+from .._wire import ValidationError, convert, error_text, replace, to_builtins
 from ..errors import INVALID_PARAMS, LocalProtocolError, RemoteProtocolError
 from ..facts import Method
 from ..protocol import elicitation_schema, sampling_messages
@@ -73,14 +71,14 @@ async def answer(
     returned = await handler(_with_defaults(method, context.params, params), context)
     try:
         typed = recast(returned, method.result)
-    except msgspec.ValidationError as error:
+    except ValidationError as error:
         raise LocalProtocolError(f"{method.name}: answer: {error_text(error)}") from None
     result: Mapping[str, Any] = to_builtins(typed)
     wrong = checks[1](params, result)
     if wrong:
         raise LocalProtocolError(f"{method.name}: {wrong}")
     if _has_unsolicited_content(params, result):
-        typed = msgspec.structs.replace(typed, content=None)
+        typed = replace(typed, content=None)
     return typed
 
 

@@ -25,14 +25,14 @@ import importlib
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.lowlevel
 import msgspec
 from msgspec import Raw
 
-from .._wire import UNREADABLE, encode, error_text, to_builtins
+from .._wire import UNREADABLE, encode, error_text, replace, to_builtins
 from ..errors import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -58,6 +58,9 @@ from .client_settings import ClientSettings
 from .response_cache import Key
 from .server_state import LASTING, TOOLS_LIST, ServerState
 
+if TYPE_CHECKING:  # most clients have none
+    from .callbacks import Callbacks
+
 _REFUSED = (METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND)
 
 
@@ -81,6 +84,16 @@ class _Options(msgspec.Struct, gc=False):
     from_cache: bool = False
 
 
+class RequestHooks(msgspec.Struct):
+    """What the user put around the requests of a session, which all its clients share.
+
+    Attributes:
+        callbacks: Functions for log messages and progress; `None` before the first one.
+    """
+
+    callbacks: Callbacks | None = None
+
+
 class RequestPipeline:
     """Sends the requests of an open session.
 
@@ -90,6 +103,7 @@ class RequestPipeline:
         settings: The settings of the client.
         handle_input: Answers a request for input of the server.
         state: The state of the server, which results update.
+        hooks: What the user put around requests.
 
     Attributes:
         rounds: Rounds in a row in which a server may ask for input.
@@ -102,12 +116,14 @@ class RequestPipeline:
         settings: ClientSettings,
         handle_input: Callable[[RequestContext], Awaitable[Any]],
         state: ServerState,
+        hooks: RequestHooks,
     ) -> None:
         self._peer = peer
         self._session = session
         self._timeouts = settings.timeouts
         self._limits = settings.limits
         self._handle_input = handle_input
+        self._hooks = hooks
         self.state = state
         self.rounds = settings.limits.input_rounds
 
@@ -316,6 +332,9 @@ class RequestPipeline:
             request: Sends the request, as a new one each time; the peer's `request` by default.
         """
         method, timeout, session = options.method, options.timeout, self.state.session
+        on_progress = options.on_progress
+        if self._hooks.callbacks is not None:
+            on_progress = self._hooks.callbacks.with_progress(on_progress)
         request = request or partial(
             self._peer.callers.request,
             method,
@@ -323,7 +342,7 @@ class RequestPipeline:
             meta=options.meta,
             timeout=timeout,
             limit=None if timeout is None else max(timeout, self._timeouts.limit),
-            on_progress=options.on_progress,
+            on_progress=on_progress,
         )
         if session.lost:
             await self.restore_session()
@@ -389,7 +408,7 @@ class RequestPipeline:
         """A page of tools without those that cannot be called; their schemas are stored."""
         usable = self.state.tools_listed(result.tools)
         if len(usable) < len(result.tools):
-            result = msgspec.structs.replace(result, tools=usable)
+            result = replace(result, tools=usable)
         self.state.output_schemas.listed(result.tools)
         return result
 

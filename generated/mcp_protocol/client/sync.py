@@ -18,13 +18,14 @@ from collections.abc import Awaitable, Callable, Collection
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager, ExitStack, suppress
 from threading import Lock, get_ident
+from time import monotonic
 from types import TracebackType
 from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar
 
 import anyio
 from anyio.from_thread import start_blocking_portal
 
-from ..errors import ConnectionClosedError
+from ..errors import ConnectionClosedError, RequestCancelledError
 from ..facts import Method
 from ..runtime.request_context import RequestContext
 from .base import Handlers
@@ -97,6 +98,36 @@ class SessionThread(Generic[Opened]):
                 self._portal.start_task_soon(work.cancel)
             raise
 
+    def start(self, call: Callable[[], Awaitable[Result]]) -> SyncStartedCall[Result]:
+        """Start a call in the thread, and return at once.
+
+        Raises:
+            ConnectionClosedError: The session was closed.
+        """
+        work = _CancellableCall(call)
+        try:
+            if self._closed:
+                raise RuntimeError
+            future = self._portal.start_task_soon(work)
+        except RuntimeError:
+            raise ConnectionClosedError("the connection is closed") from None
+        return SyncStartedCall(self, work, future)
+
+    def cancel(self, work: _CancellableCall[Any]) -> None:
+        """Cancel a call, from any thread."""
+        with suppress(RuntimeError):  # the thread has ended, and the call with it
+            self._portal.start_task_soon(work.cancel)
+
+    def wait(self, future: Future[Result], seconds: float | None) -> Result:
+        """Wait for the result of a call that was started.
+
+        Raises:
+            TimeoutError: There was none in time.
+            RuntimeError: A thread can't wait for itself, nor trio for trio.
+        """
+        self._check_may_wait()
+        return _result_of(future, seconds)
+
     def close(self, failure: BaseException | None = None) -> None:
         """Exit the context manager and end the thread, from any other thread.
 
@@ -155,39 +186,92 @@ class SessionThread(Generic[Opened]):
         self._stack.close()
 
 
-def _result_of(future: Future[Result]) -> Result:
+def _result_of(future: Future[Result], seconds: float | None = None) -> Result:
     """Wait for the result of a future; KeyboardInterrupt is raised within `_TICK` seconds.
 
     On Windows, no signal wakes a waiting thread; elsewhere, none does that arrives just before.
     """
+    deadline = None if seconds is None else monotonic() + seconds
     while True:
+        left = _TICK if deadline is None else max(0.0, deadline - monotonic())
         try:
-            return future.result(_TICK)
+            return future.result(min(left, _TICK))
         except TimeoutError:
             if future.done():
                 return future.result()
+            if left < _TICK:
+                raise TimeoutError(f"the call has not ended within {seconds:g} s") from None
 
 
 class _CancellableCall(Generic[Result]):
-    """A call in the session's thread, which can be cancelled even before it starts."""
+    """A call in the session's thread, which can be cancelled even before it starts.
+
+    Attributes:
+        cancelled: Whether it was.
+    """
 
     def __init__(self, call: Callable[[], Awaitable[Result]]) -> None:
         self._call = call
-        self._cancelled = False
+        self.cancelled = False
         self._scope: anyio.CancelScope | None = None
 
     async def __call__(self) -> Result:
         with anyio.CancelScope() as self._scope:
-            if self._cancelled:
+            if self.cancelled:
                 self._scope.cancel()
             return await self._call()
         raise CancelledError  # the waiting thread has left
 
     def cancel(self) -> None:
         """Cancel the call, from the session's thread."""
-        self._cancelled = True
+        self.cancelled = True
         if self._scope is not None:
             self._scope.cancel()
+
+
+class SyncStartedCall(Generic[Result]):
+    """A call that runs in the session's thread; `result` waits for it.
+
+    Args:
+        thread: The thread of the session.
+        work: The call.
+        future: Its result.
+    """
+
+    def __init__(
+        self, thread: SessionThread[Any], work: _CancellableCall[Result], future: Future[Result]
+    ) -> None:
+        self._thread = thread
+        self._work = work
+        self._future = future
+
+    @property
+    def done(self) -> bool:
+        """Whether the call has ended: there is a result or an error, or it was cancelled."""
+        return self._future.done()
+
+    def cancel(self) -> None:
+        """Cancel the call, from any thread. No effect on a call that has ended."""
+        self._thread.cancel(self._work)
+
+    def result(self, timeout: float | None = None) -> Result:
+        """Wait for the result, from any thread but the session's own.
+
+        Args:
+            timeout: Seconds to wait, after which the call goes on; `None` for no limit.
+
+        Raises:
+            TimeoutError: The call has not ended in time.
+            RequestCancelledError: The call was cancelled.
+            ConnectionClosedError: The session was closed before there was a result.
+            Exception: The exceptions of the method that was called.
+        """
+        try:
+            return self._thread.wait(self._future, timeout)
+        except CancelledError:
+            if self._work.cancelled:
+                raise RequestCancelledError("the call was cancelled") from None
+            raise ConnectionClosedError("the connection is closed") from None
 
 
 class SyncSubscription:

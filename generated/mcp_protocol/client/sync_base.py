@@ -8,9 +8,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import iscoroutinefunction
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from msgspec import Raw
 
@@ -18,7 +19,16 @@ from ..protocol.lifecycle import Session
 from ..runtime.pending_requests import OnProgress
 from .base import ClientBase
 from .plain_functions import in_thread
-from .sync import SessionThread, SyncSubscription
+from .sync import SessionThread, SyncStartedCall, SyncSubscription
+
+if TYPE_CHECKING:
+    from .callbacks import OnLog, Callback
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+if TYPE_CHECKING:
+    from .model_tools import ModelApi
 
 
 class SyncClientBase:
@@ -157,6 +167,46 @@ class SyncClientBase:
             )
         )
 
+    def on_log(self, function: OnLog, level: str = "info") -> Callback:
+        """Have a function called with each log message of the server, until it is removed.
+
+        Each function gets its messages in order. Its failures are logged.
+
+        Args:
+            function: Gets a `LogMessage`. A coroutine function, or a plain function, which must
+                not block the event loop; a blocking client runs plain functions in a thread.
+            level: The lowest level to ask for in revisions where each request asks for log
+                messages, unless `ask_for_logs` was called. In a session, `set_level` decides.
+
+        Returns:
+            The callback, which has `remove`, and is a context manager that removes it.
+
+        Source: server/utilities/logging.
+        """
+        return self._base.on_log(
+            function=in_thread(function),
+            level=level,
+        )
+
+    def on_progress(self, function: OnProgress) -> Callback:
+        """Have a function called with the progress of each request, until it is removed.
+
+        Requests that are sent from now on ask for progress, except by `request_raw`. The
+        `on_progress` of a request is called as well.
+
+        Args:
+            function: Gets progress, total and message. A coroutine function, or a plain function,
+                as for `on_log`.
+
+        Returns:
+            The callback, as of `on_log`.
+
+        Source: basic/utilities/progress (2026-07-28: basic/patterns/progress).
+        """
+        return self._base.on_progress(
+            function=in_thread(function),
+        )
+
     def notify(self, name: str, params: Mapping[str, Any] | None = None) -> None:
         """Send a notification by its wire name.
 
@@ -169,6 +219,66 @@ class SyncClientBase:
             lambda: self._base.notify(
                 name=name,
                 params=params,
+            )
+        )
+
+    def tools_for(self, api: ModelApi, *, timeout: float | None = None) -> list[Any]:
+        """The server's tools as a model's API takes them in `tools`.
+
+        Args:
+            api: `openai` (Responses), `openai-chat` (Chat Completions), `anthropic` (Messages) or
+                `gemini` (generateContent).
+            timeout: Seconds for each page of the list; `None` for no limit.
+
+        Returns:
+            JSON objects. Names that an API does not accept are altered; `call_from` finds the tool.
+
+        Raises:
+            ValueError: The API is none of these.
+            RemoteError: The server answered with an error.
+            RequestTimeoutError: No response in time.
+        """
+        return self._thread.run(
+            lambda: self._base.tools_for(
+                api=api,
+                timeout=timeout,
+            )
+        )
+
+    def call_from(
+        self,
+        tool_call: object,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Any:
+        """Run the tool that a model asks for, and return the result as the model's API takes it.
+
+        A failed call gives a result too, which tells the model of the error.
+
+        Args:
+            tool_call: The call, as JSON data or as an object of the provider's library: a
+                `function_call` (OpenAI, Responses), a tool call of type `function` (OpenAI, Chat
+                Completions), a `tool_use` block (Anthropic) or a `functionCall` (Gemini).
+            meta: Members to add to `_meta`.
+            timeout: Seconds without response or progress; `None` for no limit.
+            on_progress: Called with each report of progress.
+
+        Returns:
+            A JSON object: a `function_call_output`, a message of role `tool`, a `tool_result` block
+            or a part with a `functionResponse`. Content that the API does not accept is named in a
+            text.
+
+        Raises:
+            TypeError: The call has none of these forms.
+        """
+        return self._thread.run(
+            lambda: self._base.call_from(
+                tool_call=tool_call,
+                meta=meta,
+                timeout=timeout,
+                on_progress=in_thread(on_progress),
             )
         )
 
@@ -239,6 +349,53 @@ class SyncClientBase:
         return self._base.ask_for_logs(
             level=level,
         )
+
+    def start_call(
+        self,
+        method: Callable[Parameters, Result],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> SyncStartedCall[Result]:
+        """Start a call that runs beside the caller, who may cancel it, also from another thread.
+
+            call = client.start_call(client.call_tool, "forecast", {"city": "Oslo"})
+            ...
+            call.cancel()
+
+        Args:
+            method: A method of this client that sends a request.
+            args: Its arguments, as in a direct call.
+            kwargs: The same, by name.
+
+        Returns:
+            The call: `call.result()` waits for the result.
+
+        Raises:
+            ConnectionClosedError: The connection has ended.
+            TypeError: It is another function.
+        """
+        name = getattr(method, "__name__", "")
+        client: ClientBase = vars(self).get(
+            "_client", self._base
+        )  # subclasses have one with more methods
+        coroutine_function = getattr(type(client), name, None)
+        if getattr(method, "__self__", None) is not self or not iscoroutinefunction(
+            coroutine_function
+        ):
+            raise TypeError(
+                "start_call: expected a method of this client that sends a request, such as "
+                f"client.call_tool, got {method!r}"
+            )
+        arguments: dict[str, Any] = dict(kwargs)
+        if "on_progress" in arguments:
+            arguments["on_progress"] = in_thread(arguments["on_progress"])
+
+        async def call() -> Result:
+            result: Result = await coroutine_function(client, *args, **arguments)
+            return result
+
+        started: SyncStartedCall[Result] = self._thread.start(call)
+        return started
 
     def clear_cache(self) -> None:
         """Drop all cached results: the next call of each kind asks the server."""

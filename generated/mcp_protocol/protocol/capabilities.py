@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from .._wire import UNWRITABLE, Raw, error_text, is_object, to_builtins
+from .._wire import STRUCTS, UNWRITABLE, Raw, error_text, is_object, to_builtins
 from ..errors import LocalProtocolError
 from ..facts import Method
 from ..foreign_text import safe_repr
@@ -48,6 +48,9 @@ OFFICIAL = frozenset(
 """The extensions that the specification's own organization had published when this was written."""
 
 _logger = logging.getLogger(__name__)
+
+_OF_SESSIONS = frozenset({"listChanged", "logging", "subscribe"})
+# What a client subscribes to, and the level of log messages, is state of its session.
 
 _ELICITATION, _SAMPLING = "elicitation", "sampling"
 _FORM, _URL = "form", "url"
@@ -75,7 +78,7 @@ def _wire(params: Any) -> Mapping[str, Any]:
     try:
         if isinstance(params, Raw):
             plain = msgspec.json.decode(params)
-        elif isinstance(params, msgspec.Struct):
+        elif isinstance(params, STRUCTS):
             plain = to_builtins(params)
     except UNWRITABLE as error:
         raise LocalProtocolError(f"params: {error_text(error)}") from error
@@ -133,6 +136,24 @@ def check_extensions(capabilities: Mapping[str, Any], facts: Facts) -> None:
                     f"extension {identifier!r}: its prefix is reserved for the protocol"
                 )
             _logger.warning("extension %r is no official one that is known here", identifier)
+
+
+def without_session(capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    """The capabilities of a server that keeps no sessions: those that need no session."""
+    return {
+        name: (
+            {flag: value for flag, value in members.items() if flag not in _OF_SESSIONS}
+            if is_object(members)
+            else members
+        )
+        for name, members in capabilities.items()
+        if name not in _OF_SESSIONS
+    }
+
+
+def needs_session(capability: Path) -> bool:
+    """Whether a server can have a capability only with sessions."""
+    return not _OF_SESSIONS.isdisjoint(capability)
 
 
 def settings_of(capabilities: Mapping[str, Any], identifier: str) -> Mapping[str, Any] | None:

@@ -25,10 +25,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import msgspec
 from msgspec import UNSET, Raw
 
-from .._wire import UNWRITABLE, convert, encode, error_text, is_object
+from .._wire import STRUCTS, UNWRITABLE, ValidationError, convert, encode, error_text, is_object
 from ..channel import OutgoingMessage, RequestId
 from ..errors import (
     LocalProtocolError,
@@ -60,6 +59,9 @@ from .state import Admit, ConnectionState, InboundRequest, OutboundRequest
 from .version_negotiation import Step, VersionNegotiation
 
 _TOKEN = "progressToken"
+
+_OBJECTS: tuple[type, ...] = (*STRUCTS, Mapping, Raw)
+"""Types of values that encode as objects."""
 
 
 class Connection:
@@ -151,9 +153,37 @@ class Connection:
         """Whether a subscription stream admits a notification."""
         return next(self._state.streams.subscribed_to(name, params), None) is not None
 
+    @property
+    def log_level(self) -> str | None:
+        """The level of log messages that requests ask for; `None` if they ask for none."""
+        return self._state.log_level
+
     def ask_for_logs(self, level: str | None) -> None:
         """Ask for log messages from `level` on in each request, where a revision has that."""
         self._state.log_level = level
+
+    def assume_session(self, revision: Revision) -> None:
+        """Receive the next message as if its sender had initialized a session in a revision.
+
+        For servers that keep no sessions. What the client declared is not known then, and
+        requests to it are refused.
+        """
+        own = self._state.describe(revision).capabilities
+        self._state.session = Session(revision, own, NO_META, stateless=True)
+
+    def check_answerable(self, name: str) -> None:
+        """Check that a response of the peer to a request of ours would reach this connection.
+
+        Raises:
+            LocalProtocolError: It would not: this server keeps no sessions.
+        """
+        session = self._state.session
+        if session is not None and session.stateless:
+            raise LocalProtocolError(
+                f"{name}: needs a session, and this server keeps none (stateless=True): a response "
+                f"of the client would not find this request. Serve {session.revision.name} with "
+                "sessions, or ask clients of a revision without sessions"
+            )
 
     def request(
         self,
@@ -195,7 +225,7 @@ class Connection:
         if method is None:
             raise MethodNotFoundError(name, f"{revision.name} has no request {safe_text(name)}")
         is_typed = type(params) in method.params_structs
-        if not (is_typed or params is None or isinstance(params, (msgspec.Struct, Mapping, Raw))):
+        if not (is_typed or params is None or isinstance(params, _OBJECTS)):
             got = safe_repr(params)
             raise LocalProtocolError(f"{name}: expected an object as params, got {got}")
         check_required_capabilities(method, revision, params, capabilities)
@@ -214,7 +244,7 @@ class Connection:
             if not (is_typed or isinstance(params, Raw)):
                 _check_params(method, shaped)
             data = jsonrpc.encode_request(identifier, name, shaped)
-        except msgspec.ValidationError as error:
+        except ValidationError as error:
             state.outbound.pop(identifier)
             raise LocalProtocolError(f"{name}: params: {error_text(error)}") from None
         except UNWRITABLE as error:
@@ -536,6 +566,7 @@ class Connection:
             revision, capabilities = session.revision, session.peer_capabilities
         else:
             raise LocalProtocolError(f"{name}: nothing was agreed with the peer yet")
+        self.check_answerable(name)
         if state.role == "server" and not revision.server_requests:
             raise LocalProtocolError(f"{name}: in {revision.name} a server sends no requests")
         if related is None and session is not None and not session.may_send(name):

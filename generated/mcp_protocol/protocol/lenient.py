@@ -6,9 +6,7 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Lenient decoding: malformed optional members are treated as absent; extra members are kept.
 
-An object with extra members is an instance of a class derived from its Struct, with the field
-`extra`. msgspec cannot encode the value of that field, so `_wire` detects it and writes the members
-among the others. An object without extra members is an instance of the Struct itself.
+`extra_members` says what an object with extra members is; one without is an instance of its Struct.
 
 Source: server/utilities/pagination, server/utilities/caching, basic/versioning (2026-07-28).
 """
@@ -23,22 +21,32 @@ from typing import Any, TypeAlias, get_args
 import msgspec
 from msgspec import Raw
 
-from .._structs import EXTRA, Spliced
 from .._wire import (
+    STRUCTS,
     TTL,
     UNREADABLE,
     UNSET,
     Method,
     Struct,
+    StructType,
     ValidationError,
     convert,
     decoder,
+    fields,
     is_many,
     is_object,
+    replace,
     structs_of,
     to_builtins,
 )
 from ..foreign_text import safe_text
+from .extra_members import (
+    EXTRA,
+    builtins_with_extra,
+    builtins_without_extra,
+    known_names,
+    with_extra_members,
+)
 
 NAMED_ITEMS = 10
 """Invalid items of one page that are logged one by one; further ones are counted."""
@@ -151,7 +159,7 @@ def page_decoder(
     struct, field = next(
         (struct, each)
         for struct in structs_of(page_type)
-        for each in msgspec.structs.fields(struct)
+        for each in fields(struct)
         if each.name == items
     )
     wire_name = field.encode_name
@@ -171,7 +179,7 @@ def page_decoder(
                 return page
             decode_item = decoder_of(get_args(field.type)[0])
             good = _good_items(f"{name}: {wire_name}", raw_items or (), decode_item)
-            return msgspec.structs.replace(page, **{items: list(good)})
+            return replace(page, **{items: list(good)})
 
     return decode_page
 
@@ -213,25 +221,6 @@ def _builtins(raw: bytes | Raw) -> Any:
     return msgspec.json.decode(raw)
 
 
-class ExtraMembers(Spliced, Mapping[str, Any]):
-    """Members of a JSON object that its schema does not have, by wire name; read-only."""
-
-    def __init__(self, members: Mapping[str, Any]) -> None:
-        self.members = dict(members)
-
-    def __getitem__(self, name: str) -> Any:
-        return self.members[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.members)
-
-    def __len__(self) -> int:
-        return len(self.members)
-
-    def __repr__(self) -> str:
-        return repr(self.members)
-
-
 def extra_decoder(kind: Any) -> Decode:
     """A decoder for one type whose objects keep their extra members; see `decoder`."""
     decode = decoder(kind)
@@ -257,15 +246,15 @@ def recast(value: Any, kind: Any) -> Any:
         ValidationError: The value has another shape; the text has the path.
     """
     try:
-        return convert(msgspec.to_builtins(value), kind)
+        return convert(builtins_without_extra(value), kind)
     except TypeError:  # there may be extra members
-        wire = msgspec.to_builtins(value, enc_hook=_members_of)
+        wire = builtins_with_extra(value)
         return _with_extra(convert(to_builtins(value), kind), wire, _kept_members)
 
 
 def is_made_of(value: Any, module: str) -> bool:
     """Whether all Structs in a value, at any depth, are of one module."""
-    if isinstance(value, msgspec.Struct):
+    if isinstance(value, STRUCTS):
         kind = type(value)
         return kind.__module__ == module and all(
             is_made_of(getattr(value, name), module) for name in _members_with_structs(kind)
@@ -287,12 +276,6 @@ def _kept_members(wire: Mapping[str, Any]) -> Mapping[str, Any]:
     return kept
 
 
-def _members_of(value: Any) -> dict[str, Any]:
-    if isinstance(value, ExtraMembers):
-        return dict(value)
-    raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
-
-
 def _with_extra(
     value: Any, wire: Any, extra_of: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 ) -> Any:
@@ -311,12 +294,11 @@ def _with_extra(
             kept = _with_extra(member, wire.get(wire_name), extra_of)
             if kept is not member:
                 changed[name] = kept
-        known = _wire_names(kind)
+        known = known_names(kind)
         extra = {name: member for name, member in extra_of(wire).items() if name not in known}
         if not extra:
-            return msgspec.structs.replace(value, **changed) if changed else value
-        members = {name: getattr(value, name) for name in kind.__struct_fields__}
-        return _type_with_extra(kind)(**{**members, **changed}, extra=extra)
+            return replace(value, **changed) if changed else value
+        return with_extra_members(value, changed, extra)
     if is_many(value):
         return [_with_extra(item, at, extra_of) for item, at in zip(value, wire, strict=True)]
     if is_object(value):
@@ -325,52 +307,10 @@ def _with_extra(
 
 
 @cache
-def _members_with_structs(kind: type[msgspec.Struct]) -> Mapping[str, str]:
+def _members_with_structs(kind: StructType) -> Mapping[str, str]:
     """Python name to wire name of each member of a Struct that may hold Structs."""
-    fields = msgspec.structs.fields(kind)
-    return {field.name: field.encode_name for field in fields if _holds_structs(field.type)}
+    return {each.name: each.encode_name for each in fields(kind) if _holds_structs(each.type)}
 
 
 def _holds_structs(kind: Any) -> bool:
     return bool(structs_of(kind)) or any(map(_holds_structs, get_args(kind)))
-
-
-@cache
-def _wire_names(kind: type[msgspec.Struct]) -> frozenset[str | None]:
-    names = (field.encode_name for field in msgspec.structs.fields(kind))
-    return frozenset((*names, kind.__struct_config__.tag_field))
-
-
-@cache
-def _type_with_extra(kind: type[Struct]) -> type[msgspec.Struct]:
-    """A class derived from a Struct, and of its name, with a field for extra members."""
-    known, none = _wire_names(kind), kind.extra
-    check = getattr(kind, "__post_init__", None)
-
-    def post_init(self: Any) -> None:
-        given = {name: member for name, member in self.extra.items() if name not in known}
-        msgspec.structs.force_setattr(self, "extra", ExtraMembers(given) if given else none)
-        if check is not None:
-            check(self)
-
-    def reduce(self: Any) -> Any:
-        return _restored, (kind, msgspec.structs.asdict(self))
-
-    return msgspec.defstruct(
-        kind.__name__,
-        [("extra", Mapping[str, Any], msgspec.field(name=EXTRA, default=none))],
-        bases=(kind,),
-        module=kind.__module__,
-        namespace={
-            "__doc__": kind.__doc__,
-            "__post_init__": post_init,
-            "__reduce__": reduce,
-        },
-        frozen=True,
-        kw_only=True,
-    )
-
-
-def _restored(kind: type[Struct], members: Mapping[str, Any]) -> msgspec.Struct:
-    """An unpickled object with extra members."""
-    return _type_with_extra(kind)(**members)

@@ -35,6 +35,7 @@ from ..errors import (
 from ..facts import Lifecycle, Method, Revision, Role
 from ..foreign_text import safe_repr, safe_text
 from . import jsonrpc
+from .capabilities import needs_session
 from .events import (
     CancelReceived,
     Event,
@@ -256,7 +257,10 @@ class Receiver:
         if method is None:
             method = state.inbound_method(revision, message.method)
             if method is None or not self._has_declared(method, revision):
-                raise MethodNotFoundError(message.method)
+                text = ""
+                if method and session and session.stateless and needs_session(method.capability):
+                    text = f"{method.name}: needs a session, and this server keeps none"
+                raise MethodNotFoundError(message.method, text)
             if session and in_session and session.state is State.READY:
                 session.admitted[message.method] = method
         if params is None:

@@ -21,7 +21,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from .._wire import UNREADABLE, convert, decoder, encode, error_text, is_object, to_builtins
+from .._wire import (
+    STRUCTS,
+    UNREADABLE,
+    ValidationError,
+    convert,
+    decoder,
+    encode,
+    error_text,
+    has_member,
+    is_object,
+    replace,
+    to_builtins,
+)
 from ..errors import InvalidParamsError, LocalProtocolError, UnsupportedRevisionError
 from ..facts import Lifecycle, Revision, Revisions, Role
 from ..foreign_text import safe_repr
@@ -233,7 +245,7 @@ class RequestMetaReader:
             meta = {**meta, keys.client_capabilities or "": usable}
         try:
             convert(meta, revision.meta_type)
-        except msgspec.ValidationError as error:
+        except ValidationError as error:
             raise InvalidParamsError(f"params._meta: {error_text(error)}") from None
         return RequestMetadata(
             revision=revision,
@@ -306,11 +318,11 @@ def with_meta(params: Any, added: Mapping[str, Any], encoded: Any) -> Any:
         return UNSET if params is None else params
     if params is None:
         return {"_meta": encoded}
-    if isinstance(params, msgspec.Struct):
-        if "meta" not in params.__struct_fields__:
+    if isinstance(params, STRUCTS):
+        if not has_member(type(params), "meta"):
             return {**to_builtins(params), "_meta": encoded}
         existing: Any = getattr(params, "meta", None)
-        return msgspec.structs.replace(params, meta={**existing, **added} if existing else encoded)
+        return replace(params, meta={**existing, **added} if existing else encoded)
     wire = msgspec.json.decode(params) if isinstance(params, Raw) else params
     existing = wire.get("_meta")
     return {**wire, "_meta": {**existing, **added} if existing else encoded}

@@ -14,10 +14,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import UNSET, Raw
 
-from .._wire import UNWRITABLE, convert, error_text, to_builtins
+from .._wire import (
+    STRUCTS,
+    UNWRITABLE,
+    convert,
+    error_text,
+    has_member,
+    replace,
+    to_builtins,
+)
 from ..channel import OutgoingMessage, RequestId
 from ..errors import (
     INTERNAL_ERROR,
@@ -39,7 +46,7 @@ from .state import ConnectionState, InboundRequest
 if TYPE_CHECKING:
     from ..revision_facts import Facts
 
-_OBJECTS: tuple[type, ...] = (msgspec.Struct, Mapping, Raw)
+_OBJECTS: tuple[type, ...] = (*STRUCTS, Mapping, Raw)
 """Types of values that encode as objects."""
 
 RESERVED_CODES = range(-32099, -32019)
@@ -112,7 +119,7 @@ def check_required_capabilities(
 def _typed_result(method: Method, result: Any) -> Any:
     """A result in the revision's own type; raw JSON stays as given."""
     given: Any = NO_META if result is None else result
-    is_struct, is_raw = isinstance(given, msgspec.Struct), isinstance(given, Raw)
+    is_struct, is_raw = isinstance(given, STRUCTS), isinstance(given, Raw)
     if not isinstance(given, _OBJECTS):
         raise InternalError(f"{method.name}: expected an object as result, got {safe_repr(given)}")
     if method.result is None or is_raw:
@@ -126,10 +133,10 @@ def _typed_result(method: Method, result: Any) -> Any:
 def _with_server_meta(state: ConnectionState, result: Any, revision: Revision) -> Any:
     """A result with the `_meta` that every result of a server has."""
     own = state.meta.own("server", revision, state.describe)
-    if own and isinstance(result, msgspec.Struct) and "meta" in result.__struct_fields__:
+    if own and isinstance(result, STRUCTS) and has_member(type(result), "meta"):
         existing: Any = getattr(result, "meta", None)
         meta = {**own, **existing} if existing else state.meta.encoded(revision, own)
-        return msgspec.structs.replace(result, meta=meta)
+        return replace(result, meta=meta)
     return result
 
 

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Callable, Coroutine
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -216,6 +217,16 @@ class Peer:
         except Exception as error:
             self._opening.settle(failure=error)
         return []
+
+    def start_soon(self, function: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Start a task beside `run`, which cancels the task when the connection ends.
+
+        Raises:
+            ConnectionClosedError: The connection has ended.
+        """
+        self.callers.check_open()
+        assert self._tasks is not None
+        self._tasks.start_soon(function)
 
     def stop_serving(self) -> None:
         """Cancel all handlers of requests: the peer is gone."""

@@ -76,6 +76,20 @@ class RequestContext:
         """On whose behalf it is served; `ANONYMOUS` without authentication."""
         return PRINCIPAL.get()
 
+    def with_params(self, params: Any) -> RequestContext:
+        """The same message with other typed params; `raw_params` stay as received."""
+        return RequestContext(
+            self.peer,
+            self.method,
+            params,
+            self.raw_params,
+            self.meta,
+            self.revision,
+            self.request_id,
+            self.peer_info,
+            self.peer_capabilities,
+        )
+
     async def progress(
         self, value: float, total: float | None = None, message: str | None = None
     ) -> None:

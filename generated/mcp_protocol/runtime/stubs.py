@@ -11,9 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar, TypeVar
 
-import msgspec
-
-from .._wire import UNSET, UNWRITABLE, ValidationError, convert, error_text, is_object, to_builtins
+from .._wire import (
+    STRUCTS,
+    UNSET,
+    UNWRITABLE,
+    ValidationError,
+    convert,
+    error_text,
+    is_object,
+    to_builtins,
+)
 from ..errors import InvalidParamsError, MethodNotFoundError
 from ..facts import Method
 from ..protocol.lenient import recast
@@ -23,7 +30,7 @@ from .request_context import RequestContext
 Value = TypeVar("Value")
 """The type of a tool's value, which the caller of the tool names."""
 
-_MAY_HAVE_STRUCTS = (msgspec.Struct, list, tuple)
+_MAY_HAVE_STRUCTS = (*STRUCTS, list, tuple)
 """Types of values that are, or may contain, Structs of the user."""
 
 

@@ -38,9 +38,9 @@ def serve(chosen: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
         SystemExit: With code 2 if there is nothing to serve, or no way to; the text on standard
             error says why.
     """
-    over_http = chosen.path is not None or chosen.sse
+    over_http = chosen.path is not None or chosen.stateless or chosen.sse
     if chosen.http is None and over_http:
-        parser.error("--path and --sse need --http")
+        parser.error("--path, --stateless and --sse need --http")
     server = load(chosen.target)
     if chosen.http is None:
         server.run(backend=chosen.backend)
@@ -75,6 +75,11 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
     )
     serve.add_argument("--path", metavar="PATH", help="path of the HTTP endpoint (/mcp by default)")
     serve.add_argument(
+        "--stateless",
+        action="store_true",
+        help="serve each request by itself, without sessions, so that any process can serve it",
+    )
+    serve.add_argument(
         "--sse",
         action="store_true",
         help=f"serve the older transport HTTP+SSE too, at {_SSE_PATH} and /messages",
@@ -85,7 +90,9 @@ def _serve_http(server: Server, chosen: argparse.Namespace) -> None:
     from .asgi.uvicorn_adapter import parse_address  # standard streams need none of it
 
     path: str = chosen.path or "/mcp"
-    options: ServerHttpOptions = {"sse_path": _SSE_PATH} if chosen.sse else {}
+    options: ServerHttpOptions = {"stateless": chosen.stateless}
+    if chosen.sse:
+        options["sse_path"] = _SSE_PATH
     try:
         parse_address(chosen.http)
         server.asgi(path, **options)

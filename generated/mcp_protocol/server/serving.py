@@ -135,6 +135,7 @@ class Announcer:
 
     def __init__(self) -> None:
         self._queues: dict[AnnouncementQueue, None] = {}
+        self._followers: list[Callable[..., None]] = []
 
     def __len__(self) -> int:
         """Number of clients."""
@@ -150,11 +151,17 @@ class Announcer:
             params: Its params.
             subject: What it is about, for a notification of an extension to subscribed clients.
         """
+        for follower in self._followers:
+            follower(name, params, subject)
         for queue in list(self._queues):
             try:
                 queue.announce(name, params, subject)
             except RuntimeError:
                 self.remove(queue)  # its event loop was closed
+
+    def follow(self, follower: Callable[..., None]) -> None:
+        """Call a function with what is announced: name, params and subject."""
+        self._followers.append(follower)
 
     def add(self, queue: AnnouncementQueue) -> None:
         """Add a client."""

@@ -9,6 +9,7 @@
     request -> host and origin -> limits -> body -> StatelessEndpoint   revisions without sessions
                                                  -> SessionEndpoint     revisions with sessions
                                                  -> SseEndpoints        the endpoints of HTTP+SSE
+                                                 -> Routes              what the user added
 
 Source: basic/transports of all revisions.
 """
@@ -54,6 +55,7 @@ from .uvicorn_adapter import until_shutdown
 
 if TYPE_CHECKING:
     from ..auth.authenticator import Authenticator
+    from .routes import Route, Routes
 
 logger = logging.getLogger(__name__)
 
@@ -72,20 +74,27 @@ class AsgiApplication:
     Args:
         service: What is served.
         settings: How it is served.
+        routes: Further paths.
 
     Raises:
-        ValueError: The settings ask for a transport that no revision has.
+        ValueError: The settings ask for a transport that no revision has, or the routes have the
+            path of the endpoint, or need access tokens that the settings do not.
         TransportError: MCP_TRACE names a file that can't be written.
     """
 
-    def __init__(self, service: Service, settings: ServerHttpSettings) -> None:
+    def __init__(
+        self, service: Service, settings: ServerHttpSettings, routes: Routes | None = None
+    ) -> None:
         self._service = service
+        self._routes = routes
         self.settings = _with_sse_path(settings, service.revisions)
         status = service.revisions.newest().facts.http.forbidden_origin
         self._validator = HostOriginValidator(settings.hosts, settings.origins, status)
         streamable = has_streamable_http(service.revisions)
         self._paths: frozenset[str] = _spellings(settings.path) if streamable else frozenset()
         check_sse_paths(service, self.settings)
+        if routes:
+            self._check_routes(routes)
         if settings.auth is not None:
             self._validator.allow([urlsplit(settings.auth.resource).hostname or ""])
         self._trace = trace_of("server", service.secret_names_of)
@@ -100,8 +109,11 @@ class AsgiApplication:
         request = HttpRequest(scope)
         state = self._state()
         is_sse = state.sse is not None and state.sse.serves(request.path)
-        refused = self._refuse(request, state, is_sse)
-        if refused is None and state.authenticator is not None:
+        route: Route | None = None
+        if self._routes and request.path in self._routes:
+            route = self._routes.find(request.path, request.method)
+        refused = self._refuse(request, state, is_sse or route is not None)
+        if refused is None and state.authenticator is not None and (route is None or route.auth):
             refused = await state.authenticator.authenticate(request)
         if refused is None and not state.background.running:
             refused = await self._start(state)
@@ -111,7 +123,9 @@ class AsgiApplication:
         self._service.use_state(state.background.state)
         HTTP_REQUEST.set(request)
         try:
-            if request.method == "POST" and not is_sse:
+            if route is not None:
+                await self._serve_route(route, request, state, scope, receive, send)
+            elif request.method == "POST" and not is_sse:
                 await self._post(request, state, receive, send)
             else:
                 await self._other_method(request, state, receive, send)
@@ -188,13 +202,19 @@ class AsgiApplication:
                 return
 
     def _refuse(
-        self, request: HttpRequest, state: LifespanState, is_sse: bool
+        self, request: HttpRequest, state: LifespanState, is_elsewhere: bool
     ) -> HttpResponse | None:
-        """The refusal of a request before it is routed, if its head calls for one."""
+        """The refusal of a request before it is served, if its head calls for one.
+
+        Args:
+            request: The request.
+            state: The state of the event loop.
+            is_elsewhere: Whether the path is that of HTTP+SSE or of a route.
+        """
         refused = self._validator.check(request)
         if refused is not None:
             return refused
-        if not is_sse:
+        if not is_elsewhere:
             if request.path not in self._paths:
                 if state.authenticator is not None:
                     document = state.authenticator.metadata(request)
@@ -204,7 +224,7 @@ class AsgiApplication:
                 return http_response.refusal(404, text)
             if request.method not in ("POST", "GET", "DELETE"):
                 return http_response.not_allowed(
-                    "POST" if state.sessions is None else "POST, GET, DELETE"
+                    "POST, GET, DELETE" if self._has_sessions(state) else "POST"
                 )
         limit = self.settings.limits.fields
         if request.count > limit:
@@ -212,6 +232,42 @@ class AsgiApplication:
                 431, f"expected at most {limit} header fields (Limits.fields)"
             )
         return None
+
+    def _check_routes(self, routes: Routes) -> None:
+        settings = self.settings
+        own = self._paths
+        if settings.sse_path is not None:
+            own |= {settings.sse_path, settings.messages_path}
+        if taken := own.intersection(routes.paths):
+            raise ValueError(f"custom_route: {', '.join(sorted(taken))} belongs to the protocol")
+        if routes.has_protected and settings.auth is None:
+            raise ValueError("custom_route: auth=True needs an application with auth=")
+
+    async def _serve_route(
+        self,
+        route: Route,
+        request: HttpRequest,
+        state: LifespanState,
+        asgi_scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        """Serve a path that the user added."""
+        rejected: bytes | RejectedBody | None = None
+        with state.new_scope() as scope:
+            rejected = body = await state.bodies.read(scope, receive)
+            if isinstance(body, bytes):
+                try:
+                    lifespan_state = state.background.state
+                    await route.serve(request, asgi_scope, receive, send, body, lifespan_state)
+                finally:
+                    state.bodies.release(body)
+        if not isinstance(rejected, bytes):
+            rejected = rejected or state.bodies.timed_out(scope)
+            await self._reject(rejected, request, state, receive, send)
+
+    def _has_sessions(self, state: LifespanState) -> bool:
+        return state.sessions is not None and not self.settings.stateless
 
     async def _start(self, state: LifespanState) -> HttpResponse | None:
         """Enter the lifespan; the refusal of the request if that fails."""
@@ -244,7 +300,11 @@ class AsgiApplication:
         stateless, sessions = state.stateless, state.sessions
         if state.sse is not None and state.sse.serves(request.path):
             await state.sse.serve(request, receive, send)
-        elif sessions is None or (stateless is not None and stateless.headers.named_by(request)):
+        elif (
+            sessions is None
+            or not self._has_sessions(state)
+            or (stateless is not None and stateless.headers.named_by(request))
+        ):
             await http_response.not_allowed("POST").send(send)
         elif request.method == "GET":
             out = send if self._trace is None else _TracedSend(send, self._trace)
@@ -292,14 +352,22 @@ class AsgiApplication:
                 finally:
                     quotas.in_flight -= 1
                     bodies.release(body)
-        if isinstance(rejected, bytes):
-            return
-        if rejected is None:
-            rejected = bodies.timed_out(scope)
+        if not isinstance(rejected, bytes):
+            await self._reject(rejected or bodies.timed_out(scope), request, state, receive, send)
+
+    async def _reject(
+        self,
+        rejected: RejectedBody,
+        request: HttpRequest,
+        state: LifespanState,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        """Refuse a request for its body."""
         if rejected.full:
             state.free_memory()
         if rejected.unread:
-            await bodies.refuse(rejected.response, request, receive, send, partly_read=True)
+            await state.bodies.refuse(rejected.response, request, receive, send, partly_read=True)
         else:
             await rejected.response.send(send)
 

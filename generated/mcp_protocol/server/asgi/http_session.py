@@ -61,6 +61,8 @@ _NETWORK = 8  # bytes of an IPv6 address that identify one customer
 class HttpSession(Channel):
     """One client's session, over any number of HTTP requests. It is the channel of its peer.
 
+    On a server that keeps no sessions it lasts for one POST: it has no id, and nothing to resume.
+
     Args:
         service: What is served.
         settings: How it is served.
@@ -71,7 +73,8 @@ class HttpSession(Channel):
         on_leave: Called each time a connection of the client ends.
 
     Attributes:
-        id, session_id: The session id: 256 random bits.
+        id: The session id: 256 random bits.
+        session_id: The same; `None` if the server keeps no sessions.
         network: As passed.
         kept: Bytes kept for the client.
         peer: The running protocol.
@@ -96,7 +99,8 @@ class HttpSession(Channel):
         background: TaskScope,
         on_leave: Callable[[HttpSession], None],
     ) -> None:
-        self.id = self.session_id = secrets.token_urlsafe(_ID_BYTES)
+        self.id = secrets.token_urlsafe(_ID_BYTES)
+        self.session_id = None if settings.stateless else self.id
         self.peer = Peer(connection, self, service.application)
         self.queue = AnnouncementQueue(self.peer)
         self.responses: dict[RequestId, PostResponse] = {}
@@ -115,7 +119,7 @@ class HttpSession(Channel):
         self._settings = settings
         self._on_leave = on_leave
         http = self.revision.facts.http
-        self._store = settings.events if http.resumable else None
+        self._store = settings.events if http.resumable and not settings.stateless else None
         self._listening: list[ResumableStream] = []  # the streams opened by GET
         self._ended: list[str] = []
         self._pending: list[bytes] = []
@@ -275,8 +279,10 @@ class HttpSession(Channel):
 
         Raises:
             ConnectionClosedError: The session has ended.
-            TransportError: Too many messages wait for a stream.
+            TransportError: Too many messages wait for a stream, or the server keeps no sessions.
         """
+        if self._settings.stateless:
+            raise TransportError("the server keeps no sessions, so the client opens no stream")
         if self.over:
             raise ConnectionClosedError("the session has ended")
         for stream in reversed(self._listening):

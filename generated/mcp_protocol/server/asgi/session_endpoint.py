@@ -9,6 +9,8 @@
     POST initialize -> a session        POST -> the session's peer -> JSON, a stream, or nothing
     GET -> a stream of the session, new or resumed        DELETE -> the session ends
 
+With `stateless`, each POST gets a session of its own, which nothing names and which ends with it.
+
 Source: basic/transports#streamable-http (2025-03-26 to 2025-11-25).
 """
 
@@ -19,13 +21,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import anyio
+from msgspec.structs import replace
 
-from ...facts import Lifecycle, Revisions
+from ...facts import Lifecycle, Revision, Revisions
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
+from ...protocol.capabilities import without_session
 from ...protocol.connection import Connection
 from ...protocol.events import Send
-from ...protocol.lifecycle import INITIALIZE
+from ...protocol.lifecycle import INITIALIZE, Description
 from ...runtime.principal import PRINCIPAL
 from ...runtime.task_scope import TaskScope
 from ..serving import Service
@@ -75,6 +79,7 @@ class SessionEndpoint:
         self._settings = settings
         self._revisions = revisions
         self._facts = revisions.newest().facts
+        self._stateless = settings.stateless
         self._session_key = field_key(self._facts.headers.session or "")
         self._version_key = field_key(self._facts.headers.protocol_version or "")
         self._versions = frozenset(name.encode() for name in revisions)
@@ -112,7 +117,7 @@ class SessionEndpoint:
         """
         initialize = _initialize_request(message)
         session: HttpSession | HttpResponse | None = None
-        if self._session_key not in request.headers:
+        if self._stateless or self._session_key not in request.headers:
             if initialize is not None:
                 await self._initialize(request, initialize, body, receive, send)
                 return
@@ -193,13 +198,57 @@ class SessionEndpoint:
 
     def _without_session(
         self, request: http.HttpRequest, message: jsonrpc.Message | None
-    ) -> HttpResponse | None:
-        """The response to a message that names no session, if it does not need one."""
+    ) -> HttpSession | HttpResponse | None:
+        """The response to a message that names no session, or a session for this message only.
+
+        Returns:
+            `None` if the message has to name a session.
+        """
         if isinstance(message, jsonrpc.InvalidMessage):
             return http_response.invalid_message(message)
         if isinstance(message, jsonrpc.Request) and http.is_discovery(message):
             return self._check_version(request) or http_response.unknown_method(message)
-        return None
+        if not self._stateless:
+            return None
+        refused = self._check_version(request)
+        if refused is not None:
+            return refused
+        connection = self._connection()
+        connection.assume_session(self._stated_revision(request))
+        return self._session_of(connection, request)
+
+    def _stated_revision(self, request: http.HttpRequest) -> Revision:
+        """The revision that a header names, else the newest one whose clients send no such header.
+
+        Source: basic/transports#protocol-version-header (2025-06-18, 2025-11-25).
+        """
+        named = request.field(self._facts.headers.protocol_version)
+        if named is not None:
+            return self._revisions[named]
+        newest_first = [self._revisions[name] for name in sorted(self._revisions, reverse=True)]
+        unnamed = (each for each in newest_first if each.facts.headers.protocol_version is None)
+        return next(unnamed, newest_first[-1])
+
+    def _connection(self) -> Connection:
+        service = self._service
+        describe = self._describe_without_session if self._stateless else service.describe
+        return Connection("server", self._revisions, describe, service.extensions)
+
+    def _describe_without_session(self, revision: Revision) -> Description:
+        own = self._service.describe(revision)
+        return replace(own, capabilities=without_session(own.capabilities))
+
+    def _session_of(self, connection: Connection, request: http.HttpRequest) -> HttpSession:
+        """A session, not registered yet."""
+        return HttpSession(
+            self._service,
+            self._settings,
+            connection,
+            network_of(request.client),
+            self._quotas.memory,
+            self._background,
+            self.registry.touch,
+        )
 
     async def _respond_first(
         self, session: HttpSession, post: SessionPost, response: HttpResponse, send: http.Send
@@ -243,43 +292,43 @@ class SessionEndpoint:
         if refused is not None:
             await refused.send(send)
             return
-        connection = Connection("server", self._revisions, service.describe, service.extensions)
+        connection = self._connection()
         messages = [e.message for e in connection.receive_message(message) if isinstance(e, Send)]
         if connection.session is None:
             body = b"".join(each.data for each in messages)
             await HttpResponse(facts.http.rejected, body).send(send)
             return
-        session = HttpSession(
-            service,
-            self._settings,
-            connection,
-            network_of(request.client),
-            self._quotas.memory,
-            self._background,
-            self.registry.touch,
-        )
-        if self._settings.auth is not None:
-            session.owner = PRINCIPAL.get().identity
-        if not await session.reserve_initialize(decoded_size(body)):
-            await http_response.over_limit("session_bytes").send(send)
-            return
-        if not await self.registry.add(session):
-            session.release_memory(session.kept)
-            await http_response.over_limit("sessions").send(send)
-            return
-        assert facts.headers.session is not None
+        session = self._session_of(connection, request)
+        headers: dict[str, str] = {}
+        if not self._stateless:
+            refused = await self._register(session, body)
+            if refused is not None:
+                await refused.send(send)
+                return
+            assert facts.headers.session is not None
+            headers[facts.headers.session] = session.id
         carrier = PostResponse(
-            request,
-            receive,
-            send,
-            self._settings,
-            session,
-            len(messages),
-            headers={facts.headers.session: session.id},
+            request, receive, send, self._settings, session, len(messages), headers=headers
         )
         for each in messages:
             await carrier.send(each)
         await carrier.finish()
+
+    async def _register(self, session: HttpSession, body: bytes) -> HttpResponse | None:
+        """Register a session; the refusal if there is no room for it.
+
+        Args:
+            session: The session.
+            body: Its `initialize`.
+        """
+        if self._settings.auth is not None:
+            session.owner = PRINCIPAL.get().identity
+        if not await session.reserve_initialize(decoded_size(body)):
+            return http_response.over_limit("session_bytes")
+        if not await self.registry.add(session):
+            session.release_memory(session.kept)
+            return http_response.over_limit("sessions")
+        return None
 
     async def _resume(
         self, session: HttpSession, last_event_id: str, response: SseResponse

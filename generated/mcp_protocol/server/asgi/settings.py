@@ -137,9 +137,14 @@ class ServerHttpSettings:
         sse_path: Path of the stream of HTTP+SSE (2024-11-05); `None` to disable it.
         messages_path: Path that clients of HTTP+SSE post to.
         auth: Requires an access token of every request; `None` for none.
+        stateless: Whether each POST is served by itself in the revisions with sessions too, so that
+            any process can serve it: no session id, no stream by GET, nothing to resume. What needs
+            a session is not declared, and refused: requests to the client (elicitation, sampling,
+            roots), subscriptions, list changes, log messages.
 
     Raises:
-        ValueError: A path does not begin with a slash, or another value is invalid.
+        ValueError: A path does not begin with a slash, or another value is invalid; or `stateless`
+            together with `sse_path`.
         TypeError: One string instead of a list.
     """
 
@@ -154,8 +159,11 @@ class ServerHttpSettings:
     sse_path: str | None = None
     messages_path: str = "/messages"
     auth: Protected | None = None
+    stateless: bool = False
 
     def __post_init__(self) -> None:
+        if self.stateless and self.sse_path is not None:
+            raise ValueError("stateless: HTTP+SSE has sessions only; expected no sse_path")
         for name in ("path", "sse_path", "messages_path"):
             path = getattr(self, name)
             if path is not None and not path.startswith("/"):
@@ -186,3 +194,4 @@ class ServerHttpOptions(TypedDict, total=False):
     sse_path: str | None
     messages_path: str
     auth: Protected | None
+    stateless: bool

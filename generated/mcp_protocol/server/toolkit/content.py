@@ -22,7 +22,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from ..._wire import to_builtins
+from ..._wire import STRUCTS, tag_of, to_builtins
 from ...merged_models import MergedType
 
 if TYPE_CHECKING:
@@ -312,7 +312,7 @@ def _set(block: msgspec.Struct, **members: Any) -> None:
 
 
 _BLOCKS = (Text, Image, Audio, ResourceLink, EmbeddedResource, File)
-_BLOCK_TAGS = frozenset(str(kind.__struct_config__.tag) for kind in _BLOCKS)
+_BLOCK_TAGS = frozenset(tag_of(kind) for kind in _BLOCKS)
 _PACKAGE = __name__.rpartition(".server.")[0]
 
 
@@ -320,19 +320,18 @@ def is_content(value: object) -> bool:
     """Whether a value is a block of content: a class of this module, or a generated model."""
     if isinstance(value, _BLOCKS):
         return True
-    return isinstance(value, msgspec.Struct) and is_content_type(type(value))
+    return isinstance(value, STRUCTS) and is_content_type(type(value))
 
 
 def is_content_type(kind: Any) -> bool:
     """Whether the instances of a class are blocks of content."""
     if isinstance(kind, MergedType):
         kind = next(kind.structs(), None)
-    if not isinstance(kind, type) or not issubclass(kind, msgspec.Struct):
+    if not isinstance(kind, type) or not issubclass(kind, STRUCTS):
         return False
     if kind in _BLOCKS:
         return True
-    tag = kind.__struct_config__.tag
-    return tag in _BLOCK_TAGS and kind.__module__.startswith(f"{_PACKAGE}.")
+    return tag_of(kind) in _BLOCK_TAGS and kind.__module__.startswith(f"{_PACKAGE}.")
 
 
 def wire_block(block: Any) -> dict[str, Any]:

@@ -269,12 +269,13 @@ class Decorators(Dispatcher):
             method = CustomMethod(function, name, params, result, reserved, extension, names)
             if name in self._custom:
                 raise ValueError(f"method {name!r} is registered already")
+            self._check_method(name)
             method.scopes = required
             self._custom[name] = method.row
             if required:
                 self._method_scopes[name] = required
-            self._descriptions.clear()
             self._handlers[name] = partial(self._call_custom, method)
+            self._methods_changed()
             return function
 
         return register

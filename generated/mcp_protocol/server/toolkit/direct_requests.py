@@ -12,7 +12,7 @@ capability, so middleware, validation and limits apply.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -99,20 +99,29 @@ class DirectSession(Channel):
 
 
 @asynccontextmanager
-async def direct_session(service: Service, state: ContextVar[Any]) -> AsyncGenerator[DirectSession]:
-    """A session in the lifespan of the caller if that is in one, else in a lifespan of its own."""
+async def direct_session(
+    service: Service, states: Collection[ContextVar[Any]]
+) -> AsyncGenerator[DirectSession]:
+    """A session in the lifespan of the caller if that is in one, else in a lifespan of its own.
+
+    Args:
+        service: The server.
+        states: What the service sets to the values that its lifespan yields.
+    """
     session = DirectSession(service)
-    if state.get() is not None:
+    before = [(state, state.get()) for state in states]
+    if any(value is not None for _, value in before):
         await session.open()
         yield session
         return
     async with service.lifespan() as value:
-        token = state.set(value)
+        service.use_state(value)
         try:
             await session.open()
             yield session
         finally:
-            state.reset(token)
+            for state, old in before:
+                state.set(old)
 
 
 async def list_all(session: DirectSession, method: str, member: str) -> list[Any]:

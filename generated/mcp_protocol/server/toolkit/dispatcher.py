@@ -39,12 +39,13 @@ from .context import Context
 from .custom_handlers import CustomMethod, low_level_result
 from .item_scopes import ForbiddenItems, RequiredScopes, is_permitted
 from .output_conversion import PromptResultBuilder, ToolResultBuilder, tool_result_builder
-from .registry import Registry
+from .registry import Follower, Registry
 from .server_settings import ServerSettings
 from .tools import Tool
 
 if TYPE_CHECKING:  # loaded only if a server has some
     from .completion import Completer
+    from .mounting import Mounts
     from .prompts import Prompt
     from .resources import Resource
 
@@ -85,6 +86,8 @@ class Dispatcher:
         self._custom: dict[str, Method] = {}
         self._method_scopes: dict[str, frozenset[str]] = {}
         self._completers: dict[tuple[str, str, str], Completer] = {}
+        self._mounts: Mounts | None = None
+        self._method_followers: list[Follower] = []
         cache, size = settings.cache, settings.page_size
         self._tools: Registry[Tool] = Registry(
             "tool", "tools", size, cache["tools"], self._tools_changed
@@ -138,7 +141,9 @@ class Dispatcher:
         return handler(context)
 
     async def notified(self, context: RequestContext) -> None:
-        """Pass a notification to the low-level handlers."""
+        """Pass a notification to the low-level handlers, and to mounted servers."""
+        if self._mounts is not None:
+            await self._mounts.notified(context)
         if self._low_level is None:
             return
         low_level = self._low_level.find(context.revision, context.method)
@@ -183,14 +188,33 @@ class Dispatcher:
                     members[name] = True
                 else:
                     members = members.setdefault(name, {})
-        return _merged(capabilities, self._settings.capabilities)
+        if self._mounts is not None:
+            capabilities = merged_objects(capabilities, self._mounts.capabilities())
+        return merged_objects(capabilities, self._settings.capabilities)
 
     def _serve(self, handlers: Mapping[str, Handler], *notifications: str) -> None:
         """Add methods to the table, and notifications to those that are declared."""
-        if not self._handlers.keys() >= handlers.keys():
-            self._handlers.update(handlers)
-            self._notifications.update(notifications)
-            self._descriptions.clear()
+        if self._handlers.keys() >= handlers.keys() and self._notifications.issuperset(
+            notifications
+        ):
+            return
+        for name in handlers.keys() - self._handlers.keys():
+            self._check_method(name)
+        if self._mounts is not None:
+            handlers = self._mounts.routed(handlers)
+        self._handlers.update(handlers)
+        self._notifications.update(notifications)
+        self._methods_changed()
+
+    def _check_method(self, name: str) -> None:
+        """Check that a method is not handled already where this server is mounted."""
+        for follower in self._method_followers:
+            follower.check(name)
+
+    def _methods_changed(self) -> None:
+        self._descriptions.clear()
+        for follower in self._method_followers:
+            follower.refresh()
 
     def _list_changed(
         self, handlers: Mapping[str, Handler], changed: str, *notifications: str
@@ -202,19 +226,35 @@ class Dispatcher:
         self._serve(handlers, changed, *notifications)
         self._announce(changed)
 
-    def _tools_changed(self) -> None:
-        handlers: dict[str, Handler] = {
-            "tools/list": self._tools.page,
-            "tools/call": self._call_tool,
+    def _item_handlers(self) -> dict[str, Handler]:
+        """The handlers of all requests that are about registered items."""
+        return {
+            **self._tool_handlers(),
+            **self._resource_handlers(),
+            "resources/subscribe": self._subscribe,
+            "resources/unsubscribe": self._subscribe,
+            **self._prompt_handlers(),
+            "completion/complete": self._complete,
         }
-        self._list_changed(handlers, TOOLS_CHANGED)
 
-    def _resources_changed(self) -> None:
-        handlers: dict[str, Handler] = {
+    def _tool_handlers(self) -> dict[str, Handler]:
+        return {"tools/list": self._tools.page, "tools/call": self._call_tool}
+
+    def _resource_handlers(self) -> dict[str, Handler]:
+        return {
             "resources/list": self._resources.page,
             "resources/templates/list": self._templates.page,
             "resources/read": self._read_resource,
         }
+
+    def _prompt_handlers(self) -> dict[str, Handler]:
+        return {"prompts/list": self._prompts.page, "prompts/get": self._get_prompt}
+
+    def _tools_changed(self) -> None:
+        self._list_changed(self._tool_handlers(), TOOLS_CHANGED)
+
+    def _resources_changed(self) -> None:
+        handlers = self._resource_handlers()
         if not self._settings.subscribe:
             self._list_changed(handlers, RESOURCES_CHANGED)
             return
@@ -222,11 +262,7 @@ class Dispatcher:
         self._list_changed(handlers, RESOURCES_CHANGED, RESOURCE_UPDATED)
 
     def _prompts_changed(self) -> None:
-        handlers: dict[str, Handler] = {
-            "prompts/list": self._prompts.page,
-            "prompts/get": self._get_prompt,
-        }
-        self._list_changed(handlers, PROMPTS_CHANGED)
+        self._list_changed(self._prompt_handlers(), PROMPTS_CHANGED)
 
     def _completions_changed(self) -> None:
         self._serve({"completion/complete": self._complete})
@@ -350,12 +386,12 @@ async def _with_input(context: Context, handler: Coroutine[Any, Any, Any]) -> An
     return result
 
 
-def _merged(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+def merged_objects(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     """Two objects as one, merged recursively."""
     merged = dict(base)
     for name, value in more.items():
         old = merged.get(name)
-        merged[name] = _merged(old, value) if is_object(old) and is_object(value) else value
+        merged[name] = merged_objects(old, value) if is_object(old) and is_object(value) else value
     return merged
 
 

@@ -111,19 +111,7 @@ class MiddlewareRequest:
             params: In the type of the revision, such as `msgspec.structs.replace(request.params,
                 name="other")`.
         """
-        old = self.context
-        context = RequestContext(
-            old.peer,
-            old.method,
-            params,
-            old.raw_params,
-            old.meta,
-            old.revision,
-            old.request_id,
-            old.peer_info,
-            old.peer_capabilities,
-        )
-        return MiddlewareRequest(context, self.state)
+        return MiddlewareRequest(self.context.with_params(params), self.state)
 
 
 Next: TypeAlias = Callable[[MiddlewareRequest], Awaitable[Any]]

@@ -16,9 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
-from ..._wire import is_many, is_object
+from ..._wire import STRUCTS, is_many, is_object
 from ...errors import InvalidParamsError
 from . import signatures
 from .callables import source_name
@@ -128,6 +126,4 @@ def _message(value: Any, label: str) -> dict[str, Any]:
 
 
 def _is_model_message(value: Any) -> bool:
-    return (
-        isinstance(value, msgspec.Struct) and hasattr(value, "role") and hasattr(value, "content")
-    )
+    return isinstance(value, STRUCTS) and hasattr(value, "role") and hasattr(value, "content")

@@ -19,11 +19,11 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
 import msgspec
 
-from ..._wire import EncodingError, Raw, convert, encode, is_object
+from ..._wire import EncodingError, Raw, convert, encode, is_object, replace
 from ...errors import InvalidParamsError
 from ...foreign_text import safe_repr
 from ...runtime.principal import PRINCIPAL
@@ -97,16 +97,8 @@ def cache_hints(
     return dict.fromkeys(_CACHEABLE, NO_CACHING) | dict(hints)
 
 
-class Registered(Protocol):
-    """An item of a registry.
-
-    Attributes:
-        scopes: Scopes that a principal needs to use it.
-        tags: Names for groups of items.
-    """
-
-    scopes: frozenset[str]
-    tags: frozenset[str]
+class Listed(Protocol):
+    """An item of a list."""
 
     def wire(self, structured_content: str) -> dict[str, Any]:
         """The item as wire object in its newest form.
@@ -117,7 +109,35 @@ class Registered(Protocol):
         ...
 
 
+class Registered(Listed, Protocol):
+    """An item of a registry.
+
+    Attributes:
+        scopes: Scopes that a principal needs to use it.
+        tags: Names for groups of items.
+    """
+
+    scopes: frozenset[str]
+    tags: frozenset[str]
+
+
 Item = TypeVar("Item", bound=Registered)
+
+
+class Follower(Protocol):
+    """Keeps the items of a registry in another one too: the registry of a server that mounts it."""
+
+    def check(self, key: str) -> None:
+        """Check that an item can be added under a key.
+
+        Raises:
+            ValueError: It can't: the name that it would get is taken or invalid.
+        """
+        ...
+
+    def refresh(self) -> None:
+        """Take over a change."""
+        ...
 
 
 class Registry(Generic[Item]):
@@ -131,10 +151,13 @@ class Registry(Generic[Item]):
         changed: Called after each change.
 
     Attributes:
+        kind: As passed.
+        member: As passed.
         items: The enabled items by key. Only the methods change them.
         needs_scopes: Whether items that need scopes were added.
         hides_forbidden: Whether items are left out of a list if the principal lacks their scopes.
             A list that has such items is private.
+        followers: Those that keep the items elsewhere too.
     """
 
     def __init__(
@@ -145,13 +168,16 @@ class Registry(Generic[Item]):
         cache: CacheHint,
         changed: Callable[[], None],
     ) -> None:
-        self._kind = kind
-        self._member = member
+        self.kind = kind
+        self.member = member
         self._page_size = page_size
         self._cache = cache
         self._changed = changed
         self.items: dict[str, Item] = {}
         self._registered: dict[str, Item] = {}  # the disabled items too
+        self._disabled: set[str] = set()
+        self._mounted: set[str] = set()
+        self.followers: list[Follower] = []
         self.needs_scopes = False
         self.hides_forbidden = False
         self._pages: dict[tuple[str, str | None], Any] = {}
@@ -162,29 +188,68 @@ class Registry(Generic[Item]):
         Raises:
             ValueError: The key is taken.
         """
-        if key in self._registered:
-            raise ValueError(f"{self._kind} {key!r} is registered already")
+        self.check(key)
         self._registered[key] = self.items[key] = item
         self.needs_scopes = self.needs_scopes or bool(item.scopes)
-        self._pages.clear()
-        self._changed()
+        self._has_changed()
+
+    def check(self, key: str) -> None:
+        """Check that an item can be added under a key.
+
+        Raises:
+            ValueError: The key is taken here, or where the items are mounted.
+        """
+        if key in self._registered:
+            raise ValueError(f"{self.kind} {key!r} is registered already")
+        for follower in self.followers:
+            follower.check(key)
 
     def remove(self, key: str) -> None:
         """Remove an item.
 
         Raises:
             LookupError: There is no item under this key.
+            ValueError: It is an item of a mounted server.
         """
         if key not in self._registered:
-            raise LookupError(f"there is no {self._kind} {key!r}")
+            raise LookupError(f"there is no {self.kind} {key!r}")
+        if key in self._mounted:
+            raise ValueError(
+                f"{self.kind} {key!r} belongs to a mounted server: remove it there, or disable it"
+            )
         del self._registered[key]
+        self._disabled.discard(key)
         if self.items.pop(key, None) is not None:
-            self._pages.clear()
-            self._changed()
+            self._has_changed()
+
+    def replace_mounted(self, removed: Collection[str], added: Mapping[str, Item]) -> None:
+        """Remove and append items of a mounted server. A key that was disabled stays so."""
+        for key in removed:
+            del self._registered[key]
+        self._mounted.difference_update(removed)
+        self._mounted.update(added)
+        self._registered.update(added)
+        self.needs_scopes = self.needs_scopes or any(item.scopes for item in added.values())
+        self._show_enabled()
+
+    def _show_enabled(self) -> None:
+        registered = self._registered.items()
+        self.items = {key: item for key, item in registered if key not in self._disabled}
+        self._has_changed()
+
+    def _has_changed(self) -> None:
+        self._pages.clear()
+        self._changed()
+        for follower in self.followers:
+            follower.refresh()
 
     def all(self) -> Iterator[Item]:
         """The items, the disabled ones too."""
         yield from self._registered.values()
+
+    def all_keys(self) -> Collection[str]:
+        """The keys of all items."""
+        return self._registered.keys()
 
     def keys(self, names: Collection[str], tags: Collection[str]) -> set[str]:
         """The keys of the items with one of these keys or tags."""
@@ -193,12 +258,13 @@ class Registry(Generic[Item]):
 
     def switch(self, keys: Collection[str], *, enabled: bool) -> None:
         """Enable or disable items; the order of registration stays."""
-        shown = self.items.keys() | keys if enabled else self.items.keys() - keys
-        if shown != self.items.keys():
-            registered = self._registered.items()
-            self.items = {key: item for key, item in registered if key in shown}
-            self._pages.clear()
-            self._changed()
+        before = len(self._disabled)
+        if enabled:
+            self._disabled.difference_update(keys)
+        else:
+            self._disabled.update(keys)
+        if len(self._disabled) != before:
+            self._show_enabled()
 
     async def page(self, request: RequestContext) -> Any:
         """The result of a list request, in the revision's own type.
@@ -209,8 +275,7 @@ class Registry(Generic[Item]):
         cursor = getattr(request.params, "cursor", None)
         cursor = cursor if isinstance(cursor, str) else None
         if self.hides_forbidden and any(item.scopes for item in self.items.values()):
-            private = CacheHint(self._cache.ttl_ms, "private")
-            return self._encoded_page(request, cursor, self._visible_items(), private)
+            return self.page_of(request, self.visible_items())
         place = request.revision.name, cursor
         result = self._pages.get(place)
         if result is None:
@@ -219,27 +284,43 @@ class Registry(Generic[Item]):
                 self._pages[place] = result
         return result
 
-    def _visible_items(self) -> dict[str, Item]:
-        """The items that the principal may use."""
+    def visible_items(self) -> Mapping[str, Item]:
+        """The items that the principal may see."""
+        if not self.hides_forbidden:
+            return self.items
         has_scopes = PRINCIPAL.get().has_scopes
         return {key: item for key, item in self.items.items() if has_scopes(*item.scopes)}
+
+    def page_of(self, request: RequestContext, listed: Mapping[str, Listed]) -> Any:
+        """The result of a list request that is not the same for all principals.
+
+        Args:
+            request: The request.
+            listed: The items by key.
+
+        Raises:
+            InvalidParamsError: The cursor is not one of this list.
+        """
+        cursor = getattr(request.params, "cursor", None)
+        cursor = cursor if isinstance(cursor, str) else None
+        return self._encoded_page(request, cursor, listed, CacheHint(self._cache.ttl_ms, "private"))
 
     def _encoded_page(
         self,
         request: RequestContext,
         cursor: str | None,
-        listed: Mapping[str, Item],
+        listed: Mapping[str, Listed],
         cache: CacheHint,
     ) -> Any:
         method = request.method
         has_pages = "cursor" in method.wire_names
         start, end, next_cursor = page_bounds(
-            self._member, list(listed), cursor, self._page_size if has_pages else None
+            self.member, list(listed), cursor, self._page_size if has_pages else None
         )
         structured_content = request.revision.facts.behaviour.structured_content
         items = list(listed.values())[start:end]
         members: dict[str, Any] = {
-            self._member: [item.wire(structured_content) for item in items],
+            self.member: [item.wire(structured_content) for item in items],
             **cache.wire(),
         }
         if next_cursor is not None:
@@ -251,7 +332,16 @@ class Registry(Generic[Item]):
             encoded = Raw(encode(getattr(result, method.items)))
         except EncodingError:
             return result  # the connection encodes the result again, and reports the error
-        return msgspec.structs.replace(result, **{method.items: encoded})
+        return replace(result, **{method.items: encoded})
+
+
+class ItemRegistries(NamedTuple):
+    """The registries of one server."""
+
+    tools: Registry[Any]
+    resources: Registry[Any]
+    templates: Registry[Any]
+    prompts: Registry[Any]
 
 
 def switch(

@@ -13,14 +13,25 @@ import typing
 from collections.abc import Iterator
 from typing import Annotated, Any, Union
 
-import msgspec
-
-from ..._wire import Untagged, convert, error_text, is_many, is_object, to_builtins
+from ..._wire import (
+    STRUCTS,
+    StructType,
+    Untagged,
+    ValidationError,
+    convert,
+    error_text,
+    fields,
+    is_many,
+    is_object,
+    tag_of,
+    to_builtins,
+)
 from ...foreign_text import safe_repr
 
 
-def structs_in(annotation: Any) -> Iterator[type[msgspec.Struct]]:
+def structs_in(annotation: Any) -> Iterator[StructType]:
     """The Structs of a type: the type itself, or the members of its unions and lists."""
+    annotation = getattr(annotation, "__value__", annotation)  # of a named alias
     origin = typing.get_origin(annotation)
     if origin is Annotated:
         yield from structs_in(typing.get_args(annotation)[0])
@@ -30,25 +41,24 @@ def structs_in(annotation: Any) -> Iterator[type[msgspec.Struct]]:
     elif isinstance(annotation, type) and issubclass(annotation, Untagged):
         for variant in annotation.variants:
             yield from structs_in(variant.type)
-    elif isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+    elif isinstance(annotation, type) and issubclass(annotation, STRUCTS):
         yield annotation
 
 
-def field_type(struct: type[msgspec.Struct], wire_name: str) -> Any:
+def field_type(struct: StructType, wire_name: str) -> Any:
     """Type of the field with this wire name, or `None` if the Struct has no such field."""
-    for field in msgspec.structs.fields(struct):
+    for field in fields(struct):
         if field.encode_name == wire_name:
             return field.type
     return None
 
 
-def requires(struct: type[msgspec.Struct], wire_name: str) -> bool:
+def requires(struct: StructType, wire_name: str) -> bool:
     """Whether a Struct has a required field with this wire name."""
-    fields = msgspec.structs.fields(struct)
-    return any(field.required and field.encode_name == wire_name for field in fields)
+    return any(field.required and field.encode_name == wire_name for field in fields(struct))
 
 
-def struct_with(annotation: Any, wire_name: str) -> type[msgspec.Struct]:
+def struct_with(annotation: Any, wire_name: str) -> StructType:
     """The first Struct of a type that has this field.
 
     Raises:
@@ -60,16 +70,17 @@ def struct_with(annotation: Any, wire_name: str) -> type[msgspec.Struct]:
     raise LookupError(f"no member of {annotation!r} has the field {wire_name!r}")
 
 
-def content_types(annotation: Any) -> dict[str, type[msgspec.Struct]]:
+def content_types(annotation: Any) -> dict[str, StructType]:
     """The content blocks that a type admits, by their `type` on the wire; empty for any value."""
-    return {str(struct.__struct_config__.tag): struct for struct in structs_in(annotation)}
+    tagged = ((tag_of(struct), struct) for struct in structs_in(annotation))
+    return {tag[1]: struct for tag, struct in tagged if tag is not None}
 
 
 def mismatch(wire: Any, kind: Any) -> str | None:
     """Why a type can't hold a wire object with all its members, or `None` if it can."""
     try:
         converted = to_builtins(convert(wire, kind))
-    except msgspec.ValidationError as error:
+    except ValidationError as error:
         return error_text(error)
     return _lost_member(wire, converted, "")
 

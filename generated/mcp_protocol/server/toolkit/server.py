@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
 
 from .. import serving
@@ -31,11 +31,11 @@ from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ...revisions import REVISIONS
 from .callables import is_coroutine_function, local_names
 from .client_features.request_state import RequestStateSigner, StateKey
-from .content import Icon, present
+from .content import Icon, expect, present
 from .custom_handlers import CustomMethod, LowLevelHandlers, RevisionHandlers
 from .decorators import Decorators
 from .item_scopes import ForbiddenItems
-from .registry import Cacheable, CacheHint, Registry, cache_hints, switch
+from .registry import Cacheable, CacheHint, ItemRegistries, cache_hints, switch
 from .server_settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from .dependencies import Dependencies
     from .item_options import ToolOptions
     from .middleware import Middleware, MiddlewareRequest, Next
+    from .mounting import Mountable
     from ..asgi.app import AsgiApplication
+    from ..asgi.routes import RouteHandler, Routes
     from ..asgi.settings import ServerHttpOptions
     from ..stdio_server import Backend
 
@@ -142,6 +144,7 @@ class Server(Decorators):
         self._announcer = serving.Announcer()
         self._middleware: list[Middleware] = []
         self._served = False
+        self._routes: Routes | None = None
         settings = ServerSettings(
             info=present(
                 name=name,
@@ -210,7 +213,12 @@ class Server(Decorators):
 
         Source: client/elicitation#completion-notifications-for-url-mode-elicitation.
         """
-        return await self._url_elicitations.complete(elicitation_id)
+        if await self._url_elicitations.complete(elicitation_id):
+            return True
+        for mounted in () if self._mounts is None else self._mounts.servers():
+            if await mounted.url_elicitations.complete(elicitation_id):
+                return True
+        return False
 
     def middleware(
         self, function: Callable[[MiddlewareRequest, Next], Awaitable[_T]]
@@ -238,6 +246,66 @@ class Server(Decorators):
         self._middleware.append(function)
         return function
 
+    def mount(self, server: Server, prefix: str | None = None) -> None:
+        """Serve what another server has, under names with a prefix.
+
+            main.mount(git, prefix="git")
+
+        Its tool or prompt `status` becomes `git_status`; its resource `repo://head` becomes
+        `repo://git/head`, and so do templates. Completions and custom methods come along. What it
+        adds, removes or disables later is taken over at once, and clients are notified. It handles
+        its requests with its own middleware, lifespan and dependencies. What clients see of a
+        server as a whole is that of the server it is mounted on: name, instructions, `page_size`,
+        `list_changed`, `logging`, cache hints of lists, `forbidden_items`. Mounts nest, and a
+        server may be mounted several times.
+
+        Args:
+            server: The other server.
+            prefix: Letters, digits, `_`, `-` and `.`; `None` leaves the names as they are.
+
+        Raises:
+            TypeError: Not a `Server`.
+            ValueError: The prefix is invalid, a name is taken or would be too long, the server
+                would contain itself, or it lists items by low-level handlers. Nothing was mounted.
+            RuntimeError: It has a lifespan, and this server is being served already.
+        """
+        from .mounting import Mounts  # few servers have others mounted
+
+        expect(server, Server, "mount")
+        if self._mounts is None:
+            self._mounts = Mounts(self._mountable)
+            self._handlers.update(self._mounts.routed(self._handlers))
+        self._mounts.add(server._mountable, prefix)
+
+    @cached_property
+    def _mountable(self) -> Mountable:
+        from .mounting import Mountable  # as above
+
+        lifespan = self._lifespan
+        return Mountable(
+            name=self.name,
+            registries=self._registries,
+            handlers=self._handlers,
+            item_handlers=self._item_handlers(),
+            low_level_handlers=self._settings.low_level_handlers,
+            serve=self._serve,
+            custom=self._custom,
+            method_scopes=self._method_scopes,
+            application=self._application,
+            has_middleware=lambda: bool(self._middleware),
+            announcer=self._announcer,
+            lifespan=None if lifespan is None else partial(lifespan, self),
+            is_served=lambda: self._served,
+            state=self._state,
+            signer=self._signer,
+            admit=lambda: self._admit,
+            capabilities=self._settings.capabilities,
+            dependencies=self._own_dependencies,
+            url_elicitations=self._url_elicitations,
+            method_followers=self._method_followers,
+            mounts=lambda: self._mounts,
+        )
+
     def override(
         self, function: Callable[..., Any], replacement: Callable[..., Any]
     ) -> AbstractContextManager[None]:
@@ -259,7 +327,13 @@ class Server(Decorators):
         return replaced(self._dependencies(), function, replacement, names)
 
     def _dependencies(self) -> Iterator[Dependencies]:
-        """Of all registered functions that have some."""
+        """Of all registered functions that have some, those of mounted servers included."""
+        yield from self._own_dependencies()
+        if self._mounts is not None:
+            for mounted in self._mounts.servers():
+                yield from mounted.dependencies()
+
+    def _own_dependencies(self) -> Iterator[Dependencies]:
         items: list[Any] = [each for registry in self._registries for each in registry.all()]
         items += self._completers.values()
         for handler in self._handlers.values():
@@ -347,18 +421,18 @@ class Server(Decorators):
     async def _direct(self, method: str, params: Mapping[str, Any]) -> Any:
         from . import direct_requests  # used by tests and routes of an application
 
-        async with direct_requests.direct_session(self._service(), self._state) as session:
+        async with direct_requests.direct_session(self._service(), self._states()) as session:
             return await session.request(method, params)
 
     async def _direct_list(self, method: str, member: str) -> list[Any]:
         from . import direct_requests  # as above
 
-        async with direct_requests.direct_session(self._service(), self._state) as session:
+        async with direct_requests.direct_session(self._service(), self._states()) as session:
             return await direct_requests.list_all(session, method, member)
 
     @property
-    def _registries(self) -> tuple[Registry[Any], ...]:
-        return self._tools, self._resources, self._templates, self._prompts
+    def _registries(self) -> ItemRegistries:
+        return ItemRegistries(self._tools, self._resources, self._templates, self._prompts)
 
     def capabilities(self, revision: Revision) -> Mapping[str, Any]:
         """The capabilities that the server declares in a revision, as wire object."""
@@ -381,13 +455,52 @@ class Server(Decorators):
             options: See `ServerHttpSettings`.
 
         Raises:
-            ValueError: An option has an invalid value.
+            ValueError: An option has an invalid value, or a route has the path of the endpoint.
         """
         from ..asgi.app import AsgiApplication  # not needed for standard streams
         from ..asgi.settings import ServerHttpSettings
 
         self._served = True
-        return AsgiApplication(self._service(), ServerHttpSettings(path=path, **options))
+        settings = ServerHttpSettings(path=path, **options)
+        return AsgiApplication(self._service(), settings, self._routes)
+
+    def custom_route(
+        self, path: str, methods: Collection[str] = ("GET",), *, auth: bool = False
+    ) -> Callable[[RouteHandler], RouteHandler]:
+        """Register the decorated coroutine function for a path beside the endpoint, over HTTP.
+
+            @server.custom_route("/health")
+            async def health(request: RouteRequest) -> str:
+                return "ok"
+
+        It returns text, bytes, JSON as dict or list, a `RouteResponse`, `None` for status 204, or
+        an ASGI application that responds, such as a response of Starlette. An exception is logged,
+        and answered by status 500. `Host` and `Origin` are checked as for the endpoint.
+
+        Args:
+            path: The path, below the mount point of the application; without variables.
+            methods: The HTTP methods. `HEAD` is served as `GET`.
+            auth: Whether a request needs an access token, as those to the endpoint do.
+
+        Raises:
+            TypeError: Not a coroutine function, or no list of methods.
+            ValueError: Not such a path, or it has the method already.
+            RuntimeError: The server is being served already, without routes.
+        """
+        from ..asgi.routes import Route, Routes  # few servers have some
+
+        if self._served and self._routes is None:
+            raise RuntimeError("register routes before run() or asgi()")
+
+        def register(function: RouteHandler) -> RouteHandler:
+            if not is_coroutine_function(function):
+                raise TypeError(f"custom_route: expected a coroutine function, got {function!r}")
+            if self._routes is None:
+                self._routes = Routes()
+            self._routes.add(path, methods, Route(function, auth))
+            return function
+
+        return register
 
     def run(
         self,
@@ -435,6 +548,10 @@ class Server(Decorators):
 
         run(self.asgi(path, **options), http, self._drain)
 
+    def _states(self) -> Collection[ContextVar[Any]]:
+        """What holds the states that lifespans have yielded."""
+        return (self._state,) if self._mounts is None else self._mounts.states()
+
     def _application(self) -> Application:
         """The server, behind its middleware if it has some."""
         if not self._middleware:
@@ -444,7 +561,14 @@ class Server(Decorators):
         return MiddlewareChain(self, self._middleware, self._state.get)
 
     def _service(self) -> serving.Service:
-        lifespan = self._lifespan
+        lifespan: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext
+        use_state: Callable[[Any], object] = self._state.set
+        admit = self._admit
+        if self._lifespan is not None:
+            lifespan = partial(self._lifespan, self)
+        if self._mounts is not None:
+            lifespan, use_state = self._mounts.lifespan, self._mounts.use_state
+            admit = self._mounts.admit()
         return serving.Service(
             application=self._application(),
             revisions=REVISIONS,
@@ -452,11 +576,11 @@ class Server(Decorators):
             extensions=self._custom,
             announcer=self._announcer,
             drain=self._drain,
-            lifespan=nullcontext if lifespan is None else partial(lifespan, self),
-            use_state=self._state.set,
+            lifespan=lifespan,
+            use_state=use_state,
             max_concurrent_requests=self._max_concurrent_requests,
             required_scopes=self._required_scopes,
             param_headers_of=self._param_headers,
             secret_names_of=self._secret_names,
-            admit=self._admit,
+            admit=admit,
         )

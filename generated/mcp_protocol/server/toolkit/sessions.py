@@ -23,6 +23,7 @@ def session_id(context: RequestContext) -> str | None:
     """The id of the session; random over a transport without ids, `None` without a session."""
     peer = context.peer
     identifier = peer.channel.session_id
-    if identifier is not None or peer.connection.session is None:
+    session = peer.connection.session
+    if identifier is not None or session is None or session.stateless:
         return identifier
     return _ids.setdefault(peer.connection, secrets.token_urlsafe(_ID_BYTES))

@@ -104,10 +104,7 @@ class Tool:
         self.runner: ToolRunner | None = None
         self.name = name if name is not None else source_name(function)
         self.label = f"tool {self.name!r}"
-        if not _NAME.fullmatch(self.name):
-            raise ValueError(
-                f"{self.label}: expected a name of 1 to 128 letters, digits, '_', '-' and '.'"
-            )
+        check_tool_name(self.name, self.label)
         self._signature = signatures.read(function, self.label, names)
         self.dependencies = self._signature.dependencies
         self._call = self._signature.call
@@ -247,6 +244,16 @@ class Tool:
         if isinstance(schema, str):
             return output_conversion.from_annotation(self._signature.returns, self.label)
         return output_conversion.from_schema(schema)
+
+
+def check_tool_name(name: str, label: str) -> None:
+    """Check a name.
+
+    Raises:
+        ValueError: The name is too long, or has other characters.
+    """
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{label}: expected a name of 1 to 128 letters, digits, '_', '-' and '.'")
 
 
 def _limited(

@@ -17,10 +17,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeAlias
 
-import msgspec
 from msgspec import Raw
 
-from ..._wire import decoder, is_object, to_builtins
+from ..._wire import STRUCTS, decoder, is_object, python_names, to_builtins
 from ...channel import OutgoingMessage
 from ...errors import RemoteProtocolError
 from ...facts import Lifecycle, Revision, Revisions
@@ -167,11 +166,9 @@ def request_fields(
 
 def _member(params: Any, name: str) -> Any:
     """A member of params by its wire name; `None` if absent."""
-    if isinstance(params, msgspec.Struct):
-        names = params.__struct_encode_fields__
-        if name not in names:
-            return None
-        return getattr(params, params.__struct_fields__[names.index(name)])
+    if isinstance(params, STRUCTS):
+        own_name = python_names(type(params)).get(name)
+        return None if own_name is None else getattr(params, own_name)
     return params.get(name) if is_object(params) else None
 
 

@@ -270,9 +270,11 @@ def askable(
     Raises:
         MissingCapabilityError: The client did not declare a required capability, or the revision
             does not have the method.
+        LocalProtocolError: The server keeps no sessions, and the revision needs one to ask.
     """
     revision = request.revision
     row = revision.server_requests.get(method) or revision.input_requests.get(method)
+    request.peer.connection.check_answerable(method)
     path = (capability,) if row is None else missing(row, params, request.peer_capabilities)
     if row is None or path is not None:
         raise MissingCapabilityError(path or (capability,), f"{method} in {revision.name}")

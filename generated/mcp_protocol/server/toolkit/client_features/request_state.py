@@ -66,6 +66,11 @@ class RequestStateSigner:
         self._advice = _KEY_ADVICE if key is None else ""
         self._seconds = seconds
 
+    def adopt_keys(self, signer: RequestStateSigner) -> None:
+        """Take the keys of another server, unless this one was given keys of its own."""
+        if self._advice and not signer._advice:
+            self._keys, self._advice = signer._keys, ""
+
     def sign(self, payload: bytes, binding: bytes, owner: bytes = b"") -> str:
         """A text that `verify` accepts for the same binding and owner until it expires.
 
