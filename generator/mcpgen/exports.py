@@ -130,6 +130,9 @@ EXPORTS = (
         "TokenVerifier",
         "TrustedIssuers",
     ),
+    _export(".server.openapi.http_operation", "server", "HttpClient", "ClientResponse"),
+    _export(".server.openapi.openapi_server", "server", "OpenApiWarning"),
+    _export(".server.openapi.route_maps", "server", "HTTPRoute", "MCPType", "RouteMap"),
     _export(".server.request_head", "server", "RequestHead"),
     _export(".server.server_session", "server", "ServerSession"),
     _export(

@@ -251,9 +251,19 @@ async def test_models_of_pydantic_are_arguments_and_results(
         assert "name: string should match pattern" in refused.content[0].text
 
 
+async def test_operations_of_openapi_are_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = example("pets", monkeypatch)
+    api = httpx2.MockTransport(lambda request: httpx2.Response(200, json={"url": str(request.url)}))
+    monkeypatch.setattr(module.client, "_transport", api)
+    async with module.client, connected(module.server) as pair:
+        assert [tool.name for tool in await pair.client.list_tools()] == ["getPet"]
+        result = await pair.client.call_tool("getPet", {"id": 7})
+        assert result.structured_content == {"url": "https://api.example.com/v1/pets/7"}
+
+
 RUN_HERE = {
     *("server.py", "city.py", "booking.py", "notes.py", "orders.py"),
-    *("mounted.py", "protected.py", "health.py"),
+    *("mounted.py", "protected.py", "health.py", "pets.py"),
 }
 RUN_AS_PROGRAMS = {"client.py", "remote.py", "guest.py", "read_messages.py", "test_weather.py"}
 READ_ELSEWHERE = {

@@ -349,3 +349,15 @@ async def test_a_server_that_was_not_told_to_offers_no_subscriptions(revision: s
         else:
             await end.send(listening(revision, "s", {"resourceSubscriptions": ["x://a"]}))
             assert (await end.receive())["params"]["notifications"] == {}
+
+
+@pytest.mark.anyio
+async def test_a_template_gives_a_function_of_any_names_all_variables() -> None:
+    open_server = Server("open")
+
+    @open_server.resource("any://{city}{?day}")
+    async def anything(**values: Any) -> str:
+        return repr(values)
+
+    (contents,) = (await open_server.read_resource("any://Oslo?day=2")).contents
+    assert contents.text == "{'city': 'Oslo', 'day': '2'}"

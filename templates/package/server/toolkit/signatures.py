@@ -160,6 +160,8 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
             ValueError: The arguments do not fit.
         """
         bound = self.bind(arguments)
+        if self.open:
+            bound = {**arguments, **bound}
         if self.context is not None:
             bound[self.context] = context
         return bound

@@ -1,0 +1,254 @@
+"""An OpenAPI document: read from a mapping, text or file, with its references and bounds.
+
+The document is foreign: its size, its depth and the length of its references are bounded, and
+nothing is fetched, neither files nor URLs that it refers to.
+
+Source: OpenAPI Specification 3.0.4, 3.1.1 and 3.2.0, Reference Object.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import unquote
+
+import msgspec
+
+from ..._wire import is_many, is_object
+from ...errors import MissingExtraError
+from ...foreign_text import safe_repr, safe_text
+
+Spec: TypeAlias = Mapping[str, Any] | str | os.PathLike[str]
+"""An OpenAPI document: decoded, as the text of JSON or YAML, or the path of such a file."""
+
+DOCUMENT_BYTES = 64 * 1024 * 1024
+"""Most bytes of a document."""
+
+OPERATIONS = 10_000
+"""Most operations of a document."""
+
+DOCUMENT_WORK = 10_000_000
+"""Most parts of schemas that are converted for all operations together."""
+
+_REFERENCES = 32  # followed in a row
+_METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
+_YAML_TYPES = ("null", "bool", "int", "float")  # no dates: JSON has none
+_YAML_LEVELS = 200
+_YAML_WORDS = frozenset({"yes", "no", "on", "off"})
+
+
+class Document:
+    """An OpenAPI document of version 3.
+
+    Args:
+        spec: The document.
+
+    Attributes:
+        root: The decoded document.
+        is_3_0: Whether its schemas are those of OpenAPI 3.0; later ones are JSON Schemas.
+
+    Raises:
+        ValueError: Not an OpenAPI document of version 3, or one that is too large.
+        OSError: The file can't be read.
+        MissingExtraError: The document is YAML, and PyYAML is not installed.
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        self.root = dict(spec) if isinstance(spec, Mapping) else _decoded(*_text_of(spec))
+        version = self.root.get("openapi")
+        if not isinstance(version, str) or not version.startswith("3."):
+            if "swagger" in self.root:
+                raise ValueError(
+                    f"spec: expected OpenAPI 3, got Swagger {safe_repr(self.root['swagger'])}; "
+                    "convert it first, such as by swagger2openapi"
+                )
+            raise ValueError(f"spec: openapi: expected a version 3, got {safe_repr(version)}")
+        self.is_3_0 = version.startswith("3.0")
+        self._work = DOCUMENT_WORK
+
+    def take_work(self) -> None:
+        """Count one part of a schema that is converted.
+
+        Raises:
+            TooMuchWorkError: The schemas have too many parts.
+        """
+        self._work -= 1
+        if self._work < 0:
+            raise TooMuchWorkError(f"spec: its schemas have more than {DOCUMENT_WORK} parts")
+
+    def text(self, *names: str) -> str | None:
+        """A text at a place of the document, if there is one."""
+        node: Any = self.root
+        for name in names:
+            node = node.get(name) if is_object(node) else None
+        return node if isinstance(node, str) else None
+
+    def operations(self) -> Iterator[tuple[str, str, Mapping[str, Any], Mapping[str, Any]]]:
+        """Method, path, path item and operation of each, in the order of the document.
+
+        Raises:
+            ValueError: `paths` has another form, or too many operations.
+        """
+        count = 0
+        for path, node in object_member(self.root, "paths").items():
+            if path.startswith("x-"):
+                continue
+            item = self.follow(node, f"paths: {safe_text(path)}")
+            more = object_member(item, "additionalOperations")
+            named = {method.upper(): item[method] for method in _METHODS if method in item}
+            for method, operation in {**named, **more}.items():
+                count += 1
+                if count > OPERATIONS:
+                    raise ValueError(f"spec: expected at most {OPERATIONS} operations")
+                yield method, path, item, self.follow(operation, f"{safe_text(path)}: {method}")
+
+    def follow(self, node: Any, where: str) -> Mapping[str, Any]:
+        """The object that a node is, or refers to.
+
+        Raises:
+            ValueError: Not an object, or a reference that leads to none.
+        """
+        for _ in range(_REFERENCES):
+            node = _object(node, where)
+            if "$ref" not in node:
+                found: Mapping[str, Any] = node
+                return found
+            reference = node["$ref"]
+            beside = {name: node[name] for name in ("summary", "description") if name in node}
+            node = {**_object(self.target(reference), where), **beside}
+        raise ValueError(f"{where}: expected at most {_REFERENCES} references in a row")
+
+    def target(self, reference: object) -> Any:
+        """What a reference leads to.
+
+        Raises:
+            ValueError: It leads to another document, or nowhere.
+        """
+        if not isinstance(reference, str) or not (reference == "#" or reference[:2] == "#/"):
+            raise ValueError(
+                f"$ref: expected a place in this document, '#/...', got {safe_repr(reference)}; "
+                "join documents first, such as by `redocly bundle`"
+            )
+        node: Any = self.root
+        for token in reference.split("/")[1:]:
+            name = unquote(token).replace("~1", "/").replace("~0", "~")
+            if is_object(node) and name in node:
+                node = node[name]
+            elif is_many(node) and name.isdecimal() and int(name[:9]) < len(node):
+                node = node[int(name[:9])]
+            else:
+                raise ValueError(f"$ref: {safe_repr(reference)} leads nowhere")
+        return node
+
+
+class TooMuchWorkError(ValueError):
+    """The whole document is too large: no operation is left out for that."""
+
+
+def object_member(node: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A member that is an object; an empty one if it is absent.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    member: Any = node.get(name)
+    return {} if member is None else _object(member, safe_text(name))
+
+
+def _object(node: Any, where: str) -> Mapping[str, Any]:
+    if not is_object(node):
+        raise ValueError(f"{where}: expected an object, got {safe_repr(node)}")
+    return node
+
+
+def _text_of(spec: str | os.PathLike[str]) -> tuple[bytes, bool]:
+    """The bytes of a document, and whether they are JSON.
+
+    Raises:
+        ValueError: A URL, or too many bytes.
+        TypeError: Neither a text nor a path.
+    """
+    if isinstance(spec, str) and (spec.lstrip()[:1] == "{" or "\n" in spec):
+        data = spec.encode(errors="replace")
+        size = len(data)
+    else:
+        name = os.fspath(spec)
+        if name.startswith(("http://", "https://")):
+            raise ValueError(
+                "spec: expected a document or a path, got a URL; fetch it first: "
+                "httpx2.get(url).json()"
+            )
+        path = Path(name)
+        size = path.stat().st_size
+        data = path.read_bytes() if size <= DOCUMENT_BYTES else b""
+    if size > DOCUMENT_BYTES:
+        raise ValueError(f"spec: expected at most {DOCUMENT_BYTES} bytes, got {size}")
+    return data, data.lstrip()[:1] == b"{"
+
+
+def _decoded(data: bytes, is_json: bool) -> Mapping[str, Any]:
+    try:
+        decoded = msgspec.json.decode(data) if is_json else _yaml(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"spec: not JSON: {safe_text(str(error))}") from error
+    except RecursionError:
+        raise ValueError("spec: it is nested too deep") from None
+    return _object(decoded, "spec")
+
+
+def _yaml(data: bytes) -> Any:
+    """A YAML document with the types of JSON: keys are texts, as in `200:`.
+
+    Raises:
+        MissingExtraError: PyYAML is not installed.
+        ValueError: Not YAML.
+    """
+    try:
+        library: Any = importlib.import_module("yaml")
+    except ImportError as error:
+        raise MissingExtraError("an OpenAPI document in YAML", "pyyaml") from error
+    base: Any = getattr(library, "CSafeLoader", library.SafeLoader)
+    resolvers = {
+        first: [(tag, pattern) for tag, pattern in rows if tag.rpartition(":")[2] in _YAML_TYPES]
+        for first, rows in base.yaml_implicit_resolvers.items()
+    }
+    loader: Any = type("JsonTypesLoader", (base,), {"yaml_implicit_resolvers": resolvers})
+    loader.add_constructor("tag:yaml.org,2002:map", _yaml_object)
+    loader.add_constructor("tag:yaml.org,2002:bool", _yaml_bool)
+    try:
+        _check_levels(library.parse(data, Loader=base))
+        return library.load(data, Loader=loader)
+    except library.YAMLError as error:
+        raise ValueError(f"spec: not YAML: {safe_text(' '.join(str(error).split()))}") from error
+
+
+def _check_levels(events: Iterable[Any]) -> None:
+    """Refuse YAML that is nested so deep that composing it would overrun the stack.
+
+    Raises:
+        ValueError: It is.
+    """
+    level = 0
+    for event in events:
+        kind = type(event).__name__
+        if kind.endswith("StartEvent"):
+            level += 1
+        elif kind.endswith("EndEvent"):
+            level -= 1
+        if level > _YAML_LEVELS:
+            raise ValueError("spec: it is nested too deep")
+
+
+def _yaml_object(loader: Any, node: Any) -> Any:
+    loader.flatten_mapping(node)
+    pairs = {str(key.value): value for key, value in node.value}
+    return {name: loader.construct_object(value, deep=True) for name, value in pairs.items()}
+
+
+def _yaml_bool(loader: Any, node: Any) -> Any:
+    """A boolean; `yes`, `no`, `on` and `off` are texts, as in YAML 1.2."""
+    is_word = node.value.lower() in _YAML_WORDS
+    return node.value if is_word else loader.construct_yaml_bool(node)

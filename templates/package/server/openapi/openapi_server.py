@@ -1,0 +1,350 @@
+"""Servers made of OpenAPI documents: names, registration, warnings, the HTTP client."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import re
+import warnings
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import replace
+from typing import Any, TypeAlias, TypeVar
+
+from ..._wire import is_many, is_object
+from ...errors import MissingExtraError
+from ...foreign_text import safe_repr, safe_text
+from ...protocol.uris import url_complaint
+from ..toolkit.content import ToolAnnotations
+from ..toolkit.decorators import Decorators
+from ..toolkit.registry import checked_tags
+from .document import Document, Spec, TooMuchWorkError
+from .http_operation import HttpClient, OperationResource, OperationTool, resource_name
+from .operations import Operation, OperationReader
+from .route_maps import HTTPRoute, MCPType, RouteMap, RouteMapFunction, mapped
+from .schema_conversion import unique_name
+
+NAME_CHARACTERS = 64
+"""Most characters of the name of a tool or resource: APIs of models allow no more."""
+
+HTTP_SECONDS = 30.0
+"""Timeout of an HTTP client that the server opens itself, for each step of a request."""
+
+_Lifespan: TypeAlias = Callable[[Any], AbstractAsyncContextManager[Any]]
+_Made = TypeVar("_Made", bound=Decorators)
+
+_READING = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "QUERY"})
+_REPLACING = frozenset({"PUT", "DELETE"})
+_METHOD = re.compile(r"[A-Z0-9!#$%&'*+\-.^_`|~]{1,32}")
+
+
+class OpenApiWarning(UserWarning):
+    """Parts of an OpenAPI document that the server does not have; the text lists them."""
+
+
+class OpenApiServerBuilder:
+    """Makes a server of a document.
+
+    Args:
+        spec: The document.
+        http_client: The HTTP client of the user; `None` to open one while the server runs.
+        base_url: The base URL of a client to open; the document's first server by default.
+        route_maps: What operations become; the first that matches counts.
+        route_map_fn: Overrides the route maps.
+        mcp_names: Names by `operationId`, or by method and path.
+        tags: Tags of everything.
+        validate_output: Whether tools have output schemas.
+        encoded_slashes: Whether values in paths may have slashes.
+
+    Raises:
+        ValueError: Not a document of OpenAPI 3, or no base URL.
+        OSError: The file can't be read.
+        MissingExtraError: PyYAML or httpx2 is needed and not installed.
+    """
+
+    def __init__(
+        self,
+        spec: Spec,
+        http_client: HttpClient | None,
+        *,
+        base_url: str | None,
+        route_maps: Sequence[RouteMap],
+        route_map_fn: RouteMapFunction | None,
+        mcp_names: Mapping[str, str],
+        tags: Collection[str],
+        validate_output: bool,
+        encoded_slashes: bool,
+    ) -> None:
+        self._document = Document(spec)
+        self._client = CurrentClient(http_client, _base_url(self._document, http_client, base_url))
+        self._own_headers: frozenset[str] = frozenset()
+        self._own_query: frozenset[str] = frozenset()
+        if http_client is not None:
+            self._own_headers = frozenset(map(str.lower, http_client.headers))
+            self._own_query = frozenset(http_client.params)
+        self._route_maps = route_maps
+        self._route_map_fn = route_map_fn
+        self._mcp_names = mcp_names
+        self._tags = checked_tags(tags)
+        self._validate_output = validate_output
+        self._slashes = encoded_slashes
+        self._names = set(mcp_names.values())
+        self._left_out: list[str] = []
+
+    def build(
+        self, make: Callable[..., _Made], name: str | None, settings: Mapping[str, Any]
+    ) -> _Made:
+        """The server. A warning lists the operations, and parts of these, that it does not have.
+
+        Args:
+            make: The class of the server.
+            name: Its name; the title of the document by default.
+            settings: Further arguments of the class.
+
+        Raises:
+            ValueError: The document has no operations, or a name is unknown, invalid or taken.
+        """
+        document = self._document
+        server = make(
+            name or document.text("info", "title") or "openapi",
+            **{
+                "version": document.text("info", "version") or "0",
+                **settings,
+                "lifespan": self._client.lifespan(settings.get("lifespan")),
+            },
+        )
+        self._register(server)
+        if self._left_out:
+            lines = ["the server lacks parts of the OpenAPI document:", *self._left_out]
+            warnings.warn("\n  ".join(lines), OpenApiWarning, stacklevel=3)
+        return server
+
+    def _register(self, server: Decorators) -> None:
+        """Register all operations."""
+        unused_names = set(self._mcp_names)
+        count = 0
+        for route, item, operation in self._routes():
+            count += 1
+            kind, tags = mapped(route, self._route_maps, self._route_map_fn)
+            unused_names -= {route.operation_id, route.label}
+            name = self._name(route)
+            if kind is MCPType.EXCLUDE:
+                continue
+            try:
+                reader = OperationReader(
+                    self._document, route, item, operation, self._own_headers, self._own_query
+                )
+                self._add(server, reader.read(), kind, name, tags)
+            except TooMuchWorkError:
+                raise
+            except ValueError as error:
+                self._left_out.append(f"{route.label}: {error}")
+        if unused_names:
+            unknown = ", ".join(sorted(map(repr, unused_names)))
+            raise ValueError(f"mcp_names: the document has no operation {unknown}")
+        if not count:
+            raise ValueError("spec: expected operations in paths, got none")
+        webhooks = self._document.root.get("webhooks") or ()
+        self._left_out += [f"the webhook {safe_text(str(name))}" for name in webhooks]
+
+    def _routes(self) -> Iterator[tuple[HTTPRoute, Mapping[str, Any], Mapping[str, Any]]]:
+        for method, path, item, operation in self._document.operations():
+            if not _METHOD.fullmatch(method):
+                self._left_out.append(
+                    f"{safe_text(path)}: expected a method, got {safe_repr(method)}"
+                )
+                continue
+            texts = {
+                name: value if isinstance(value := operation.get(key), str) else None
+                for name, key in (
+                    ("operation_id", "operationId"),
+                    ("summary", "summary"),
+                    ("description", "description"),
+                )
+            }
+            tags = operation.get("tags") or ()
+            yield HTTPRoute(
+                method=method,
+                path=path,
+                tags=frozenset(each for each in tags if isinstance(each, str)),
+                deprecated=operation.get("deprecated") is True,
+                extensions={key: operation[key] for key in operation if key.startswith("x-")},
+                **texts,
+            ), item, operation
+
+    def _name(self, route: HTTPRoute) -> str:
+        """The name of what an operation becomes."""
+        for key in (route.operation_id, route.label):
+            if key is not None and key in self._mcp_names:
+                return self._mcp_names[key]
+        source = route.operation_id or f"{route.method.lower()}{route.path}"
+        stem = re.sub(r"[^A-Za-z0-9_\-]+", "_", source).strip("_") or "operation"
+        if len(stem) > NAME_CHARACTERS - 4:  # room for a number
+            digest = hashlib.sha256(source.encode()).hexdigest()[:8]
+            stem = f"{stem[: NAME_CHARACTERS - 13]}_{digest}"
+        name = unique_name(stem, self._names)
+        self._names.add(name)
+        return name
+
+    def _add(
+        self,
+        server: Decorators,
+        operation: Operation,
+        kind: MCPType,
+        name: str,
+        tags: frozenset[str],
+    ) -> None:
+        route = operation.route
+        description = route.description or route.summary or route.label
+        if route.deprecated:
+            description = f"Deprecated. {description}"
+        all_tags = self._tags | tags | route.tags
+        if kind is MCPType.TOOL:
+            if not self._validate_output:
+                operation = replace(operation, output_schema=None, is_wrapped=False)
+            server.tool(
+                name,
+                title=route.summary,
+                description=description,
+                annotations=_hints(route.method),
+                input_schema=operation.input_schema,
+                output_schema=operation.output_schema,
+                tags=all_tags,
+            )(OperationTool(operation, self._client, slashes=self._slashes))
+        else:
+            uri = _resource_uri(operation, name, kind)
+            server.resource(
+                uri,
+                name=name,
+                title=route.summary,
+                description=description,
+                mime_type=operation.mime_type,
+                tags=all_tags,
+            )(OperationResource(operation, self._client, uri, slashes=self._slashes))
+        self._left_out += [f"{route.label}: {each}" for each in operation.left_out]
+
+
+def _hints(method: str) -> ToolAnnotations:
+    """Hints by the semantics of HTTP methods (RFC 9110, section 9.2)."""
+    if method in _READING:
+        return ToolAnnotations(read_only_hint=True, open_world_hint=True)
+    if method in _REPLACING:
+        return ToolAnnotations(
+            read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=True
+        )
+    return ToolAnnotations(read_only_hint=False, open_world_hint=True)
+
+
+def _resource_uri(operation: Operation, name: str, kind: MCPType) -> str:
+    """The URI of a resource, or the URI template with parameters of the path and the query.
+
+    Raises:
+        ValueError: The operation is none of reading, or has other parameters.
+    """
+    if operation.route.method not in ("GET", "QUERY") or operation.body is not None:
+        raise ValueError("expected GET without a body for a resource")
+    variables = [each for each in operation.parameters if each.place == "path"]
+    queries = [each for each in operation.parameters if each.place == "query"]
+    if kind is MCPType.RESOURCE_TEMPLATE:
+        unset = [each for each in operation.parameters if each.place in ("header", "cookie")]
+        if not variables and not queries:
+            raise ValueError("expected parameters for a resource template; map it to RESOURCE")
+    else:
+        unset, variables, queries = [*operation.parameters], [], []
+    if missing := [each.argument for each in unset if each.required]:
+        raise ValueError(f"nothing in the URI gives {safe_text(', '.join(missing))}")
+    if odd := [each.argument for each in variables + queries if "-" in each.argument]:
+        raise ValueError(f"a URI template has no variable {safe_text(', '.join(odd))}")
+    path = "".join(f"/{{{each.argument}}}" for each in variables)
+    query = ",".join(each.argument for each in queries)
+    return f"resource://{resource_name(name)}{path}{f'{{?{query}}}' if query else ''}"
+
+
+class CurrentClient:
+    """The HTTP client that a server opens with its lifespan; or the user's, which it leaves open.
+
+    Args:
+        given: The client of the user.
+        base_url: The base URL of a client to open.
+
+    Raises:
+        MissingExtraError: A client is to be opened, and httpx2 is not installed.
+    """
+
+    def __init__(self, given: HttpClient | None, base_url: str) -> None:
+        self._client = given
+        self._base_url = base_url
+        self._users = 0
+        self._make: Callable[..., Any] | None = None
+        if given is None:
+            try:
+                self._make = importlib.import_module("httpx2").AsyncClient
+            except ImportError as error:
+                raise MissingExtraError("from_openapi without http_client", "httpx2") from error
+
+    def __call__(self) -> HttpClient:
+        """The client.
+
+        Raises:
+            RuntimeError: The server does not run.
+        """
+        if self._client is None:
+            raise RuntimeError("the HTTP client is open only while the server runs")
+        return self._client
+
+    def lifespan(self, inner: _Lifespan | None) -> _Lifespan | None:
+        """The lifespan of the server: that of the user, within that of an opened client."""
+        make = self._make
+        if make is None:
+            return inner
+
+        @asynccontextmanager
+        async def opened(server: Any) -> AsyncGenerator[Any]:
+            if self._client is None:
+                self._client = make(base_url=self._base_url, timeout=HTTP_SECONDS)
+            self._users += 1
+            try:
+                async with nullcontext() if inner is None else inner(server) as state:
+                    yield state
+            finally:
+                self._users -= 1
+                if not self._users:
+                    client: Any = self._client
+                    self._client = None
+                    await client.aclose()
+
+        return opened
+
+
+def _base_url(document: Document, client: HttpClient | None, base_url: str | None) -> str:
+    """The base URL of the requests.
+
+    Only a client without credentials of the user goes where the document says.
+
+    Raises:
+        ValueError: There is none, or it is no URL.
+    """
+    if client is not None:
+        if base_url is not None:
+            raise ValueError("base_url: expected the base_url of http_client instead")
+        if complaint := url_complaint(str(client.base_url)):
+            raise ValueError(f"http_client: base_url: {complaint}")
+        return ""
+    if base_url is None:
+        servers = document.root.get("servers")
+        first = servers[0] if is_many(servers) and servers else None
+        if not is_object(first) or not isinstance(first.get("url"), str):
+            raise ValueError("expected http_client or base_url: the document names no server")
+        base_url = _with_variables(first["url"], first.get("variables"))
+    if complaint := url_complaint(base_url):
+        raise ValueError(f"base_url: {complaint}")
+    return base_url
+
+
+def _with_variables(url: str, variables: Any) -> str:
+    """The URL of a server with the defaults of its variables."""
+    for name, variable in variables.items() if is_object(variables) else ():
+        default = variable.get("default") if is_object(variable) else None
+        if isinstance(default, str):
+            url = url.replace(f"{{{name}}}", default)
+    return url

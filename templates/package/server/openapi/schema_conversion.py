@@ -1,0 +1,199 @@
+"""Schemas of an OpenAPI document as JSON Schemas 2020-12 that stand alone.
+
+A referenced schema becomes an entry of `$defs`, so a schema may refer to itself. Schemas of
+OpenAPI 3.0 are rewritten where they differ: `nullable`, `exclusiveMinimum`, `example`. A request
+has no members that are `readOnly`, a response none that are `writeOnly`.
+
+Source: OpenAPI Specification 3.0.4 and 3.1.1, Schema Object.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from ..._wire import is_many, is_object
+from ...foreign_text import safe_repr, safe_text
+from ...json_schema.patterns import PatternError, pattern_of
+from .document import Document
+
+SCHEMA_NODES = 20_000
+"""Most parts of the schemas of one request or response, definitions included."""
+
+SCHEMA_DEPTH = 64
+"""Most levels of schemas within each other, without references."""
+
+_DIALECTS = ("https://json-schema.org/draft/2020-12/schema", "https://spec.openapis.org/oas/3.")
+_REFUSED = ("$id", "$dynamicRef", "$recursiveRef")  # they lead elsewhere than `$ref` does here
+
+_SCHEMAS = frozenset(
+    {
+        *("items", "contains", "unevaluatedItems", "additionalProperties", "propertyNames"),
+        *("unevaluatedProperties", "not", "if", "then", "else", "contentSchema"),
+    }
+)
+_SCHEMA_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+_SCHEMA_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
+_VALUES = frozenset(
+    {
+        *("type", "enum", "const", "default", "title", "description", "format", "examples"),
+        *("multipleOf", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum"),
+        *("maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems"),
+        *("maxContains", "minContains", "maxProperties", "minProperties", "required"),
+        *("dependentRequired", "deprecated", "contentEncoding", "contentMediaType"),
+        *("readOnly", "writeOnly"),
+    }
+)
+_NULL: Mapping[str, Any] = {"type": "null"}
+
+
+class SchemaConverter:
+    """Converts the schemas of one request or response.
+
+    Args:
+        document: Where the references lead.
+        direction: `request` or `response`.
+
+    Attributes:
+        left_out: What the converted schemas do not say, as texts.
+    """
+
+    def __init__(self, document: Document, direction: Literal["request", "response"]) -> None:
+        self._document = document
+        self._hidden = "readOnly" if direction == "request" else "writeOnly"
+        self._names: dict[str, str] = {}
+        self._nodes = 0
+        self.left_out: list[str] = []
+
+    def convert(self, schema: Any, depth: int = 0) -> Any:
+        """A schema, whose references lead into `$defs`; see `definitions`.
+
+        Raises:
+            ValueError: Not a schema, a reference that leads nowhere, or too many parts.
+        """
+        self._document.take_work()
+        self._nodes += 1
+        if self._nodes > SCHEMA_NODES:
+            raise ValueError(f"expected schemas with at most {SCHEMA_NODES} parts")
+        if depth > SCHEMA_DEPTH:
+            raise ValueError(f"expected schemas with at most {SCHEMA_DEPTH} levels")
+        if isinstance(schema, bool):
+            return schema
+        if not is_object(schema):
+            raise ValueError(f"expected a schema, got {safe_repr(schema)}")
+        self._check_keywords(schema)
+        if "$ref" not in schema:
+            return self._keywords(schema, depth)
+        if self._document.is_3_0:  # other keywords beside a reference have no effect there
+            beside = {name: schema[name] for name in ("description",) if name in schema}
+        else:
+            beside = self._keywords(schema, depth)
+        return {**beside, "$ref": f"#/$defs/{self._definition_name(schema['$ref'])}"}
+
+    def definitions(self) -> dict[str, Any]:
+        """The `$defs` that the schemas converted so far refer to."""
+        converted: dict[str, Any] = {}
+        while len(converted) < len(self._names):
+            for reference, name in list(self._names.items()):
+                if name not in converted:
+                    converted[name] = self.convert(self._document.target(reference))
+        return converted
+
+    def is_hidden(self, schema: Any) -> bool:
+        """Whether the direction has no such member."""
+        if is_object(schema) and "$ref" in schema and self._hidden not in schema:
+            schema = self._document.target(schema["$ref"])
+        return is_object(schema) and schema.get(self._hidden) is True
+
+    def _check_keywords(self, schema: Mapping[str, Any]) -> None:
+        for keyword in _REFUSED:
+            if keyword in schema:
+                raise ValueError(f"a schema has {keyword}, which is not supported")
+        dialect = schema.get("$schema", _DIALECTS[0])
+        if not isinstance(dialect, str) or not dialect.startswith(_DIALECTS):
+            raise ValueError(f"$schema: expected {_DIALECTS[0]}, got {safe_repr(dialect)}")
+
+    def _definition_name(self, reference: Any) -> str:
+        """The name in `$defs` for what a reference leads to.
+
+        Raises:
+            ValueError: It leads nowhere.
+        """
+        name = self._names.get(reference) if isinstance(reference, str) else None
+        if name is None:
+            self._document.target(reference)
+            stem = re.sub(r"[^A-Za-z0-9_.\-]", "_", reference.rpartition("/")[2])[:64] or "root"
+            name = unique_name(stem, self._names.values())
+            self._names[reference] = name
+        return name
+
+    def _keywords(self, schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        converted: dict[str, Any] = {}
+        for keyword, value in schema.items():
+            if keyword in _SCHEMAS:
+                converted[keyword] = self.convert(value, depth + 1)
+            elif keyword in _SCHEMA_LISTS and is_many(value):
+                converted[keyword] = [self.convert(each, depth + 1) for each in value]
+            elif keyword in _SCHEMA_MAPS and is_object(value):
+                members = self._members(keyword, value)
+                converted[keyword] = {name: self.convert(each, depth + 1) for name, each in members}
+            elif keyword == "pattern":
+                if self._is_searchable(value):
+                    converted[keyword] = value
+            elif keyword in _VALUES:
+                converted[keyword] = value
+            elif keyword == "example":
+                converted.setdefault("examples", [value])
+        if is_object(properties := schema.get("properties")) and is_many(schema.get("required")):
+            hidden = {name for name, each in properties.items() if self.is_hidden(each)}
+            converted["required"] = [name for name in schema["required"] if name not in hidden]
+        return _of_3_0(converted, schema) if self._document.is_3_0 else converted
+
+    def _members(self, keyword: str, members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        for name, schema in members.items():
+            if keyword == "properties" and self.is_hidden(schema):
+                continue
+            if keyword != "patternProperties" or self._is_searchable(name):
+                yield name, schema
+
+    def _is_searchable(self, pattern: Any) -> bool:
+        """Whether a regular expression can be searched in linear time; noted if not."""
+        try:
+            if isinstance(pattern, str):
+                pattern_of(pattern)
+        except PatternError as error:
+            self.left_out.append(f"a pattern, which is not checked here: {safe_text(str(error))}")
+            return False
+        return True
+
+
+def _of_3_0(converted: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The keywords of OpenAPI 3.0 that JSON Schema has in another form."""
+    for exclusive, inclusive in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        if converted.get(exclusive) is True and inclusive in converted:
+            converted[exclusive] = converted.pop(inclusive)
+        elif isinstance(converted.get(exclusive), bool):
+            del converted[exclusive]
+    if converted.get("format") == "byte":
+        converted.setdefault("contentEncoding", "base64")
+    return with_null(converted) if schema.get("nullable") is True else converted
+
+
+def with_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema that also allows null."""
+    kind = schema.get("type")
+    if not isinstance(kind, str):
+        return {"anyOf": [schema, _NULL]}
+    nullable: dict[str, Any] = {**schema, "type": [kind, "null"]}
+    if is_many(choices := schema.get("enum")) and None not in choices:
+        nullable["enum"] = [*choices, None]
+    return nullable
+
+
+def unique_name(stem: str, taken: Any) -> str:
+    """The stem, or the stem with the first number that makes a name that is not taken."""
+    name, number = stem, 2
+    while name in taken:
+        name, number = f"{stem}_{number}", number + 1
+    return name
