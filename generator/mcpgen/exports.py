@@ -58,6 +58,7 @@ EXPORTS = (
     ),
     _export(".client.auth.oauth", "client+http", "OAuth", "PendingAuthorization"),
     _export(".client.auth.stores", "client+http", "MemoryStore", "Store"),
+    _export(".client.group", "client", "ClientGroup"),
     _export(".client.host", "client", "choose_model", "safe_icons"),
     _export(
         ".client.listen",
@@ -74,6 +75,7 @@ EXPORTS = (
     _export(".client.tasks", f"{_TASKS}+client", "TaskClient", "TaskHandle"),
     _export(".client.client_settings", "client", "ClientLimits", "Timeouts"),
     _export(".client.sync_client", "client", "SyncClient", "SyncClientHandlers", "connect_sync"),
+    _export(".client.sync_group", "client", "SyncClientGroup"),
     _export(
         ".errors",
         "protocol",
