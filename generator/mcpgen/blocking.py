@@ -1,7 +1,7 @@
 """The blocking client's methods, derived from those of the asynchronous client.
 
-`templates/package/client/base.py` has the methods that do not depend on a schema. A blocking method
-has the same signature and docstring; a template adds the body.
+`base.py` and `group_base.py` in `templates/package/client` have the methods that do not depend on a
+schema. A blocking method has the same signature and docstring; a template adds the body.
 """
 
 from __future__ import annotations
@@ -17,10 +17,14 @@ from mcpgen.literals import Code, ascii_source, docstring
 
 Kind = Literal["property", "function", "coroutine", "subscription"]
 
-_CLASS = "ClientBase"
-_WITHOUT = frozenset({"cache", "input_rounds", "seen_as", "close", "start_call"})
+_SHARED = "ModelCalls"
+_CLIENT = "ClientBase"
+_GROUP = "GroupBase"
+_WITHOUT = frozenset(
+    {"cache", "input_rounds", "seen_as", "close", "start_call", "servers", "hold", "opened"}
+)
 """Methods that are not derived: the blocking client has another one, or none."""
-_RETURNS = {"Subscription": "SyncSubscription"}
+_RETURNS = {"Subscription": "SyncSubscription", "GroupSubscription": "SyncSubscription"}
 """Types of results that the blocking client replaces."""
 _CALLBACKS = frozenset({"on_progress", "function"})
 """Parameters whose values are functions that the client calls."""
@@ -51,20 +55,30 @@ class BlockingMethod:
 @cache
 def blocking_methods() -> tuple[BlockingMethod, ...]:
     """The blocking methods of every client."""
-    path = paths.templates_dir() / "package" / "client" / "base.py"
-    return tuple(derived(path.read_text(encoding="utf-8")))
+    return (*_methods("base.py", _SHARED), *_methods("base.py", _CLIENT))
 
 
-def derived(source: str) -> Iterator[BlockingMethod]:
-    """The blocking methods of a module that has the class `ClientBase`.
+@cache
+def blocking_group_methods() -> tuple[BlockingMethod, ...]:
+    """The blocking methods of every client of several servers."""
+    return (*_methods("base.py", _SHARED), *_methods("group_base.py", _GROUP))
+
+
+def _methods(module: str, name: str) -> Iterator[BlockingMethod]:
+    path = paths.templates_dir() / "package" / "client" / module
+    return derived(path.read_text(encoding="utf-8"), name)
+
+
+def derived(source: str, name: str = _CLIENT) -> Iterator[BlockingMethod]:
+    """The blocking methods of a class in the text of a module.
 
     Raises:
         LookupError: The module has no such class.
     """
     classes = (node for node in ast.parse(source).body if isinstance(node, ast.ClassDef))
-    found = next((node for node in classes if node.name == _CLASS), None)
+    found = next((node for node in classes if node.name == name), None)
     if found is None:
-        raise LookupError(f"expected a class {_CLASS}, found none")
+        raise LookupError(f"expected a class {name}, found none")
     functions = [n for n in found.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
     for node in functions:
         if not node.name.startswith("_") and node.name not in _WITHOUT:

@@ -60,6 +60,7 @@ EXPORTS = (
     _export(".client.auth.stores", "client+http", "MemoryStore", "Store"),
     _export(".client.callbacks", "client", "Callback", "LogMessage"),
     _export(".client.calls", "client", "StartedCall"),
+    _export(".client.group", "client", "ClientGroup"),
     _export(".client.host", "client", "choose_model", "safe_icons"),
     _export(
         ".client.listen",
@@ -77,6 +78,7 @@ EXPORTS = (
     _export(".client.client_settings", "client", "ClientLimits", "Timeouts"),
     _export(".client.sync", "client", "SyncStartedCall"),
     _export(".client.sync_client", "client", "SyncClient", "SyncClientHandlers", "connect_sync"),
+    _export(".client.sync_group", "client", "SyncClientGroup"),
     _export(
         ".errors",
         "protocol",

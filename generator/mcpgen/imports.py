@@ -61,6 +61,12 @@ def of_connect_sync(sent: Messages, handled: Messages) -> Imports:
     return _imports(used - {"to_builtins"})
 
 
+def of_group(sent: Messages) -> Imports:
+    """Imports of the class of a client of several servers, and of the blocking one."""
+    used = {"TYPE_CHECKING", *_called(sent)}
+    return _imports(used | {"Mapping", "OnProgress"} if sent.requests else used)
+
+
 def of_handlers_and_session(handled: Messages, sent: Messages) -> Imports:
     """Imports of a server's handlers and its session class."""
     used = {"ClassVar", "HandlersBase", *_called(sent), *_handled(handled)}

@@ -56,6 +56,7 @@ class Method:
         items: Wire name of the list in the result of a list request.
         item: Definition of the items of that list.
         runs_tool: Whether it runs a tool, whose result has a value.
+        for_groups: Whether a client of several servers sends it.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Method:
     items: str | None
     item: str | None
     runs_tool: bool = False
+    for_groups: bool = False
 
     @property
     def python_name(self) -> str:
@@ -229,6 +231,7 @@ class _Table:
             items=items,
             item=item,
             runs_tool=self.facts.method(name).runs_tool,
+            for_groups=self.facts.method(name).routed_by is not None,
         )
 
     def _is_no_object(self, node: Node) -> bool:

@@ -6,7 +6,7 @@ message, the arguments of all revisions and the union of their types.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from mcpgen import names
@@ -93,6 +93,7 @@ class Call:
         answer: The same, without results of params that the method does not have.
         item: Type of the items of a paginated list.
         values: Definitions of results that are what a tool returned, and so have a value.
+        by_page: Whether a paginated list can be had page by page.
         summary, source: Parts of the docstring.
     """
 
@@ -110,6 +111,7 @@ class Call:
     values: tuple[str, ...]
     summary: str
     source: str
+    by_page: bool = True
 
     @property
     def returned(self) -> str:
@@ -125,10 +127,9 @@ class Call:
             return (call,)
         page = f"{self.python_name}_page"
         items = f"list[{self.item}]"
-        return (
-            StubMethod(self.python_name, self.filters, items, self.doc, all_pages=True),
-            StubMethod(page, self.arguments, self.answer, self.page_doc),
-        )
+        every = StubMethod(self.python_name, self.filters, items, self.doc, all_pages=True)
+        one = StubMethod(page, self.arguments, self.answer, self.page_doc)
+        return (every, one) if self.by_page else (every,)
 
     @property
     def filters(self) -> tuple[Argument, ...]:
@@ -150,11 +151,13 @@ class RpcApi:
 
     Attributes:
         client: Messages of a client; a server has a handler for each.
+        group: Those that a client of several servers sends too, with lists as a whole.
         server: Messages of a server.
         handled: Messages that a client has a handler for, with the requests inside results.
     """
 
     client: Messages
+    group: Messages
     server: Messages
     handled: Messages
 
@@ -170,8 +173,10 @@ def derive(methods: Methods, texts: Texts, core: frozenset[str] = frozenset()) -
     from_server = methods.of("server", "notification")
     from_client = methods.of("client", "notification")
     asking = methods.of("server", "request")
+    of_client = messages(methods.of("client", "request"), notifications=from_client)
     return RpcApi(
-        client=messages(methods.of("client", "request"), notifications=from_client),
+        client=of_client,
+        group=_for_groups(of_client, {m.name for m in methods.all if m.for_groups}),
         server=messages(asking, notifications=from_server),
         handled=messages(asking, methods.inputs, notifications=from_server),
     )
@@ -181,8 +186,21 @@ def merge(apis: Mapping[str, RpcApi]) -> RpcApi:
     """The API of several revisions, given oldest first."""
     return RpcApi(
         client=_merged_messages({name: each.client for name, each in apis.items()}),
+        group=_merged_messages({name: each.group for name, each in apis.items()}),
         server=_merged_messages({name: each.server for name, each in apis.items()}),
         handled=_merged_messages({name: each.handled for name, each in apis.items()}),
+    )
+
+
+def _for_groups(sent: Messages, methods: Set[str]) -> Messages:
+    """The messages of a client that a client of several servers sends too."""
+    return Messages(
+        tuple(
+            replace(call, by_page=False)
+            for call in sent.requests
+            if call.name in methods and not call.whole
+        ),
+        tuple(call for call in sent.notifications if call.name in methods),
     )
 
 

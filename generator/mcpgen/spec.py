@@ -342,6 +342,16 @@ class PackageSpec:
         return blocking.blocking_methods()
 
     @property
+    def blocking_group_methods(self) -> tuple[BlockingMethod, ...]:
+        """The same of the blocking client of several servers."""
+        return blocking.blocking_group_methods()
+
+    @property
+    def group_imports(self) -> Imports:
+        """Imports of the module of the client of several servers, and of the blocking one."""
+        return imports.of_group(self.api.group)
+
+    @property
     def connect_imports(self) -> Imports:
         """Imports of the module of the client class."""
         return imports.of_connect(self.api.client, self.api.handled)

@@ -1,0 +1,464 @@
+"""Several servers as one client: `connect` with a configuration as other programs write it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol import (
+    ClientGroup,
+    ClientHandlers,
+    Context,
+    Server,
+    ToolsChanged,
+    connect,
+    connect_sync,
+    models,
+)
+from mcp_protocol.client.server_config import ServerEntry, read_config
+from mcp_protocol.errors import (
+    ConnectionClosedError,
+    InvalidParamsError,
+    ServerStartError,
+    TransportError,
+)
+from package.live import text_of
+from package.stdio_process import PATHS, SERVER
+from package.test_model_tools import APIS, answered, asked, schemas
+from package.wire import ALL, HANDSHAKE, PER_REQUEST
+
+every = pytest.mark.parametrize("revision", ALL)
+newest = pytest.mark.parametrize("revision", PER_REQUEST[-1:])
+both_lifecycles = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
+
+BROKEN = [sys.executable, "-c", "raise SystemExit('no database')"]
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def git() -> Server:
+    """A server of everything."""
+    server = Server("git", subscribe=True)
+
+    @server.tool()
+    def status(path: str = ".") -> str:
+        return f"clean: {path}"
+
+    @server.tool()
+    def count() -> int:
+        return 3
+
+    @server.prompt()
+    def commit(what: str) -> str:
+        return f"Commit {what}."
+
+    @server.completion(prompt="commit", argument="what")
+    def what(value: str) -> list[str]:
+        return ["everything", "nothing"]
+
+    @server.resource("git://head", name="head")
+    def head() -> str:
+        return "main"
+
+    @server.resource("git://file/{name}", name="file")
+    def file(name: str) -> str:
+        return f"contents of {name}"
+
+    return server
+
+
+def notes() -> Server:
+    """Another one, with some of the same names."""
+    server = Server("notes", subscribe=True)
+
+    @server.tool()
+    def status() -> str:
+        return "2 notes"
+
+    @server.tool()
+    def grow() -> str:
+        server.add_tool(lambda: "more", name="more")
+        return "grown"
+
+    @server.tool()
+    async def ask(ctx: Context) -> str:
+        return ", ".join(root.uri for root in await ctx.list_roots())
+
+    @server.resource("note://one", name="one")
+    def one() -> str:
+        return "first"
+
+    @server.resource("shared://x", name="x")
+    def shared() -> str:
+        return "of notes"
+
+    return server
+
+
+def two() -> dict[str, Any]:
+    """A configuration with two servers of this process."""
+    return {"mcpServers": {"git": git(), "notes": notes()}}
+
+
+def process(**entry: Any) -> dict[str, Any]:
+    """An entry for a server in a process."""
+    return {"command": SERVER[0], "args": SERVER[1:], "env": PATHS, **entry}
+
+
+@every
+async def test_several_servers_are_one_client_with_prefixed_names(revision: str) -> None:
+    async with connect(two(), revision=revision) as client:
+        assert isinstance(client, ClientGroup)
+        assert [tool.name for tool in await client.list_tools()] == [
+            *("git_status", "git_count", "notes_status", "notes_grow", "notes_ask")
+        ]
+        assert text_of(await client.call_tool("git_status", {"path": "src"})) == "clean: src"
+        assert text_of(await client.call_tool("notes_status")) == "2 notes"
+        assert await client.call_tool("git_count", returns=int) == 3
+        assert [prompt.name for prompt in await client.list_prompts()] == ["git_commit"]
+        prompt = await client.get_prompt("git_commit", {"what": "all"})
+        assert isinstance(prompt.messages[0].content, models.TextContent)
+        assert prompt.messages[0].content.text == "Commit all."
+        completed = await client.complete(
+            ref={"type": "ref/prompt", "name": "git_commit"},
+            argument={"name": "what", "value": ""},
+        )
+        assert completed.completion.values == ["everything", "nothing"]
+        assert client.servers["git"].revision == revision
+        assert not client.failures
+
+
+@every
+async def test_resources_are_read_from_the_server_that_has_them(revision: str) -> None:
+    async with connect(two(), revision=revision) as client:
+        named = {resource.name: resource.uri for resource in await client.list_resources()}
+        assert named["git_head"] == "git://head"
+        assert named["notes_one"] == "note://one"
+        (template,) = await client.list_resource_templates()
+        assert (template.name, template.uri_template) == ("git_file", "git://file/{name}")
+        for uri, text in (
+            ("git://head", "main"),
+            ("note://one", "first"),
+            ("git://file/a.txt", "contents of a.txt"),
+        ):
+            result = await client.read_resource(uri)
+            assert isinstance(result.contents[0], models.TextResourceContents)
+            assert result.contents[0].text == text
+        with pytest.raises(InvalidParamsError, match="'other://x': no server lists it"):
+            await client.read_resource("other://x")
+
+
+@newest
+async def test_a_uri_of_two_servers_is_ambiguous_and_each_can_be_asked(revision: str) -> None:
+    config = {"mcpServers": {"a": notes(), "b": notes()}}
+    async with connect(config, revision=revision) as client:
+        assert len(await client.list_resources()) == 4
+        with pytest.raises(InvalidParamsError, match=r"a and b have it; ask one: client\.servers"):
+            await client.read_resource("shared://x")
+        result = await client.servers["b"].read_resource("shared://x")
+        assert isinstance(result.contents[0], models.TextResourceContents)
+
+
+@newest
+async def test_a_name_that_fits_two_servers_goes_to_the_one_that_lists_it(revision: str) -> None:
+    hub = Server("hub")
+    hub.add_tool(lambda: "of hub", name="only")
+    git_server = git()
+    git_server.add_tool(lambda: "of git", name="hub_push")
+    config = {"mcpServers": {"git": git_server, "git_hub": hub}}
+    async with connect(config, revision=revision) as client:
+        assert text_of(await client.call_tool("git_hub_only")) == "of hub"
+        assert text_of(await client.call_tool("git_hub_push")) == "of git"
+        hub.add_tool(lambda: "too", name="push")
+        client.servers["git_hub"].cache.clear()
+        with pytest.raises(InvalidParamsError, match="'git_hub_push' is listed by git and git_hub"):
+            await client.call_tool("git_hub_push")
+        with pytest.raises(InvalidParamsError, match="one of git_, git_hub_, got 'status'"):
+            await client.call_tool("status")
+
+
+@newest
+async def test_one_server_alone_keeps_its_names(revision: str) -> None:
+    async with connect({"mcpServers": {"git": git()}}, revision=revision) as client:
+        assert [tool.name for tool in await client.list_tools()] == ["status", "count"]
+        assert text_of(await client.call_tool("status")) == "clean: ."
+        result = await client.read_resource("git://head")
+        assert isinstance(result.contents[0], models.TextResourceContents)
+
+
+async def test_a_file_names_processes_and_their_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCRIPT", SERVER[1])
+    path = tmp_path / "mcp.json"
+    entry = process(args=["${SCRIPT}", "${BACKEND:-asyncio}"], type="stdio")
+    path.write_text(json.dumps({"mcpServers": {"one": entry, "two": entry}}))
+    async with connect(path) as client:
+        assert text_of(await client.call_tool("one_add", {"a": 1, "b": 2})) == "3"
+        pids = {text_of(await client.call_tool(f"{name}_pids")) for name in client.servers}
+        assert len(pids) == 2
+
+
+async def test_a_server_that_fails_is_reported_and_not_fatal(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    servers = {
+        "git": git(),
+        "broken": {"command": BROKEN[0], "args": BROKEN[1:]},
+        "unset": {"url": "https://example.com/${NO_SUCH_VARIABLE}"},
+    }
+    async with connect({"mcpServers": servers}) as client:
+        assert list(client.servers) == ["git"]
+        assert isinstance(client.failures["broken"], ServerStartError)
+        assert "no database" in str(client.failures["broken"])
+        assert str(client.failures["unset"]) == (
+            "config: mcpServers.unset: url: the variable NO_SUCH_VARIABLE is not set, and "
+            "${NO_SUCH_VARIABLE} has no default"
+        )
+        assert "server 'broken': " in caplog.text
+        assert len(await client.list_tools()) == 2
+        assert text_of(await client.call_tool("git_status")) == "clean: ."
+        with pytest.raises(ConnectionClosedError, match=r"server 'broken' is not open: .*no datab"):
+            await client.call_tool("broken_tool")
+
+
+async def test_a_server_that_dies_takes_only_its_own_tools_with_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with connect({"mcpServers": {"git": git(), "mortal": process()}}) as client:
+        assert text_of(await client.call_tool("mortal_echo", {"text": "hi"})) == "hi"
+        with pytest.raises(ConnectionClosedError):
+            await client.call_tool("mortal_die", {"code": 3})
+        with pytest.raises(ConnectionClosedError, match="server 'mortal': "):
+            await client.call_tool("mortal_echo", {"text": "hi"})
+        assert text_of(await client.call_tool("git_status")) == "clean: ."
+        assert [tool.name for tool in await client.list_tools()] == ["git_status", "git_count"]
+        assert list(client.failures) == ["mortal"]
+        assert caplog.text.count("server 'mortal'") == 1
+
+
+async def test_none_of_the_servers_is_an_error(caplog: pytest.LogCaptureFixture) -> None:
+    entry = {"command": BROKEN[0], "args": BROKEN[1:]}
+    with pytest.raises(TransportError, match=r"(?s)none of the servers .* a: .*no database.*; b: "):
+        async with connect({"mcpServers": {"a": entry, "b": entry}}):
+            raise AssertionError
+    with pytest.raises(ServerStartError, match="no database"):
+        async with connect({"mcpServers": {"a": entry}}):
+            raise AssertionError
+
+
+class Roots(ClientHandlers):
+    """Gives a root, and keeps the notifications."""
+
+    def __init__(self) -> None:
+        self.changed: list[str] = []
+        self.news = anyio.Event()
+
+    async def list_roots(self, params: Any, ctx: Any) -> Any:
+        return {"roots": [{"uri": f"file:///for/{ctx.peer_info['name']}"}]}
+
+    async def tool_list_changed(self, params: Any, ctx: Any) -> None:
+        self.changed.append(ctx.peer_info["name"])
+        self.news.set()
+
+
+@both_lifecycles
+async def test_handlers_serve_every_server(revision: str) -> None:
+    config = {"mcpServers": {"git": git(), "notes": notes()}}
+    async with connect(config, revision=revision, handlers=Roots()) as client:
+        assert text_of(await client.call_tool("notes_ask")) == "file:///for/notes"
+
+
+async def test_notifications_of_every_server_reach_the_handlers() -> None:
+    handlers = Roots()
+    async with connect(two(), revision=HANDSHAKE[-1], handlers=handlers) as client:
+        await client.call_tool("notes_grow")
+        with anyio.fail_after(10):
+            await handlers.news.wait()
+        assert handlers.changed == ["notes"]
+        await client.set_level("error")
+        await client.roots_list_changed()
+
+
+@both_lifecycles
+async def test_changes_of_every_server_come_in_one_iteration(revision: str) -> None:
+    async with connect(two(), revision=revision) as client:
+        async with client.listen(tools=True, uris=["note://one"]) as changes:
+            assert changes.agreed.tools
+            assert changes.agreed.uris == ("note://one",)
+            await client.call_tool("notes_grow")
+            with anyio.fail_after(10):
+                assert await anext(changes) == ToolsChanged()
+        assert [change async for change in changes] == []
+        assert "notes_more" in [tool.name for tool in await client.list_tools()]
+
+
+@newest
+@pytest.mark.parametrize("api", APIS)
+async def test_models_get_the_tools_of_every_server(revision: str, api: Any) -> None:
+    config = {"mcpServers": {"my weather": git(), "notes": notes()}}
+    async with connect(config, revision=revision) as client:
+        functions = schemas(api, await client.tools_for(api))
+        assert {"my_weather_status", "notes_status"} <= set(functions)
+        result = await client.call_from(asked(api, "my_weather_status", {}))
+        assert "clean: ." in json.dumps(result)
+        failed = await client.call_from(asked(api, "nonsense", {}))
+        assert "expected a name that begins with one of my weather_, notes_" in json.dumps(failed)
+
+
+async def test_a_client_of_several_servers_closes_them_all() -> None:
+    async with connect(two()) as client:
+        servers = list(client.servers.values())
+        await client.close()
+        for server in servers:
+            with pytest.raises(ConnectionClosedError):
+                await server.list_tools()
+    with pytest.raises(ValueError, match="mine"):
+        async with connect(two()):
+            raise ValueError("mine")
+
+
+async def test_what_a_group_lacks_is_explained() -> None:
+    async with connect(two()) as client:
+        unknown: Any = client
+        with pytest.raises(AttributeError, match=r"'revision'; a server's client may have it: cl"):
+            _ = unknown.revision
+        with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
+            _ = unknown.nonsense
+
+
+def test_the_blocking_client_opens_several_servers_too() -> None:
+    with connect_sync(two()) as client:
+        assert len(client.list_tools()) == 5
+        assert text_of(client.call_tool("git_status")) == "clean: ."
+        assert client.call_tool("git_count", returns=int) == 3
+        assert text_of(client.servers["notes"].call_tool("status")) == "2 notes"
+        call = asked("openai", "git_status", {})
+        assert client.call_from(call) == answered("openai", "clean: .")
+        with client.listen(tools=True) as changes:
+            client.call_tool("notes_grow")
+            assert next(changes) == ToolsChanged()
+        client.servers["notes"].close()
+        with pytest.raises(ConnectionClosedError, match="server 'notes'"):
+            client.call_tool("notes_status")
+        assert list(client.failures) == ["notes"]
+        assert text_of(client.call_tool("git_status")) == "clean: ."
+
+
+def entry_of(**entry: Any) -> Any:
+    """One entry as it is read."""
+    return read_config({"mcpServers": {"x": entry}})["x"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "read"),
+    [
+        (
+            {
+                "command": "${HOME_OF}/run",
+                "args": ["-v", "${LEVEL:-2}"],
+                "env": {"A": "${env:TOKEN}", "N": 1, "Z": None},
+            },
+            ServerEntry(["/opt/run", "-v", "2"], env={"A": "secret", "N": "1"}),
+        ),
+        ({"command": "x", "cwd": "${HOME_OF}"}, ServerEntry(["x"], cwd="/opt")),
+        (
+            {"command": "x", "args": ["${TOKEN:-no}", "$TOKEN", "{a}"]},
+            ServerEntry(["x", "secret", "$TOKEN", "{a}"]),
+        ),
+        (
+            {
+                "url": "https://${HOST:-a.example}/mcp",
+                "headers": {"Authorization": "Bearer ${TOKEN}"},
+            },
+            ServerEntry("https://a.example/mcp", headers={"Authorization": "Bearer secret"}),
+        ),
+        ({"type": "http", "url": "https://a"}, ServerEntry("https://a")),
+        ({"type": "sse", "url": "https://a"}, ServerEntry("https://a", transport="sse")),
+        (
+            {"transport": "streamable-http", "url": "https://a"},
+            ServerEntry("https://a", transport="streamable-http"),
+        ),
+        ({"command": "x", "disabled": True}, None),
+    ],
+)
+def test_entries_are_read_as_the_programs_of_the_field_do(
+    monkeypatch: pytest.MonkeyPatch, entry: dict[str, Any], read: Any
+) -> None:
+    for name, value in (("HOME_OF", "/opt"), ("TOKEN", "secret")):
+        monkeypatch.setenv(name, value)
+    servers = {"x": entry, "y": {"command": "y"}}
+    assert read_config({"mcpServers": servers})["x"] == read
+    assert read_config({"servers": servers})["x"] == read
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ({}, "expected either command or url"),
+        ({"command": "x", "url": "https://a"}, "expected either command or url"),
+        ({"command": 5}, "command: expected a text, got 5"),
+        ({"command": "x", "args": "-v"}, "args: expected a list of texts, got '-v'"),
+        ({"command": "x", "env": ["A=1"]}, "env: expected an object"),
+        ({"url": "https://a", "headers": {"A": ["b"]}}, "headers.A: expected a text"),
+        ({"url": "https://a", "type": "ws"}, "type: expected http or streamable-http or "),
+        ({"url": "https://a", "type": "stdio"}, "type: expected http"),
+        ({"url": "https://a", "auth": "oauth"}, "auth: expected an object such as OAuth"),
+        ({"command": "${UNSET_ONE}"}, "command: the variable UNSET_ONE is not set"),
+        ({"command": "${input:token}"}, r"command: expected \$\{NAME\}, .* got \$\{input:token\}"),
+    ],
+)
+def test_a_wrong_entry_says_where_and_what_was_expected(entry: dict[str, Any], reason: str) -> None:
+    error = read_config({"mcpServers": {"x": entry}})["x"]
+    assert isinstance(error, ValueError)
+    with pytest.raises(ValueError, match=rf"config: mcpServers\.x: {reason}"):
+        raise error
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", r"mcp\.json: expected JSON"),
+        ("[]", "expected a member mcpServers"),
+        ('{"server": {}}', "expected a member mcpServers, got server"),
+        ('{"mcpServers": {}}', "mcpServers: expected an object with servers"),
+        ('{"mcpServers": {"a": {"command": "x", "disabled": true}}}', "every server is disabled"),
+    ],
+)
+async def test_a_file_without_servers_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=reason):
+        async with connect(path):
+            raise AssertionError
+
+
+def test_members_of_other_programs_are_named_in_a_warning(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    folder = tmp_path / ".vscode"
+    folder.mkdir()
+    path = folder / "mcp.json"
+    entry = {"command": "${workspaceFolder}/run", "envFile": ".env", "description": "shown"}
+    path.write_text(json.dumps({"servers": {"x": entry}}))
+    with caplog.at_level(logging.WARNING):
+        assert read_config(path) == {"x": ServerEntry([f"{tmp_path}/run"])}
+    assert "mcp.json: servers.x: not used: envFile" in caplog.text
+
+
+def test_settings_of_one_server_are_refused_for_a_configuration() -> None:
+    target: Any = two()
+    with pytest.raises(TypeError, match="entries of a configuration have their own"):
+        connect(target, headers={"Authorization": "secret"})
+    path: Any = "mcp.json"
+    with pytest.raises(TypeError, match=r"or a configuration as pathlib\.Path or dict"):
+        connect_sync(path)
