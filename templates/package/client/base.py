@@ -28,7 +28,7 @@ from .response_cache import ResponseCache
 from .server_state import ServerState
 
 if TYPE_CHECKING:  # most clients use none of these
-    from .callbacks import Callbacks, OnLog, Callback
+    from .callbacks import Callback, Callbacks, OnLog
     from .calls import StartedCall
     from .listen import Listeners, Subscription
     from .typed_results import ValueReader

@@ -53,9 +53,7 @@ class Callback:
         on_remove: Called with the callback when it is removed.
     """
 
-    def __init__(
-        self, function: Callable[..., Any], on_remove: Callable[[Callback], None]
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], on_remove: Callable[[Callback], None]) -> None:
         self._function = function
         self._on_remove = on_remove
         self._removed = False
