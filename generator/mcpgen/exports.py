@@ -76,6 +76,7 @@ EXPORTS = (
     _export(".client.response_cache", "client", "Caching"),
     _export(".client.tasks", f"{_TASKS}+client", "TaskClient", "TaskHandle"),
     _export(".client.client_settings", "client", "ClientLimits", "Timeouts"),
+    _export(".client.client_settings", "client+stdio", "Restart"),
     _export(".client.sync", "client", "SyncStartedCall"),
     _export(".client.sync_client", "client", "SyncClient", "SyncClientHandlers", "connect_sync"),
     _export(".client.sync_group", "client", "SyncClientGroup"),

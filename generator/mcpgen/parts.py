@@ -96,6 +96,7 @@ class Features:
             "http": self.any_http,
             "stdio": self.stdio,
             "client+http": self.client and self.any_http,
+            "client+stdio": self.client and self.stdio,
             "server+http": self.server and self.any_http,
         }
         beside = {f"{each}+{name}": has[name] for each in self.extensions for name in _PEERS}

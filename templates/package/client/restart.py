@@ -1,0 +1,239 @@
+"""A channel to a server process that is started again when it ends.
+
+The session goes on as over HTTP, where a server may lose it: the same revision is negotiated with
+the new process, and the requests whose effect lasts for a session are repeated by the pipeline.
+Requests that the old process has read, or may have read, fail with ResponseLostError; the pipeline
+sends those again that are safe to repeat. Requests that are made meanwhile wait.
+
+    process ends --> open requests are lost --> pause, start, negotiation --> session goes on
+                                                     ^          | failed
+                                                     +----------+ until the limit: the end
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import anyio
+
+from ..channel import Channel, OutgoingMessage, RequestId
+from ..errors import (
+    ConnectionClosedError,
+    EndOfChannel,
+    McpError,
+    RequestLost,
+    RequestTimeoutError,
+    ResponseLostError,
+    ServerStartError,
+)
+from ..protocol.connection import Connection
+from ..protocol.events import Opened, OpenFailed, Send
+from ..runtime.peer import Peer
+from .base import ClientApplication
+from .client_settings import Restart
+
+if TYPE_CHECKING:
+    from ..transports.process import ProcessChannel
+
+_logger = logging.getLogger(__name__)
+
+
+class RestartingChannel(Channel):
+    """A channel to one process after the other, from the moment that `session_opened` is called.
+
+    Args:
+        process: The channel to the first process.
+        start: Starts another one.
+        application: The client's side.
+        restart: How often.
+    """
+
+    transport = "stdio"
+
+    def __init__(
+        self,
+        process: ProcessChannel,
+        start: Callable[[], Awaitable[ProcessChannel]],
+        application: ClientApplication,
+        restart: Restart,
+    ) -> None:
+        self._process = process
+        self._start = start
+        self._application = application
+        self._restart = restart
+        self._restarts: deque[float] = deque()  # when, the oldest first
+        self._peer: Peer | None = None
+        self._cause: McpError | None = None  # of the end of the process, until there is another
+        self._changed = anyio.Event()  # set when there is another process, or none any more
+        self._end: McpError | None = None
+        self._closed = False
+        self._sending: set[RequestId] = set()
+        self._lost: deque[RequestLost] = deque()
+        self._early: deque[bytes] = deque()
+
+    def session_opened(self, peer: Peer) -> None:
+        """From now on, another process is started when one ends.
+
+        Args:
+            peer: The client's end, with an open session.
+        """
+        self._peer = peer
+
+    async def receive(self) -> bytes:
+        """Wait for the next message of the process, or of the one that takes its place.
+
+        Raises:
+            RequestLost: The process has ended before it answered a request.
+            EndOfChannel: The process has ended, and the limit of restarts is reached.
+        """
+        while True:
+            if self._lost:
+                raise self._lost.popleft()
+            if self._cause is not None:
+                await self._reconnect(self._cause)
+            if self._early:
+                return self._early.popleft()
+            try:
+                return await self._process.receive()
+            except (EndOfChannel, ServerStartError) as error:
+                if self._peer is None or self._closed:
+                    raise
+                self._process_ended(self._peer, error)
+
+    async def send(self, message: OutgoingMessage) -> None:
+        """Send a message. A request waits for the next process if this one has ended.
+
+        Other messages belong to what the old process sent, and are dropped.
+
+        Raises:
+            ResponseLostError: The process has ended, and may have read the request.
+            ConnectionClosedError: There is no process any more.
+        """
+        if message.kind != "request" or message.id is None:
+            await self._send_now(message)
+            return
+        self._sending.add(message.id)
+        try:
+            while not await self._send_now(message):
+                await self._changed.wait()
+        finally:
+            self._sending.discard(message.id)
+
+    async def close(self) -> None:
+        """End the process; no other one is started."""
+        self._closed = True
+        self._changed.set()
+        await self._process.close()
+
+    async def _send_now(self, message: OutgoingMessage) -> bool:
+        """Send a message to the process; `False` if it has ended, and another one will come."""
+        if self._end is not None:
+            raise ConnectionClosedError(str(self._end))
+        if self._cause is not None and not self._closed:
+            return False
+        process = self._process
+        try:
+            await process.send(message)
+        except (ConnectionClosedError, ServerStartError):
+            if self._peer is None or self._closed:
+                raise
+            return False  # `receive` sees the end as well
+        ended = self._cause is not None or process is not self._process
+        if ended and message.kind == "request":
+            raise ResponseLostError(f"{message.method}: the server process has ended")
+        return True
+
+    def _process_ended(self, peer: Peer, error: McpError) -> None:
+        """The open requests are lost; those that are being sent wait for the next process."""
+        self._cause = error
+        self._changed = anyio.Event()
+        peer.peer_replaced()
+        self._lost.extend(
+            RequestLost(identifier, ResponseLostError(f"{error}; the process is started again"))
+            for identifier in peer.connection.outbound_requests
+            if identifier not in self._sending
+        )
+
+    async def _reconnect(self, cause: McpError) -> None:
+        """Start the process again, and negotiate the same revision.
+
+        Raises:
+            EndOfChannel: The limit is reached, or the channel was closed.
+        """
+        error = cause
+        await self._process.close()
+        while True:
+            await self._pause(error)
+            try:
+                process = await self._open()
+                break
+            except McpError as failure:
+                error = failure
+        if self._closed:
+            await process.close()
+            raise EndOfChannel("the channel is closed")
+        self._process, self._cause = process, None
+        self._application.server_state.session_lost()
+        _logger.warning("%s; it was started again", cause)
+        self._changed.set()
+
+    async def _pause(self, error: McpError) -> None:
+        """Wait before a restart.
+
+        Raises:
+            EndOfChannel: There were too many in the time.
+        """
+        restart, now = self._restart, anyio.current_time()
+        while self._restarts and self._restarts[0] <= now - restart.seconds:
+            self._restarts.popleft()
+        if len(self._restarts) >= restart.limit:
+            self._end = EndOfChannel(
+                f"{error}; it was started again {restart.limit} times within "
+                f"{restart.seconds:g} s, the limit of Restart"
+            )
+            self._changed.set()
+            raise self._end
+        pauses = restart.pauses or (0.0,)
+        pause = pauses[min(len(self._restarts), len(pauses) - 1)]
+        await anyio.sleep(pause)
+        self._restarts.append(now + pause)
+
+    async def _open(self) -> ProcessChannel:
+        """A new process with the revision of the session."""
+        assert self._peer is not None
+        seconds = self._application.settings.timeouts.opening
+        process = await self._start()
+        try:
+            with anyio.move_on_after(seconds):
+                await self._negotiate(process, self._peer.connection)
+                return process
+            raise RequestTimeoutError("opening the session", seconds)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await process.close()
+            raise
+
+    async def _negotiate(self, process: ProcessChannel, connection: Connection) -> None:
+        """Agree on the revision of the session, by a connection for this alone.
+
+        Raises:
+            McpError: The process ended, or refused.
+        """
+        self._early.clear()
+        again = connection.with_same_revision()
+        await process.send(again.open())
+        while again.session is None:
+            data = await process.receive()
+            for event in again.receive(data):
+                match event:
+                    case Send(message=message):
+                        await process.send(message)
+                    case OpenFailed(error=error):
+                        raise error
+                    case Opened():
+                        pass
+                    case _:
+                        self._early.append(data)

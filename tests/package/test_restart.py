@@ -1,0 +1,193 @@
+"""Server processes that end during a session, and are started again."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol import (
+    ClientHandlers,
+    ConnectionClosedError,
+    ListeningAgain,
+    ResourceUpdated,
+    ResponseLostError,
+    Restart,
+    Server,
+    Timeouts,
+    connect,
+    connect_sync,
+)
+from package.stdio_process import PATHS
+from package.wire import HANDSHAKE, PER_REQUEST
+
+pytestmark = pytest.mark.anyio
+
+SCRIPT = str(Path(__file__).with_name("crashing_server.py"))
+AT_ONCE = Restart(limit=2, pauses=())
+both = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
+
+
+@pytest.fixture
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    """Processes take long, so that most tests run on one event loop."""
+    name: str = getattr(request, "param", "asyncio")
+    return name
+
+
+@pytest.fixture
+def starts(tmp_path: Path) -> Path:
+    """The file in which the server notes its starts."""
+    path = tmp_path / "starts"
+    path.touch()
+    return path
+
+
+def opened(starts: Path, revision: str, restart: Restart | bool = AT_ONCE, **how: Any) -> Any:
+    command = [sys.executable, SCRIPT, str(starts)]
+    return connect(command, env=PATHS, revision=revision, restart=restart, **how)
+
+
+async def number(client: Any) -> int:
+    """The number of the server's start."""
+    result: int = await client.call_tool("number", returns=int)
+    return result
+
+
+@both
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"], indirect=True)
+async def test_a_process_that_ends_is_started_again_and_the_session_goes_on(
+    starts: Path, revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(starts, revision) as client:
+        with pytest.raises(ResponseLostError, match=r"exit code 3.* started again"):
+            await client.call_tool("crash")
+        first, second = (client.start_call(number, client) for _ in range(2))
+        assert (await first, await second) == (2, 2)
+        assert len(await client.list_tools()) == 5
+    assert "exit code 3" in caplog.text
+    assert starts.read_text().split() == ["start"] * 2
+
+
+@both
+async def test_an_interrupted_call_is_repeated_only_if_that_is_safe(
+    starts: Path, revision: str
+) -> None:
+    async with opened(starts, revision) as client:
+        await client.list_tools()  # which says that one tool only reads
+        assert await client.call_tool("crash_once", returns=int) == 2
+        with pytest.raises(ResponseLostError):
+            await client.call_tool("crash")
+        assert await number(client) == 3
+
+
+@both
+async def test_without_restart_the_end_of_the_process_is_the_end_of_the_session(
+    starts: Path, revision: str
+) -> None:
+    async with opened(starts, revision, restart=False) as client:
+        with pytest.raises(ConnectionClosedError):
+            await client.call_tool("crash")
+        with pytest.raises(ConnectionClosedError):
+            await client.list_tools()
+    assert starts.read_text().split() == ["start"]
+
+
+@both
+async def test_at_the_limit_the_session_ends_and_says_why(starts: Path, revision: str) -> None:
+    async with opened(starts, revision) as client:
+        for _ in range(AT_ONCE.limit + 1):
+            with pytest.raises(ResponseLostError):
+                await client.call_tool("crash")
+        for _ in range(2):
+            with pytest.raises(ConnectionClosedError, match="2 times within 300 s"):
+                await number(client)
+    assert starts.read_text().split() == ["start"] * 3
+
+
+async def test_a_restart_that_fails_counts(starts: Path) -> None:
+    async with opened(starts, HANDSHAKE[-1]) as client:
+        with starts.open("a") as file:
+            file.write("fail\n")
+        with pytest.raises(ResponseLostError):
+            await client.call_tool("crash")
+        with pytest.raises(ConnectionClosedError, match=r"not today.*2 times within"):
+            await number(client)
+
+
+@both
+async def test_subscriptions_and_the_level_of_log_messages_are_restored(
+    starts: Path, revision: str
+) -> None:
+    logged = list[str]()
+    timeouts = Timeouts(restore=10)
+    async with opened(starts, revision, timeouts=timeouts) as client:
+        client.on_log(lambda message: logged.append(message.level), level="error")
+        if revision in HANDSHAKE:
+            await client.set_level("error")
+        subscription = client.listen(uris=["memo://one"], retry_seconds=[0.0] * 5)
+        async with subscription as changes:
+            with pytest.raises(ResponseLostError):
+                await client.call_tool("crash")
+            with anyio.fail_after(20):
+                assert await anext(changes) == ListeningAgain()
+                await client.call_tool("touch")
+                assert await anext(changes) == ResourceUpdated("memo://one")
+    assert logged == ["error"]
+
+
+async def test_a_handler_is_cancelled_when_the_process_that_asked_has_ended(starts: Path) -> None:
+    asked, cancelled = anyio.Event(), anyio.Event()
+
+    class User(ClientHandlers):
+        async def list_roots(self, params: Any, ctx: Any) -> Any:
+            asked.set()
+            try:
+                await anyio.sleep_forever()
+            finally:
+                cancelled.set()
+
+    async with opened(starts, HANDSHAKE[-1], handlers=User()) as client:
+        for _ in range(2):  # the next process asks by the same id
+            call = client.start_call(client.call_tool, "ask")
+            await asked.wait()
+            with pytest.raises(ResponseLostError):
+                await client.call_tool("crash")
+            with pytest.raises(ResponseLostError):
+                await call
+            await cancelled.wait()
+            asked, cancelled = anyio.Event(), anyio.Event()
+
+
+async def test_closing_ends_a_restart_that_waits(starts: Path) -> None:
+    restart = Restart(pauses=(3600.0,))
+    with anyio.fail_after(20):
+        async with opened(starts, PER_REQUEST[-1], restart) as client:
+            with pytest.raises(ResponseLostError):
+                await client.call_tool("crash")
+            waiting = client.start_call(client.list_tools)
+        with pytest.raises(ConnectionClosedError):
+            await waiting
+
+
+@both
+def test_the_blocking_client_restarts_its_server_too(starts: Path, revision: str) -> None:
+    command = [sys.executable, SCRIPT, str(starts)]
+    with connect_sync(command, env=PATHS, revision=revision, restart=True) as client:
+        with pytest.raises(ResponseLostError):
+            client.call_tool("crash")
+        assert client.call_tool("number", returns=int) == 2
+
+
+async def test_only_processes_are_restarted() -> None:
+    with pytest.raises(TypeError, match="for a command"):
+        async with connect(Server("here"), restart=True):
+            pass
+    with pytest.raises(TypeError, match="for a command"):
+        async with connect("http://127.0.0.1:1/mcp", restart=True):
+            pass
+    with pytest.raises(ValueError, match="positive limit"):
+        Restart(limit=0)
