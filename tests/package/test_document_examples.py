@@ -230,6 +230,14 @@ async def test_a_route_beside_the_endpoint_answers(monkeypatch: pytest.MonkeyPat
         assert (await http.post("http://127.0.0.1/orders")).status_code == 401
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_servers_run_in_an_event_loop_of_the_program(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await example("two_ports", monkeypatch).main()
+    assert capsys.readouterr().out.startswith("at http://127.0.0.1:")
+
+
 async def tools_at(path: str, app: Any) -> list[Any]:
     """The tools that a client finds at a path of an ASGI application."""
     transport = httpx2.ASGITransport(app=app)
@@ -263,7 +271,7 @@ async def test_operations_of_openapi_are_tools(monkeypatch: pytest.MonkeyPatch) 
 
 RUN_HERE = {
     *("server.py", "city.py", "booking.py", "notes.py", "orders.py"),
-    *("mounted.py", "protected.py", "health.py", "pets.py"),
+    *("mounted.py", "protected.py", "health.py", "pets.py", "two_ports.py"),
 }
 RUN_AS_PROGRAMS = {"client.py", "remote.py", "guest.py", "read_messages.py", "test_weather.py"}
 READ_ELSEWHERE = {

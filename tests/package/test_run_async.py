@@ -1,0 +1,170 @@
+"""Serving in an event loop that runs already."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mcp_protocol import (
+    ConnectFailedError,
+    ConnectionClosedError,
+    Principal,
+    Server,
+    connect,
+)
+from mcp_protocol.server.toolkit.server import Lifespan
+from package.processes import PACKAGE_ROOT
+
+on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
+on_trio = pytest.mark.parametrize("anyio_backend", ["trio"])
+
+
+def lifespan_of(events: list[str]) -> Lifespan:
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncGenerator[None]:
+        events.append("entered")
+        yield
+        events.append("left")
+
+    return lifespan
+
+
+@on_asyncio
+async def test_a_cancellation_ends_it_and_signals_stay_the_callers(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    events: list[str] = []
+    server = Server("tester", lifespan=lifespan_of(events), drain=0.1)
+    before = signal.getsignal(signal.SIGTERM)
+
+    @server.tool()
+    def double(number: int) -> int:
+        return 2 * number
+
+    async with anyio.create_task_group() as tasks:
+        url = await tasks.start(partial(server.run_async, http="127.0.0.1:0", path="/here"))
+        assert url.endswith("/here")
+        assert f"serving at {url}\n" in capsys.readouterr().err
+        assert signal.getsignal(signal.SIGTERM) is before
+        async with connect(url) as client:
+            result = await client.call_tool("double", {"number": 4})
+            assert result.content[0].text == "8"
+        tasks.cancel_scope.cancel()
+    assert events == ["entered", "left"]
+    with pytest.raises(ConnectFailedError):
+        async with connect(url):
+            pass
+
+
+@on_asyncio
+async def test_calls_may_finish_within_the_time_to_drain() -> None:
+    server = Server("tester", drain=5.0)
+    working, results = anyio.Event(), []
+
+    async with anyio.create_task_group() as outer:
+        inner = anyio.CancelScope()
+
+        @server.tool()
+        async def finish() -> str:
+            working.set()
+            inner.cancel()
+            for _ in range(10):
+                await anyio.lowlevel.checkpoint()
+            return "finished"
+
+        async def call(url: str) -> None:
+            async with connect(url) as client:
+                results.append((await client.call_tool("finish")).content[0].text)
+
+        with inner:
+            async with anyio.create_task_group() as tasks:
+                url = await tasks.start(partial(server.run_async, http="127.0.0.1:0"))
+                outer.start_soon(call, url)
+    assert results == ["finished"]
+
+
+@on_asyncio
+async def test_what_the_lifespan_raises_is_raised() -> None:
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncGenerator[None]:
+        raise LookupError("no database")
+        yield
+
+    with pytest.raises(LookupError, match="no database"):
+        await Server("tester", lifespan=lifespan).run_async(http="127.0.0.1:0")
+
+
+@on_trio
+async def test_http_on_trio_is_refused() -> None:
+    with pytest.raises(ValueError, match="uvicorn runs on asyncio"):
+        await Server("tester").run_async(http="127.0.0.1:0")
+
+
+@on_asyncio
+async def test_a_principal_over_http_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected auth instead"):
+        await Server("tester").run_async(http="127.0.0.1:0", principal=Principal.local())
+
+
+SCRIPT = """
+    import sys
+    import anyio
+    from mcp_protocol import Context, Principal, Server
+
+    server = Server("local")
+
+    @server.tool()
+    async def who(ctx: Context) -> str:
+        return str(ctx.principal.is_anonymous)
+
+    @server.tool()
+    async def stop() -> str:
+        scope.cancel()
+        return "stopping"
+
+    async def main() -> None:
+        global scope
+        with anyio.CancelScope() as scope:
+            await server.run_async(principal=Principal.local())
+        print("afterwards", scope.cancelled_caught)
+
+    anyio.run(main, backend=sys.argv[1])
+"""
+
+
+@on_asyncio
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+async def test_standard_streams_are_served_until_cancelled(tmp_path: Path, backend: str) -> None:
+    script = tmp_path / "local.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    environment = {"PYTHONPATH": str(PACKAGE_ROOT)}
+    async with connect([sys.executable, str(script), backend], env=environment) as client:
+        assert (await client.call_tool("who")).content[0].text == "False"
+        await client.call_tool("stop")
+        with pytest.raises(ConnectionClosedError):
+            await client.call_tool("who")
+
+
+def test_at_the_end_of_input_the_program_goes_on(tmp_path: Path) -> None:
+    script = tmp_path / "local.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    done = subprocess.run(
+        [sys.executable, str(script), "asyncio"],
+        env={"PYTHONPATH": str(PACKAGE_ROOT)},
+        input="",
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    # The client reads the output to its end, so prints stay on standard error.
+    assert (done.stdout, done.stderr) == ("", "afterwards False\n")
