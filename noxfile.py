@@ -41,7 +41,9 @@ ON_ALL_CORES = ("--cache-clear", "--numprocesses=auto")
 """Runs tests side by side; failures of earlier runs are forgotten."""
 BY_FILE = ("--numprocesses=auto", "--dist=loadfile")
 """Runs files of tests side by side: tests of one file share what takes long."""
-WITHOUT_SESSION = "not interop and not typing and not attack and not proxies and not history"
+WITHOUT_SESSION = (
+    "not interop and not typing and not attack and not proxies and not history and not browser"
+)
 """Selects the tests that have no session of their own; pyproject.toml says the same."""
 RECORDS = ("tests", "tests-rest")
 """Sessions that record which requirements their tests prove; `requirements` judges all of them."""
@@ -155,6 +157,10 @@ OLD_PYTHON_PEERS = ("1.0.0", "1.2.1", "1.5.0", "1.6.0", "1.8.1", "1.9.3")
 
 PROXIES = ("nginx", "haproxy")
 """Packages of Debian, each with a program of the same name."""
+
+
+CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""Programs that can run a page without a display; the first is a package of Debian too."""
 
 
 def record_of(session: nox.Session, name: str) -> Path:
@@ -495,6 +501,27 @@ def unpack_debian(session: nox.Session, folder: Path) -> None:
         session.run("apt-get", "-q", "download", *packages, external=True, success_codes=(0, 100))
         for package in sorted(folder.glob("*.deb")):
             session.run("dpkg-deb", "--extract", f"{package}", f"{folder}", external=True)
+
+
+@nox.session
+def browser(session: nox.Session) -> None:
+    """The page of `inspect --web` in headless Chromium; `MCP_SCREENSHOTS` keeps pictures."""
+    program = chromium()
+    if program is None:
+        session.skip(f"found no Chromium; `apt-get install {CHROMIUM[0]}` helps")
+    needs(session, "browser")
+    run = ("pytest", "-m", "browser", "tests/browser", *session.posargs)
+    session.run(*run, env={"MCP_CHROMIUM": program})
+
+
+def chromium() -> str | None:
+    """Chromium, as found on the path; in CI it is installed from Debian's packages before."""
+    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if found is None and os.environ.get("CI") and shutil.which("apt-get"):
+        for words in ("update",), ("install", "-y", "--no-install-recommends", CHROMIUM[0]):
+            subprocess.run(["apt-get", "-q", *words], check=False)
+        found = shutil.which(CHROMIUM[0])
+    return found
 
 
 @nox.session

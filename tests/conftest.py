@@ -22,10 +22,11 @@ OVER_PROCESSES = (
     *("test_http", "test_process", "test_stdio", "test_sse", "test_toolkit_main", "test_trace"),
     *("test_cli", "test_parts", "test_injection", "test_typescript_injection", "test_document"),
     *("test_client_sync", "test_opening_process", "test_undecided", "test_disagreements"),
+    *("test_command_line", "test_inspector"),
 )
 """Beginnings of the names of test files with sockets, processes or many packages."""
 
-WITH_SESSIONS = ("attacks", "history", "interop", "proxies", "typing")
+WITH_SESSIONS = ("attacks", "browser", "history", "interop", "proxies", "typing")
 """Folders of tests that have a session of `nox` of their own."""
 
 

@@ -204,6 +204,7 @@ _ENTRIES = (
     ("protocol", "revisions.py"),
     ("protocol", "protocol/connection.py"),
     ("peer", "__main__.py"),
+    ("inspector", "inspector/page.html"),
     ("client+http", "auth/challenges.py"),
     ("client+http", "auth/well_known.py"),
     ("testing", "testing.py"),

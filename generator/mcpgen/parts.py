@@ -76,6 +76,11 @@ class Features:
         return self.http or self.http_sse
 
     @property
+    def inspector(self) -> bool:
+        """Whether there is a page that inspects servers: it is a client, and is served by HTTP."""
+        return self.client and self.server and self.any_http
+
+    @property
     def parts(self) -> frozenset[str]:
         """The parts by name, those within others included.
 
@@ -92,6 +97,7 @@ class Features:
             "codec": not peer,
             "connection": self.protocol and not peer,
             "testing": self.client and self.server,
+            "inspector": self.inspector,
             "several": self.several,
             "http": self.any_http,
             "stdio": self.stdio,

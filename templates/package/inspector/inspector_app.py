@@ -1,0 +1,227 @@
+"""The page of the inspector as an ASGI application, and how it is served.
+
+    GET  /?token=...        the page
+    GET  /events?after=N    the events after a number: JSON, as soon as there is one
+    POST /actions/NAME      does what the page asks, answered by {"result": ...} or {"error": ...}
+
+What can reach this drives the inspected server, with the rights of the user. So it listens on
+loopback only, and every request names a secret token: the page in its URL, its requests in a header
+field, which pages of other origins can't set. `Host` and `Origin` have to be its own. The policy of
+the page runs its one script, and no text of a server as HTML.
+"""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+from collections.abc import Collection, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from hmac import compare_digest
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import anyio
+import msgspec
+
+from .._wire import encode, is_object
+from ..client import command_line
+from ..client.base import ClientBase, Handlers
+from ..errors import McpError, RemoteError
+from ..server.asgi import uvicorn_adapter
+from ..server.asgi.host_origin import HostOriginValidator
+from ..server.asgi.http_response import HttpResponse, not_allowed, refusal
+from ..server.asgi.lifespan import TaskScope
+from ..server.asgi.request import (
+    Disconnected,
+    HttpRequest,
+    Receive,
+    RejectedBody,
+    RequestBodies,
+    Scope,
+    Send,
+    check_body,
+)
+from ..server.asgi.settings import ServerHttpSettings
+from .inspector_session import CAPABILITIES, ActionError, InspectorSession
+
+ADDRESS = "127.0.0.1:0"
+"""Loopback, at any free port."""
+
+_POLL_SECONDS = 25.0  # that a request for events waits
+_DRAIN_SECONDS = 0.5
+_NONCE = "{{nonce}}"
+_ACTIONS = "/actions/"
+
+_POLICY = (
+    "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "
+    "connect-src 'self'; img-src data:; media-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+_HEADERS: Mapping[str, str] = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class InspectorApplication:
+    """Serves the page, and the session that it drives.
+
+    Args:
+        session: The session.
+
+    Attributes:
+        settings: The settings of HTTP, for `uvicorn_adapter`.
+    """
+
+    def __init__(self, session: InspectorSession) -> None:
+        self.settings = ServerHttpSettings()
+        self._session = session
+        self._token = secrets.token_urlsafe(24)
+        self._bodies = RequestBodies(self.settings.limits)
+        self._background: TaskScope | None = None
+        self._validator: HostOriginValidator | None = None
+
+    @property
+    def endpoint_path(self) -> str:
+        """The path of the page, with the token."""
+        return f"/?token={self._token}"
+
+    def allow_hosts(self, names: Collection[str]) -> None:
+        """No more hosts than the address itself are allowed."""
+
+    async def start(self) -> None:
+        """Begin to open the session."""
+        self._background = TaskScope(nullcontext, self._session.events.close, self._session.run)
+        await self._background.start()
+
+    async def drain(self) -> None:
+        """Answer the requests that wait for events."""
+        self._session.events.close()
+
+    async def end(self) -> None:
+        """Close the session."""
+        if self._background is not None:
+            await self._background.stop()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one HTTP request."""
+        request = HttpRequest(scope)
+        refused = self._refuse(request)
+        if refused is not None:
+            await self._bodies.refuse(refused, request, receive, send)
+        elif request.path.startswith(_ACTIONS):
+            try:
+                await self._act(request, receive, send)
+            except Disconnected:
+                return
+        elif request.path == "/events":
+            query = parse_qs(request.query.decode("latin-1"))
+            after = query.get("after", ["0"])[0]
+            number = int(after) if after.isdecimal() and len(after) < 16 else 0
+            events = await self._session.events.after(number, _POLL_SECONDS)
+            await HttpResponse(200, events, _HEADERS).send(send)
+        else:
+            await _send_page(send)
+
+    def _refuse(self, request: HttpRequest) -> HttpResponse | None:
+        """The refusal of a request that is not of the page."""
+        if self._validator is None:
+            host, port = request.server or ("127.0.0.1", None)
+            own = f"{host}:{port}"
+            self._validator = HostOriginValidator([own], [f"http://{own}"], 403)
+        refused = self._validator.check(request)
+        if refused is not None:
+            return refused
+        is_page, is_action = request.path == "/", request.path.startswith(_ACTIONS)
+        if not is_page and not is_action and request.path != "/events":
+            return refusal(404, "there is no such page")
+        if is_page:
+            tokens = parse_qs(request.query.decode("latin-1")).get("token", [""])
+            token = tokens[0]
+        else:
+            token = (request.field("Authorization") or "").removeprefix("Bearer ")
+        if not compare_digest(token.encode(), self._token.encode()):
+            return refusal(403, "expected the token of the URL that `inspect --web` printed")
+        if request.method != ("POST" if is_action else "GET"):
+            return not_allowed("POST" if is_action else "GET")
+        return check_body(request, self.settings.limits) if is_action else None
+
+    async def _act(self, request: HttpRequest, receive: Receive, send: Send) -> None:
+        """Do what the page asks; a page that goes away cancels it."""
+        body: bytes | RejectedBody | None = None
+        with anyio.CancelScope() as scope:
+            body = await self._bodies.read(scope, receive)
+        if body is None:
+            body = self._bodies.timed_out(scope)
+        if isinstance(body, RejectedBody):
+            await self._bodies.refuse(body.response, request, receive, send, partly_read=True)
+            return
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_cancel_when_gone, receive, tasks.cancel_scope)
+                answer = await self._answer(request.path.removeprefix(_ACTIONS), body)
+                await HttpResponse(200, encode(answer), _HEADERS).send(send)
+                tasks.cancel_scope.cancel()
+        finally:
+            self._bodies.release(body)
+
+    async def _answer(self, name: str, body: bytes) -> Mapping[str, Any]:
+        try:
+            members = msgspec.json.decode(body)
+            if not is_object(members):
+                raise ActionError("expected a JSON object")
+            return {"result": await self._session.act(name, members)}
+        except RemoteError as error:
+            return {"error": {"text": str(error), "code": error.code, "data": error.data}}
+        except (ActionError, McpError, msgspec.DecodeError, RecursionError) as error:
+            return {"error": {"text": str(error).encode(errors="replace").decode()}}
+
+
+async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
+    """Cancel a scope when the client has disconnected."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()
+
+
+async def _send_page(send: Send) -> None:
+    """Send the page, with a policy that lets nothing but its own script and style be used."""
+    nonce = secrets.token_urlsafe(18)
+    page = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+    body = page.replace(_NONCE, nonce).encode()
+    headers = {
+        **_HEADERS,
+        "Content-Security-Policy": _POLICY.format(nonce=nonce),
+        "Content-Type": "text/html; charset=utf-8",
+        "Content-Length": f"{len(body)}",
+    }
+    fields = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": 200, "headers": fields})
+    await send({"type": "http.response.body", "body": body})
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Serve the page for a target until SIGINT or SIGTERM. Prints its URL on standard error.
+
+    Args:
+        chosen: The parsed command line of `inspect`.
+
+    Raises:
+        MissingExtraError: uvicorn is not installed.
+        ListenFailedError: There is no free port.
+    """
+
+    def open_client(
+        revision: str | None, handlers: Handlers
+    ) -> AbstractAsyncContextManager[ClientBase]:
+        return command_line.opened(
+            chosen, revision, handlers=handlers, capabilities=CAPABILITIES, cache=False, extra=True
+        )
+
+    session = InspectorSession(open_client, chosen.target, chosen.revision)
+    uvicorn_adapter.run(InspectorApplication(session), ADDRESS, _DRAIN_SECONDS)
+    return command_line.DONE

@@ -1,0 +1,228 @@
+"""The page of `inspect --web` in headless Chromium, as a user sees and uses it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import (
+    Browser,
+    Locator,
+    Page,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
+
+from package.inspected import HOSTILE, inspected, write_server
+
+pytestmark = pytest.mark.browser
+
+WIDE = ViewportSize(width=1280, height=800)
+NARROW = ViewportSize(width=400, height=800)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium, named by MCP_CHROMIUM."""
+    program = os.environ.get("MCP_CHROMIUM")
+    if not program:
+        pytest.skip("MCP_CHROMIUM names no browser; `nox -s browser` sets it")
+    with sync_playwright() as playwright:
+        # Its sandbox needs rights that containers lack; the page is ours.
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The page of a running inspector."""
+    folder = tmp_path_factory.mktemp("inspected")
+    write_server(folder)
+    with inspected(folder) as page:
+        yield page.url
+
+
+@pytest.fixture
+def page(browser: Browser, url: str) -> Iterator[Page]:
+    """The page, opened anew; it may report no error."""
+    page = browser.new_page(viewport=WIDE)
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text))
+    page.goto(url)
+    yield page
+    page.close()
+    assert errors == []
+
+
+def chosen(page: Page, name: str, kind: str = "Tools") -> Locator:
+    """The details of an item of a list."""
+    page.get_by_role("button", name=kind).click()
+    page.get_by_role("button", name=name).click()
+    return page.locator("#detail")
+
+
+def call(detail: Locator) -> Locator:
+    """Press the button; what then shows the result."""
+    detail.get_by_role("button", name="Call", exact=True).click()
+    return detail.locator("pre").first
+
+
+def test_a_tool_is_called_with_a_form_of_its_schema(page: Page) -> None:
+    detail = chosen(page, "forecast")
+    detail.get_by_label("city").fill("Oslo")
+    detail.get_by_role("button", name="Add to tags").click()
+    page.keyboard.type("coast")
+    detail.get_by_label("unit").select_option(label="imperial")
+    expect(detail.get_by_label("days")).to_have_value("3")
+    expect(call(detail)).to_have_text("Place(city='Oslo', tags=['coast']) imperial 3")
+    rows = page.locator("#wire summary")
+    expect(rows.nth(0)).to_contain_text("result of tools/call")
+    expect(rows.filter(has_text="\u2192").first).to_contain_text("tools/call")
+    expect(rows.filter(has_text="\u2190").nth(2)).to_contain_text("notifications/progress")
+    page.get_by_role("button", name="Log", exact=True).click()
+    expect(page.locator("#log")).to_contain_text("forecast of Oslo")
+
+
+def test_arguments_may_be_written_as_json(page: Page) -> None:
+    detail = chosen(page, "forecast")
+    detail.get_by_label("city").fill("Oslo")
+    detail.get_by_role("button", name="Edit as JSON").click()
+    raw = detail.get_by_label("Arguments as JSON")
+    assert '"city": "Oslo"' in raw.input_value()
+    raw.fill('{"place": {"city": "Rome", "tags": []}, "days"}')
+    detail.get_by_role("button", name="Call", exact=True).click()
+    expect(detail.get_by_role("alert")).to_contain_text("Arguments as JSON")
+    raw.fill('{"place": {"city": "Rome", "tags": []}, "days": 5}')
+    expect(call(detail)).to_have_text("Place(city='Rome', tags=[]) metric 5")
+
+
+def test_texts_of_the_server_are_shown_and_never_become_html(page: Page) -> None:
+    detail = chosen(page, "hostile")
+    expect(detail.locator("p").first).to_have_text(HOSTILE)
+    expect(call(detail)).to_have_text(HOSTILE)
+    expect(page.locator("#name")).to_have_text(HOSTILE)
+    assert page.title() == f"{HOSTILE} - MCP inspector"
+    assert page.locator("img, body script:not([nonce])").count() == 0
+
+
+def test_the_policy_of_the_page_runs_no_script_but_its_own(browser: Browser, url: str) -> None:
+    page = browser.new_page()
+    page.goto(url)
+    for refused in (
+        "async () => { document.body.innerHTML = '<b></b>' }",
+        "async () => { document.createElement('script').text = '1' }",
+        "() => fetch('data:,')",
+    ):
+        failure = page.evaluate(f"({refused})().then(() => 'done', (error) => error.name)")
+        assert failure == "TypeError", refused
+    page.close()
+
+
+def test_questions_of_the_server_are_answered_by_hand(page: Page) -> None:
+    detail = chosen(page, "book")
+    result = call(detail)
+    question = page.locator(".question")
+    expect(question.locator("p").first).to_have_text(HOSTILE)
+    question.get_by_label("row").fill("12")
+    question.get_by_label("window").check()
+    question.get_by_role("button", name="Accept").click()
+    expect(result).to_contain_text("Seat(row=12, window=True)")
+    result = call(chosen(page, "poem"))
+    question.get_by_label("Answer of the model").fill("roses")
+    question.get_by_role("button", name="Answer").click()
+    expect(result).to_have_text("roses")
+    result = call(detail)
+    question.get_by_role("button", name="Refuse").click()
+    expect(result).to_contain_text("the user refused")
+    expect(question).to_have_count(0)
+
+
+def test_a_call_can_be_cancelled(page: Page) -> None:
+    detail = chosen(page, "wait")
+    result = call(detail)
+    detail.get_by_role("button", name="Cancel").click()
+    expect(result).to_have_text("cancelled")
+    expect(page.locator("#wire")).to_contain_text("notifications/cancelled")
+
+
+def test_lists_are_loaded_again_when_they_change(page: Page) -> None:
+    expect(page.get_by_role("button", name="grown")).to_have_count(0)
+    call(chosen(page, "grow"))
+    expect(page.get_by_role("button", name="grown")).to_be_visible()
+
+
+def test_prompts_and_templates_have_forms_with_completion(page: Page) -> None:
+    detail = chosen(page, "ask", "Prompts")
+    detail.get_by_label("city").fill("O")
+    options = detail.locator("datalist option")
+    expect(options).to_have_count(2)
+    assert options.evaluate_all("nodes => nodes.map((node) => node.value)") == ["Oslo", "Ottawa"]
+    detail.get_by_role("button", name="Get").click()
+    expect(detail.locator("pre").first).to_have_text("How is O?")
+    detail = chosen(page, "today", "Resources")
+    detail.get_by_label("city").fill("Oslo \u00e9")
+    expect(detail.get_by_label("URI")).to_have_value("weather://Oslo%20%C3%A9/today")
+    detail.get_by_role("button", name="Read", exact=True).click()
+    expect(detail.locator("pre").first).to_have_text("sun in Oslo \u00e9")
+
+
+def test_another_revision_is_spoken_on_request(page: Page) -> None:
+    page.get_by_label("Revision").select_option("2024-11-05")
+    expect(page.get_by_role("status")).to_have_text("1.0, revision 2024-11-05")
+    expect(call(chosen(page, "hostile"))).to_have_text(HOSTILE)
+    page.get_by_label("Revision").select_option("")
+    expect(page.get_by_role("status")).to_contain_text("revision 2026")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_the_page_fits_and_is_readable(
+    page: Page, scheme: str, size: ViewportSize, tmp_path: Path
+) -> None:
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    page.set_viewport_size(size)
+    chosen(page, "forecast")
+    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+    assert page.evaluate(CONTRAST) >= 4.5
+    folder = Path(os.environ.get("MCP_SCREENSHOTS", tmp_path))
+    page.screenshot(path=folder / f"{scheme}-{size['width']}.png", full_page=True)
+
+
+CONTRAST = """() => {
+  const style = getComputedStyle(document.documentElement);
+  const light = (name) => {
+    const hex = style.getPropertyValue(name).trim().replace(/^#(.)(.)(.)$/, "#$1$1$2$2$3$3");
+    const part = (at) => {
+      const value = parseInt(hex.slice(at, at + 2), 16) / 255;
+      return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+    };
+    return 0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5);
+  };
+  const contrast = (text, ground) => {
+    const both = [light(text), light(ground)];
+    return (Math.max(...both) + 0.05) / (Math.min(...both) + 0.05);
+  };
+  const pairs = [
+    ["--text", "--surface"], ["--muted", "--surface"], ["--text", "--chosen"],
+    ["--muted", "--chosen"], ["--text", "--code"], ["--bad", "--surface"], ["--bad", "--code"],
+    ["--on-accent", "--accent"], ["--text", "--asked"],
+  ];
+  return Math.min(...pairs.map((pair) => contrast(...pair)));
+}"""
+"""The least contrast of the colors of text with what they stand on; WCAG asks for 4.5."""
+
+
+def test_everything_can_be_done_by_keyboard(page: Page) -> None:
+    chosen(page, "grow").get_by_role("button", name="Call", exact=True).focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#detail pre").first).to_have_text("ok")
+    page.get_by_label("Filter the list").focus()
+    page.keyboard.type("host")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("#detail h2")).to_have_text("hostile")
