@@ -108,6 +108,13 @@ class Context(Generic[StateT]):
             self.questions = MultiRoundTrip(self.request_context, self._signer)
         return self.questions
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            from .other_sdks import attribute_error  # for the error only
+
+            raise attribute_error(self, "Context", name)
+
     @property
     def is_retry(self) -> bool:
         """Whether the client sent the request again, with answers or a state."""
@@ -215,6 +222,12 @@ class Context(Generic[StateT]):
         Source: basic/utilities/progress.
         """
         await self.request_context.progress(value, total, message)
+
+    async def report_progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        """Report progress: `progress`, by the name and arguments that other SDKs have."""
+        await self.request_context.progress(progress, total, message)
 
     async def log(self, level: LogLevel, data: Any, logger: str | None = None) -> None:
         """Send a log message, if the client wants messages of this level.
