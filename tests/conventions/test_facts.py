@@ -30,6 +30,7 @@ MAY_NAME_METHODS: Mapping[str, str] = {
     "errors.py": "tells callers whether an error is about a resource that is not there",
     "server/toolkit/dispatcher.py": "handlers of tools, resources, prompts, completion",
     "server/toolkit/item_scopes.py": "scopes of what a request is about",
+    "server/toolkit/middleware.py": "a tool's error becomes the result of a tool",
     "server/toolkit/tasks.py": "runs calls of tools as tasks",
     "server/toolkit/client_features/elicitation.py": "asks for elicitation",
     "server/toolkit/client_features/input_required.py": "announces the end of a URL elicitation",

@@ -325,13 +325,13 @@ class Context(Generic[StateT]):
         Args:
             message: What is asked, and why.
             form: A dataclass, TypedDict, Struct or pydantic model of strings, numbers, booleans,
-                dates, and choices (Literal, Enum, lists of them; see `titles`); or a flat JSON
-                Schema, which is sent unchanged.
+                dates, and choices (Literal, Enum, lists of them; see `titles`); one of these types,
+                for a single value; or a flat JSON Schema, which is sent unchanged.
             key: Key of the input request, visible to the client; generated if `None`.
             timeout: Seconds to wait where a request is sent; `None` for no limit.
 
         Returns:
-            `Accepted` with the content as an instance of the type (a dict for a schema),
+            `Accepted` with the content as a value of the type (a dict for a schema),
             `Declined` or `Cancelled`.
 
         Raises:
