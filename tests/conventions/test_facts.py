@@ -34,6 +34,7 @@ MAY_NAME_METHODS: Mapping[str, str] = {
     "server/toolkit/item_scopes.py": "scopes of what a request is about",
     "server/toolkit/mount_routes.py": "requests that are about items of mounted servers",
     "server/toolkit/mounting.py": "serves subscriptions if a mounted server does",
+    "server/toolkit/middleware.py": "a tool's error becomes the result of a tool",
     "server/toolkit/tasks.py": "runs calls of tools as tasks",
     "server/toolkit/client_features/elicitation.py": "asks for elicitation",
     "server/toolkit/client_features/input_required.py": "announces the end of a URL elicitation",

@@ -19,6 +19,7 @@ from mcp_protocol import (
     ProtocolError,
     RemoteError,
     Server,
+    ToolError,
     limit_rate,
     log_requests,
 )
@@ -143,6 +144,24 @@ async def test_middleware_answers_itself_or_refuses() -> None:
         with pytest.raises(RemoteError, match="not for you") as refused:
             await client.call_tool("secret")
     assert refused.value.code == 403
+
+
+@both
+async def test_the_model_reads_why_middleware_refused_a_tool(revision: str) -> None:
+    server = shop()
+
+    @server.middleware
+    async def closed(request: MiddlewareRequest, next: Next) -> Any:
+        if request.target in ("secret", "shop://items"):
+            raise ToolError("we are closed")
+        return await next(request)
+
+    async with connected(server, revision=revision) as pair:
+        refused: Any = await pair.client.call_tool("secret")
+        assert (refused.is_error, refused.content[0].text) == (True, "we are closed")
+        assert not (await pair.client.call_tool("order", {"item": "pear"})).is_error
+        with pytest.raises(RemoteError):  # a resource has no such result
+            await pair.client.read_resource("shop://items")
 
 
 async def test_notifications_and_the_state_of_the_lifespan_reach_middleware() -> None:

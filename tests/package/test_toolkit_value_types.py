@@ -22,7 +22,7 @@ import pytest
 from pydantic import BaseModel, Field, PositiveInt, SecretStr, StringConstraints
 
 import mcp_protocol
-from mcp_protocol import Context, Server
+from mcp_protocol import Context, Server, testing
 from mcp_protocol.server.toolkit.content import ToolResult
 from mcp_protocol.server.toolkit.signatures import read
 from package.respondent import accepted, responding, text_in
@@ -149,6 +149,7 @@ REFUSED: list[tuple[Any, Any, str]] = [
     (PositiveInt, 0, "greater than 0"),
     (Path, 1, "'value': expected a path, got 1"),
     (Circle | Square, {"weight": 1}, "expected one of 2 types; Circle: "),
+    (dict[int, str], {"x": "a"}, "'value': a key: expected int, got str"),
 ]
 
 
@@ -439,3 +440,27 @@ async def test_a_model_is_a_form(revision: str) -> None:
     assert schema["properties"]["row"] == {"type": "integer", "minimum": 1, "title": "Row"}
     assert schema["properties"]["side"]["enum"] == ["window", "aisle"]
     assert answers[-1].content == Booking(row=3, side="window")
+
+
+class Route(BaseModel):
+    stops: list[City]
+    start: City | None = None
+
+
+@pytest.mark.parametrize("kind", [Route, list[Route], Route | None, dict[str, Route]])
+async def test_the_output_schema_has_the_models_within_a_model(kind: Any) -> None:
+    routes = Server("routes")
+    route = Route(stops=[City(name="Oslo")])
+    values: dict[Any, Any] = {list[Route]: [route], dict[str, Route]: {"a": route}}
+
+    def plan() -> Any:
+        return values.get(kind, route)
+
+    plan.__annotations__["return"] = kind
+    routes.add_tool(plan)
+    async with testing.connected(routes) as pair:
+        result = await pair.client.call_tool("plan")  # refused, if it does not fit the schema
+        (tool,) = await pair.client.list_tools()
+    assert not result.is_error
+    assert "Oslo" in json.dumps(result.structured_content)
+    assert {"City"} <= dict(tool.output_schema or {})["$defs"].keys()

@@ -1,0 +1,206 @@
+"""What people who know FastMCP or the official SDK write works, or the error names what does."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from mcp_protocol import Context, File, Image, Server, Text
+from mcp_protocol.server.asgi.settings import ServerHttpOptions
+from mcp_protocol.server.toolkit import other_sdks
+from mcp_protocol.testing import connected
+
+pytestmark = pytest.mark.anyio
+
+NO_TYPES: Any = Server("untyped")
+"""As a program without types uses a server."""
+
+
+def double(number: int) -> int:
+    return 2 * number
+
+
+def path_of(path: str) -> str:
+    return path
+
+
+@pytest.mark.parametrize(
+    ("use", "alternative"),
+    [
+        (lambda: NO_TYPES.tool(double), r"expected @server\.tool\(\.\.\.\)"),
+        (lambda: NO_TYPES.tool(structured_output=False), "output_schema=None"),
+        (lambda: NO_TYPES.tool(exclude_args=["db"]), "Depends"),
+        (lambda: NO_TYPES.add_tool(double, enabled=False), r"server\.disable"),
+        (lambda: NO_TYPES.resource("data://a", version="2"), "a name for each version"),
+        (lambda: NO_TYPES.prompt(auth=None), "scopes="),
+        (lambda: NO_TYPES.tool(whatever=1), "server.tool: unexpected keyword argument 'whatever'$"),
+        (lambda: NO_TYPES.run(transport="http"), r"run\(http='127\.0\.0\.1:8000'\) for HTTP"),
+        (lambda: NO_TYPES.run(hosts=["a"]), r"run\(\) over stdio: unexpected .* 'hosts'"),
+        (lambda: NO_TYPES.run(path="/a"), r"run\(\) over stdio: unexpected .* 'path'"),
+        (lambda: NO_TYPES.asgi(port=1), "http='127.0.0.1:8000'"),
+        (lambda: type(NO_TYPES)("a", on_duplicate="error"), r"server\.remove_tool"),
+        (lambda: type(NO_TYPES)("a", icons=["a.png"]), "expected Icon, got 'a.png'"),
+        (lambda: NO_TYPES.tool(annotations={"readOnly": True}), "expected title, read_only_hint"),
+        (lambda: NO_TYPES.tool(annotations={"title": 1}), "Expected `str"),
+        (lambda: NO_TYPES.resource("a://{path*}")(path_of), r"{\+path} is one value"),
+        (lambda: NO_TYPES.add_tool(Calculator.multiply), r"server\.add_tool\(object\.method\)"),
+    ],
+)
+def test_what_does_not_exist_is_refused_with_what_does(use: Any, alternative: str) -> None:
+    with pytest.raises(TypeError, match=alternative):
+        use()
+
+
+def test_a_missing_attribute_names_another_one() -> None:
+    with pytest.raises(AttributeError, match=r"use server\.middleware\(function\)$"):
+        NO_TYPES.add_middleware(None)
+    with pytest.raises(AttributeError, match=r"has no attribute 'nothing'$"):
+        _ = NO_TYPES.nothing
+
+
+async def test_a_context_names_another_attribute_in_coroutines_and_in_threads() -> None:
+    server = Server("names")
+    texts: list[str] = []
+
+    def read(ctx: Any) -> None:
+        with pytest.raises(AttributeError) as refused:
+            ctx.read_resource("data://a")
+        texts.append(str(refused.value))
+
+    @server.tool()
+    async def in_the_loop(ctx: Context) -> None:
+        read(ctx)
+
+    @server.tool()
+    def in_a_thread(ctx: Context) -> None:
+        read(ctx)
+
+    for name in ("in_the_loop", "in_a_thread"):
+        assert not (await server.call_tool(name)).is_error
+    assert [text.partition(": use ")[2] for text in texts] == [
+        "await server.read_resource(uri)",
+        "await server.read_resource(uri)",
+    ]
+
+
+def test_every_alternative_exists() -> None:
+    tables = [*other_sdks._KEYWORDS.values(), *other_sdks._ATTRIBUTES.values()]
+    texts = " ".join(text for table in tables for text in table.values())
+    for name in re.findall(r"server\.(\w+)", texts):
+        assert hasattr(Server, name), name
+    for name in re.findall(r"ctx\.(\w+)", texts):
+        assert hasattr(Context, name), name
+    calls = (Server, Server.tool, Server.resource, Server.asgi, Server.run)
+    keywords = {name for call in calls for name in inspect.signature(call).parameters}
+    keywords |= ServerHttpOptions.__optional_keys__
+    assert set(re.findall(r"(\w+)=", texts)) <= keywords
+
+
+def test_no_alternative_is_for_what_exists() -> None:
+    for call, table in other_sdks._KEYWORDS.items():
+        function: Any = getattr(Server, call.partition(".")[2]) if "." in call else Server
+        assert not table.keys() & inspect.signature(function).parameters.keys(), call
+    for kind, names in ((Server, "Server"), (Context, "Context")):
+        assert not [name for name in other_sdks._ATTRIBUTES[names] if hasattr(kind, name)]
+
+
+@pytest.mark.parametrize(
+    "annotations", [{"readOnlyHint": True}, {"read_only_hint": True, "title": "Twice"}]
+)
+async def test_hints_may_be_a_mapping(annotations: dict[str, Any]) -> None:
+    server = Server("hints")
+    server.add_tool(double, annotations=annotations)
+    (tool,) = await server.list_tools()
+    assert tool.annotations is not None
+    assert tool.annotations.read_only_hint is True
+
+
+async def test_progress_is_reported_by_either_name() -> None:
+    server = Server("progress")
+    heard: list[tuple[float, float | None]] = []
+
+    @server.tool()
+    async def work(ctx: Context) -> None:
+        await ctx.progress(1, 2)
+        await ctx.report_progress(progress=2, total=2)
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((progress, total))
+
+    async with connected(server) as pair:
+        await pair.client.call_tool("work", on_progress=hear)
+    assert heard == [(1, 2), (2, 2)]
+
+
+class Calculator:
+    """Multiplies by a number."""
+
+    def __init__(self, factor: int) -> None:
+        self.factor = factor
+
+    def multiply(self, number: int) -> int:
+        return self.factor * number
+
+
+async def test_a_bound_method_is_a_tool() -> None:
+    server = Server("calculator")
+    server.add_tool(Calculator(3).multiply)
+    result = await server.call_tool("multiply", {"number": 2})
+    assert result.structured_content == {"result": 6}
+
+
+class Town(BaseModel):
+    name: str
+
+
+@dataclass
+class Towns:
+    towns: list[Town]
+
+
+@pytest.mark.parametrize(
+    ("value", "content", "mime_type"),
+    [
+        (Town(name="Oslo"), '{"name":"Oslo"}', "application/json"),
+        (Towns([Town(name="Oslo")]), '{"towns":[{"name":"Oslo"}]}', "application/json"),
+        (Image(b"dot", "image/png"), "ZG90", "image/png"),
+        (File(data=b"dot", mime_type="application/pdf"), "ZG90", "application/pdf"),
+        (File(data=b"# Dot", mime_type="text/markdown"), "# Dot", "text/markdown"),
+        (Text(text="dot"), "dot", "text/plain"),
+    ],
+)
+async def test_a_resource_is_what_its_function_returns(
+    value: Any, content: str, mime_type: str
+) -> None:
+    server = Server("resources")
+    server.resource("data://one")(lambda: value)
+    contents: Any = (await server.read_resource("data://one")).contents[0]
+    assert (getattr(contents, "text", None) or contents.blob) == content
+    assert (contents.mime_type, contents.uri) == (mime_type, "data://one")
+
+
+async def test_a_prompt_says_which_of_its_arguments_are_json() -> None:
+    server = Server("prompts")
+
+    @server.prompt()
+    def sums(numbers: list[int], title: str, least: int = 0) -> str:
+        """Add numbers.
+
+        Args:
+            numbers: What to add.
+        """
+        return f"{title} {sum(numbers) + least}"
+
+    (prompt,) = await server.list_prompts()
+    described = {each.name: each.description for each in prompt.arguments or ()}
+    shown = 'What to add. JSON: {"type":"array","items":{"type":"integer"}}'
+    assert described["numbers"] == shown
+    assert not described["title"]
+    assert not described["least"]
+    result: Any = await server.get_prompt("sums", {"numbers": "[1, 2]", "title": "Sum:"})
+    assert result.messages[0].content.text == "Sum: 3"
