@@ -101,6 +101,9 @@ if TYPE_CHECKING:
     from .client.calls import (
         StartedCall,
     )
+    from .client.group import (
+        ClientGroup,
+    )
     from .client.host import (
         choose_model,
         safe_icons,
@@ -121,6 +124,9 @@ if TYPE_CHECKING:
         ClientLimits,
         Timeouts,
     )
+    from .client.client_settings import (
+        Restart,
+    )
     from .client.sync import (
         SyncStartedCall,
     )
@@ -128,6 +134,9 @@ if TYPE_CHECKING:
         SyncClient,
         SyncClientHandlers,
         connect_sync,
+    )
+    from .client.sync_group import (
+        SyncClientGroup,
     )
     from .errors import (
         AbsentMethodError,
@@ -208,6 +217,18 @@ if TYPE_CHECKING:
         InvalidTokenError,
         TokenVerifier,
         TrustedIssuers,
+    )
+    from .server.openapi.http_operation import (
+        HttpClient,
+        ClientResponse,
+    )
+    from .server.openapi.openapi_server import (
+        OpenApiWarning,
+    )
+    from .server.openapi.route_maps import (
+        HTTPRoute,
+        MCPType,
+        RouteMap,
     )
     from .server.request_head import (
         RequestHead,
@@ -309,6 +330,7 @@ __all__ = [
     "Callback",
     "LogMessage",
     "StartedCall",
+    "ClientGroup",
     "choose_model",
     "safe_icons",
     "Change",
@@ -321,10 +343,12 @@ __all__ = [
     "Caching",
     "ClientLimits",
     "Timeouts",
+    "Restart",
     "SyncStartedCall",
     "SyncClient",
     "SyncClientHandlers",
     "connect_sync",
+    "SyncClientGroup",
     "AbsentMethodError",
     "AuthorizationError",
     "OAuthError",
@@ -373,6 +397,12 @@ __all__ = [
     "InvalidTokenError",
     "TokenVerifier",
     "TrustedIssuers",
+    "HttpClient",
+    "ClientResponse",
+    "OpenApiWarning",
+    "HTTPRoute",
+    "MCPType",
+    "RouteMap",
     "RequestHead",
     "ServerSession",
     "Accepted",
@@ -442,6 +472,7 @@ _HOMES = {
     "Callback": ".client.callbacks",
     "LogMessage": ".client.callbacks",
     "StartedCall": ".client.calls",
+    "ClientGroup": ".client.group",
     "choose_model": ".client.host",
     "safe_icons": ".client.host",
     "Change": ".client.listen",
@@ -454,10 +485,12 @@ _HOMES = {
     "Caching": ".client.response_cache",
     "ClientLimits": ".client.client_settings",
     "Timeouts": ".client.client_settings",
+    "Restart": ".client.client_settings",
     "SyncStartedCall": ".client.sync",
     "SyncClient": ".client.sync_client",
     "SyncClientHandlers": ".client.sync_client",
     "connect_sync": ".client.sync_client",
+    "SyncClientGroup": ".client.sync_group",
     "AbsentMethodError": ".errors",
     "AuthorizationError": ".errors",
     "OAuthError": ".errors",
@@ -506,6 +539,12 @@ _HOMES = {
     "InvalidTokenError": ".server.auth.verifiers",
     "TokenVerifier": ".server.auth.verifiers",
     "TrustedIssuers": ".server.auth.verifiers",
+    "HttpClient": ".server.openapi.http_operation",
+    "ClientResponse": ".server.openapi.http_operation",
+    "OpenApiWarning": ".server.openapi.openapi_server",
+    "HTTPRoute": ".server.openapi.route_maps",
+    "MCPType": ".server.openapi.route_maps",
+    "RouteMap": ".server.openapi.route_maps",
     "RequestHead": ".server.request_head",
     "ServerSession": ".server.server_session",
     "Accepted": ".server.toolkit.client_features.elicitation",

@@ -29,11 +29,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog=f"python -m {__package__}", description=description)
     commands = parser.add_subparsers(dest="command", required=True)
     serve_command.add_command(commands.add_parser)
-    command_line.add_commands(commands.add_parser)
+    command_line.add_commands(commands.add_parser, _serve_page)
     chosen = parser.parse_args(argv)
     if chosen.command != "serve":
         raise SystemExit(command_line.run(chosen))
     serve_command.serve(chosen, parser)
+
+
+def _serve_page(chosen: argparse.Namespace) -> int:
+    from .inspector import (
+        inspector_app,
+    )  # serves and connects over HTTP, which other commands may not need
+
+    return inspector_app.run(chosen)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,9 @@ class MethodFacts:
         listed_by: The request whose result lists what this one names, or `None`.
         invalidates: Requests whose cached results are stale after this notification.
         subscription: The member of a subscription's filter that asks for it, or `None`.
+        routed_by: What tells a client of several servers which one a request is for: `name` or
+            `uri` in its params, `ref` for a reference with one of these, `all` for every server;
+            `None` for a message that such a client does not send.
         runs_tool: Whether it runs a tool, whose result has a value.
         unchecked: Members of the params that are any JSON object, since the handler validates them.
         extension_results: Types of extensions that its result may be, where the package has them.
@@ -42,6 +45,7 @@ class MethodFacts:
     listed_by: str | None = None
     invalidates: tuple[str, ...] = ()
     subscription: str | None = None
+    routed_by: str | None = None
     runs_tool: bool = False
     unchecked: tuple[str, ...] = ()
     extension_results: tuple[str, ...] = ()

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import importlib
+from os import PathLike
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
@@ -29,13 +30,15 @@ from .server_url import (
     at_url,
     revisions_over_http,
 )
-from .client_settings import ClientLimits, ClientSettings, Identity, Timeouts
+from .client_settings import ClientLimits, ClientSettings, Identity, Restart, Timeouts
 from ..errors import MethodNotFoundError
 from ..runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ..revisions import FOLDERS, REVISIONS
 
 if TYPE_CHECKING:
     from .. import models
+    from .group import ClientGroup
+    from .server_config import Config, ServerEntry
     from ..runtime.request_context import RequestContext
     from ..r2024_11_05 import client as r2024_11_05
     from ..r2025_03_26 import client as r2025_03_26
@@ -957,6 +960,7 @@ def connect(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    restart: Restart | bool = False,
     transport: Transport | None = None,
     headers: HeaderSource | None = None,
     auth: HttpAuth | None = None,
@@ -982,6 +986,7 @@ def connect(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    restart: Restart | bool = False,
     transport: Transport | None = None,
     headers: HeaderSource | None = None,
     auth: HttpAuth | None = None,
@@ -1007,6 +1012,7 @@ def connect(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    restart: Restart | bool = False,
     transport: Transport | None = None,
     headers: HeaderSource | None = None,
     auth: HttpAuth | None = None,
@@ -1032,6 +1038,7 @@ def connect(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    restart: Restart | bool = False,
     transport: Transport | None = None,
     headers: HeaderSource | None = None,
     auth: HttpAuth | None = None,
@@ -1057,6 +1064,7 @@ def connect(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    restart: Restart | bool = False,
     transport: Transport | None = None,
     headers: HeaderSource | None = None,
     auth: HttpAuth | None = None,
@@ -1082,6 +1090,7 @@ def connect(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    restart: Restart | bool = False,
     transport: Transport | None = None,
     headers: HeaderSource | None = None,
     auth: HttpAuth | None = None,
@@ -1096,7 +1105,26 @@ def connect(
 
 @overload
 def connect(
-    target: Target,
+    target: Config,
+    *,
+    revision: str | None = None,
+    handlers: Handlers | None = None,
+    name: str = "mcp_protocol",
+    version: str = "0",
+    title: str | None = None,
+    info: Mapping[str, Any] | None = None,
+    capabilities: Mapping[str, Any] | None = None,
+    timeouts: Timeouts = Timeouts(),
+    limits: ClientLimits = ClientLimits(),
+    cache: Caching | bool = True,
+    extra: bool = False,
+    max_concurrent_requests: int = CONCURRENT_REQUESTS,
+) -> AbstractAsyncContextManager[ClientGroup[Client]]: ...
+
+
+@overload
+def connect(
+    target: Target | Config,
     *,
     revision: str | None,
     handlers: Handlers | None = None,
@@ -1107,6 +1135,7 @@ def connect(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    restart: Restart | bool = False,
     transport: Transport | None = None,
     headers: HeaderSource | None = None,
     auth: HttpAuth | None = None,
@@ -1120,7 +1149,7 @@ def connect(
 
 
 def connect(
-    target: Target,
+    target: Target | Config,
     *,
     revision: str | None = None,
     handlers: Handlers | None = None,
@@ -1131,6 +1160,7 @@ def connect(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    restart: Restart | bool = False,
     transport: Transport | None = None,
     headers: HeaderSource | None = None,
     auth: HttpAuth | None = None,
@@ -1141,11 +1171,13 @@ def connect(
     extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
 ) -> AbstractAsyncContextManager[Any]:
-    """Open a session with a server.
+    """Open a session with a server, or with each server of a configuration.
 
     Args:
         target: The URL of a server over HTTP, a command line, a server in this process, or a
-            custom channel.
+            custom channel. A configuration, `{"mcpServers": {...}}` or the path of a JSON file
+            with it, opens all of its servers as one `ClientGroup`; its entries say what `env`,
+            `cwd`, `transport`, `headers` and `auth` say otherwise.
         revision: The only revision to use; the client then has the types of that revision. By
             default the newest revision that both sides support is used. `handshake` stands for
             any revision with a session: `initialize` is then the first message.
@@ -1157,6 +1189,8 @@ def connect(
         capabilities: Capabilities to declare besides those that the handlers imply, as wire object.
         env: Environment of the server process.
         cwd: Working directory of the server process.
+        restart: Whether, and how often, a server process that ends during the session is started
+            again, with `True` as by `Restart()`.
         transport: The HTTP transport; by default Streamable HTTP, and HTTP+SSE with a server that
             supports no other.
         headers: Header fields of each HTTP request, or a function that returns them, which may be a
@@ -1198,7 +1232,17 @@ def connect(
         extra,
         max_concurrent_requests,
     )
-    application = ClientApplication(handlers, Identity(own, capabilities or {}), settings)
+    identity = Identity(own, capabilities or {})
+    if isinstance(target, Mapping | PathLike):
+        if (env, cwd) != (None, None) or UrlOptions(
+            transport, headers, auth, http_client
+        ) != UrlOptions():
+            raise TypeError(
+                "env, cwd, transport, headers, auth and http_client are for one server; the "
+                "entries of a configuration have their own"
+            )
+        return _open_config(target, chosen, handlers, identity, settings)
+    application = ClientApplication(handlers, identity, settings)
     return open_client(
         client_class,
         target,
@@ -1206,8 +1250,34 @@ def connect(
         application,
         env=env,
         cwd=cwd,
+        restart=Restart() if restart is True else restart or None,
         http=UrlOptions(transport, headers, auth, http_client),
     )
+
+
+def _open_config(
+    config: Config,
+    revisions: Revisions,
+    handlers: Handlers | None,
+    identity: Identity,
+    settings: ClientSettings,
+) -> AbstractAsyncContextManager[ClientGroup[Client]]:
+    """Open a session with each server of a configuration."""
+    from .group import ClientGroup
+    from .group_base import open_group
+
+    def opening(entry: ServerEntry) -> AbstractAsyncContextManager[Client]:
+        return open_client(
+            Client,
+            entry.target,
+            revisions,
+            ClientApplication(handlers, identity, settings),
+            env=entry.env,
+            cwd=entry.cwd,
+            http=UrlOptions(entry.transport, entry.headers, entry.auth),
+        )
+
+    return open_group(ClientGroup[Client], config, opening)
 
 
 @asynccontextmanager
@@ -1219,6 +1289,7 @@ async def open_client(
     *,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    restart: Restart | None = None,
     http: UrlOptions = UrlOptions(),
 ) -> AsyncGenerator[AnyClient, None]:
     """Open a session with a target; close the session and the target's resources in the end.
@@ -1229,6 +1300,8 @@ async def open_client(
     """
     check_concurrent_requests(application.settings.max_concurrent_requests)
     opening: AbstractAsyncContextManager[Channel]
+    if restart is not None and (isinstance(target, str) or not isinstance(target, Sequence)):
+        raise TypeError("restart is for a command as target")
     if isinstance(target, str | bytes):
         url = _checked_url(target)
         revisions = revisions_over_http(revisions, http)
@@ -1236,7 +1309,7 @@ async def open_client(
     elif http != UrlOptions():
         raise TypeError("transport, headers, auth and http_client are for a URL as target")
     elif isinstance(target, Sequence):
-        session = open_with_process(client_class, target, revisions, application, env, cwd)
+        session = open_with_process(client_class, target, revisions, application, env, cwd, restart)
         async with session as client:
             yield client
         return
@@ -1257,6 +1330,6 @@ def _checked_url(target: str | bytes) -> str:
     from ..command_masking import masked_command  # its patterns take long to compile
 
     raise TypeError(
-        "expected a command as a list of words, or a URL that begins with http:// or "
-        f"https://, got the text {masked_command(str(target).split())!r}"
+        "expected a command as a list of words, a URL that begins with http:// or https://, or a "
+        f"configuration as pathlib.Path or dict, got the text {masked_command(str(target).split())!r}"
     )

@@ -60,7 +60,70 @@ class Handlers(Protocol):
         ...
 
 
-class ClientBase:
+class ModelCalls:
+    """The tools of a client, as functions of models."""
+
+    _requests: Any  # sends the requests of the client
+    _model_tools: ModelTools | None = None
+
+    async def tools_for(self, api: ModelApi, *, timeout: float | None = None) -> list[Any]:
+        """The server's tools as a model's API takes them in `tools`.
+
+        Args:
+            api: `openai` (Responses), `openai-chat` (Chat Completions), `anthropic` (Messages) or
+                `gemini` (generateContent).
+            timeout: Seconds for each page of the list; `None` for no limit.
+
+        Returns:
+            JSON objects. Names that an API does not accept are altered; `call_from` finds the tool.
+
+        Raises:
+            ValueError: The API is none of these.
+            RemoteError: The server answered with an error.
+            RequestTimeoutError: No response in time.
+        """
+        return await self._functions().declared(api, timeout)
+
+    async def call_from(
+        self,
+        tool_call: object,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Any:
+        """Run the tool that a model asks for, and return the result as the model's API takes it.
+
+        A failed call gives a result too, which tells the model of the error.
+
+        Args:
+            tool_call: The call, as JSON data or as an object of the provider's library: a
+                `function_call` (OpenAI, Responses), a tool call of type `function` (OpenAI, Chat
+                Completions), a `tool_use` block (Anthropic) or a `functionCall` (Gemini).
+            meta: Members to add to `_meta`.
+            timeout: Seconds without response or progress; `None` for no limit.
+            on_progress: Called with each report of progress.
+
+        Returns:
+            A JSON object: a `function_call_output`, a message of role `tool`, a `tool_result` block
+            or a part with a `functionResponse`. Content that the API does not accept is named in a
+            text.
+
+        Raises:
+            TypeError: The call has none of these forms.
+        """
+        return await self._functions().run(tool_call, meta, timeout, on_progress)
+
+    def _functions(self) -> ModelTools:
+        """The tools as functions of models."""
+        if self._model_tools is None:
+            from .model_tools import ModelTools
+
+            self._model_tools = ModelTools(self._requests)
+        return self._model_tools
+
+
+class ClientBase(ModelCalls):
     """An open session with a server. Rendered subclasses have a coroutine for each request.
 
     Args:
@@ -77,7 +140,7 @@ class ClientBase:
         self.session: Session = peer.session
         self._peer = peer
         self._application = application
-        self._requests = RequestPipeline(
+        self._requests: RequestPipeline = RequestPipeline(
             peer,
             self.session,
             application.settings,
@@ -86,7 +149,6 @@ class ClientBase:
             application.hooks,
         )
         self._listeners: Listeners | None = None
-        self._model_tools: ModelTools | None = None
         application.server_state.param_headers.prefix = (
             self.session.revision.facts.headers.param_prefix
         )
@@ -306,62 +368,6 @@ class ClientBase:
 
         named_by = self.session.revision.facts.method(name).named_by
         return ValueReader(str(fields.get(named_by or "")), self.revision, returns)
-
-    async def tools_for(self, api: ModelApi, *, timeout: float | None = None) -> list[Any]:
-        """The server's tools as a model's API takes them in `tools`.
-
-        Args:
-            api: `openai` (Responses), `openai-chat` (Chat Completions), `anthropic` (Messages) or
-                `gemini` (generateContent).
-            timeout: Seconds for each page of the list; `None` for no limit.
-
-        Returns:
-            JSON objects. Names that an API does not accept are altered; `call_from` finds the tool.
-
-        Raises:
-            ValueError: The API is none of these.
-            RemoteError: The server answered with an error.
-            RequestTimeoutError: No response in time.
-        """
-        return await self._functions().declared(api, timeout)
-
-    async def call_from(
-        self,
-        tool_call: object,
-        *,
-        meta: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> Any:
-        """Run the tool that a model asks for, and return the result as the model's API takes it.
-
-        A failed call gives a result too, which tells the model of the error.
-
-        Args:
-            tool_call: The call, as JSON data or as an object of the provider's library: a
-                `function_call` (OpenAI, Responses), a tool call of type `function` (OpenAI, Chat
-                Completions), a `tool_use` block (Anthropic) or a `functionCall` (Gemini).
-            meta: Members to add to `_meta`.
-            timeout: Seconds without response or progress; `None` for no limit.
-            on_progress: Called with each report of progress.
-
-        Returns:
-            A JSON object: a `function_call_output`, a message of role `tool`, a `tool_result` block
-            or a part with a `functionResponse`. Content that the API does not accept is named in a
-            text.
-
-        Raises:
-            TypeError: The call has none of these forms.
-        """
-        return await self._functions().run(tool_call, meta, timeout, on_progress)
-
-    def _functions(self) -> ModelTools:
-        """The tools as functions of models."""
-        if self._model_tools is None:
-            from .model_tools import ModelTools
-
-            self._model_tools = ModelTools(self._requests)
-        return self._model_tools
 
     def listen(
         self,

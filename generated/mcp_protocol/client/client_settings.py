@@ -53,6 +53,33 @@ class Timeouts:
 
 
 @dataclass(frozen=True)
+class Restart:
+    """How often a server process that has ended is started again.
+
+    Attributes:
+        limit: Most restarts within `seconds`; failed ones count. At the next end of the process
+            the session ends.
+        seconds: The time in which restarts are counted.
+        pauses: Seconds before the first restart in the time, the second and so on; the last one
+            is for all further ones.
+
+    Raises:
+        ValueError: `limit` is below one, or `seconds` is not positive.
+    """
+
+    limit: int = 5
+    seconds: float = 300.0
+    pauses: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0, 5.0)
+
+    def __post_init__(self) -> None:
+        if self.limit < 1 or not self.seconds > 0:
+            raise ValueError(
+                f"expected a positive limit and time, got {self.limit} restarts within "
+                f"{self.seconds} seconds"
+            )
+
+
+@dataclass(frozen=True)
 class ClientLimits:
     """Bounds of what a server can make a client do and store.
 

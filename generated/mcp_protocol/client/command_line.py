@@ -52,11 +52,15 @@ class UsageError(Exception):
     """The words of the command line do not fit the server or each other."""
 
 
-def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
+def add_commands(
+    add: Callable[..., argparse.ArgumentParser],
+    serve_page: Callable[[argparse.Namespace], int] | None = None,
+) -> None:
     """Add the commands to a parser.
 
     Args:
         add: The `add_parser` method of its subparsers.
+        serve_page: Serves the page of `inspect --web`; `None` if the package has none.
     """
     listing = _command(add, "list", "list the tools, resources and prompts of a server")
     listing.set_defaults(run=_list)
@@ -74,6 +78,14 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
     prompt.set_defaults(run=_prompt)
     inspect = _command(add, "inspect", "show what a server is, in each revision that it speaks")
     inspect.set_defaults(run=None)
+    if serve_page is not None:
+        inspect.add_argument(
+            "--web",
+            dest="serve_page",
+            action="store_const",
+            const=serve_page,
+            help="serve a page at a free port of 127.0.0.1 to use the server and see all messages",
+        )
 
 
 def _command(
@@ -104,6 +116,7 @@ def _command(
         "--timeout", type=float, default=30.0, metavar="SECONDS", help="30 by default"
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.set_defaults(serve_page=None)
     return parser
 
 
@@ -125,6 +138,8 @@ def run(chosen: argparse.Namespace) -> int:
     """
     work = _inspect if chosen.run is None else _in_session
     try:
+        if chosen.serve_page is not None:
+            return int(chosen.serve_page(chosen))
         return anyio.run(work, chosen)
     except (UsageError, InvalidParamsError) as error:
         return _report(error, WRONG)
@@ -181,13 +196,20 @@ def _options(chosen: argparse.Namespace, revision: str | None) -> dict[str, Any]
 
 async def _in_session(chosen: argparse.Namespace) -> int:
     command: _Run = chosen.run
-    async with _opened(chosen, chosen.revision) as client:
+    async with opened(chosen, chosen.revision) as client:
         return await command(client, chosen)
 
 
 @asynccontextmanager
-async def _opened(chosen: argparse.Namespace, revision: str | None) -> AsyncGenerator[ClientBase]:
+async def opened(
+    chosen: argparse.Namespace, revision: str | None, **more: Any
+) -> AsyncGenerator[ClientBase]:
     """A client of the target.
+
+    Args:
+        chosen: The parsed command line.
+        revision: The revision to speak; negotiated if `None`.
+        more: Further options of `connect`.
 
     Raises:
         UsageError: The target or an option is of no use to `connect`.
@@ -196,7 +218,7 @@ async def _opened(chosen: argparse.Namespace, revision: str | None) -> AsyncGene
 
     call: Any = connect  # its parameters depend on the transports of the package
     opening: AbstractAsyncContextManager[ClientBase] = call(
-        _target(chosen.target), **_options(chosen, revision)
+        _target(chosen.target), **_options(chosen, revision), **more
     )
     async with AsyncExitStack() as stack:
         try:
@@ -457,8 +479,8 @@ async def _try_revision(
     """
     start = perf_counter()
     try:
-        async with _opened(chosen, revision) as client:
-            opened = perf_counter()
+        async with opened(chosen, revision) as client:
+            open_at = perf_counter()
             lists = await _listed(client, chosen.timeout)
             listed = perf_counter()
             found.setdefault("server_info", dict(client.server_info))
@@ -466,8 +488,8 @@ async def _try_revision(
             found["revisions"][client.revision] = {
                 "capabilities": [*_capabilities(client.server_capabilities)],
                 "counts": {heading: len(items) for heading, items in lists.items()},
-                "opened_ms": round(1000 * (opened - start), 1),
-                "listed_ms": round(1000 * (listed - opened), 1),
+                "opened_ms": round(1000 * (open_at - start), 1),
+                "listed_ms": round(1000 * (listed - open_at), 1),
             }
     except McpError as error:
         if "server_info" not in found:

@@ -17,19 +17,22 @@ import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
 
+from ..channel import Channel
 from ..errors import ConnectionClosedError, RequestTimeoutError, ServerStartError, last_lines
 from ..facts import Revisions
 from ..runtime.peer import Peer
 from .base import AnyClient, ClientApplication
-from .client_settings import Timeouts
+from .client_settings import Restart, Timeouts
 from .connect import PROBED, beside, explained, new_peer, probe_advice
 
 if TYPE_CHECKING:  # starting processes costs import time
     from ..transports.process import ProcessChannel
+    from .restart import RestartingChannel
 
 _logger = logging.getLogger(__name__)
 
@@ -42,16 +45,24 @@ async def open_with_process(
     application: ClientApplication,
     env: Mapping[str, str] | None,
     cwd: str | None,
+    restart: Restart | None,
 ) -> AsyncGenerator[AnyClient, None]:
     """Start a server, twice if necessary, and open a session with it; see `open_client`."""
-    from ..transports.process import ShutdownTimeouts
+    from ..transports.process import ShutdownTimeouts, open_process
 
     timeouts = application.settings.timeouts
     deadline = anyio.current_time() + timeouts.opening
     first: _FirstProcess | None = None
+    restarting: RestartingChannel | None = None
     while True:
         async with _process(argv, env, cwd, first) as process:
-            peer = new_peer(process, revisions, application)
+            channel: Channel = process
+            if restart is not None:
+                from .restart import RestartingChannel  # few clients use it
+
+                start = partial(open_process, argv, env=env, cwd=cwd)
+                channel = restarting = RestartingChannel(process, start, application, restart)
+            peer = new_peer(channel, revisions, application)
             async with beside(peer.run, peer.close):
                 try:
                     await _open_in_time(peer, process, timeouts, deadline)
@@ -67,6 +78,8 @@ async def open_with_process(
                     revisions = handshakes
                 else:
                     process.timeouts = ShutdownTimeouts()
+                    if restarting is not None:
+                        restarting.session_opened(peer)
                     yield client_class(peer, application)
                     return
         from ..command_masking import masked_command  # its patterns take long to compile

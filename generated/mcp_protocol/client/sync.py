@@ -20,7 +20,7 @@ from contextlib import AbstractAsyncContextManager, ExitStack, suppress
 from threading import Lock, get_ident
 from time import monotonic
 from types import TracebackType
-from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeAlias, TypeVar
 
 import anyio
 from anyio.from_thread import start_blocking_portal
@@ -32,12 +32,37 @@ from .base import Handlers
 from .listen import Change, NotificationFilter, Subscription
 from .plain_functions import in_thread
 
+if TYPE_CHECKING:
+    from .base import ClientBase
+    from .group_subscription import GroupSubscription
+
 Backend: TypeAlias = Literal["asyncio", "trio"]
 
 _TICK = 0.5  # seconds after which a waiting thread handles signals
 
 Opened = TypeVar("Opened")
 Result = TypeVar("Result")
+
+
+class ClientThread(Protocol):
+    """The thread of an asynchronous client."""
+
+    @property
+    def opened(self) -> Any:
+        """The asynchronous client."""
+        ...
+
+    def run(self, call: Callable[[], Awaitable[Result]]) -> Result:
+        """Make a call in the thread, and wait for its result."""
+        ...
+
+    def start(self, call: Callable[[], Awaitable[Result]]) -> SyncStartedCall[Result]:
+        """Start a call in the thread, and return at once."""
+        ...
+
+    def close(self, failure: BaseException | None = None) -> None:
+        """Close the client."""
+        ...
 
 
 class SessionThread(Generic[Opened]):
@@ -186,6 +211,31 @@ class SessionThread(Generic[Opened]):
         self._stack.close()
 
 
+class SharedThread:
+    """The thread of several clients, as that of one of them, which is closed alone.
+
+    Args:
+        thread: The thread.
+        opened: The client.
+    """
+
+    def __init__(self, thread: ClientThread, opened: ClientBase) -> None:
+        self.opened = opened
+        self._thread = thread
+
+    def run(self, call: Callable[[], Awaitable[Result]]) -> Result:
+        """Make a call in the thread, and wait for its result."""
+        return self._thread.run(call)
+
+    def start(self, call: Callable[[], Awaitable[Result]]) -> SyncStartedCall[Result]:
+        """Start a call in the thread, and return at once."""
+        return self._thread.start(call)
+
+    def close(self, failure: BaseException | None = None) -> None:
+        """Close the client; the thread goes on."""
+        self._thread.run(self.opened.close)
+
+
 def _result_of(future: Future[Result], seconds: float | None = None) -> Result:
     """Wait for the result of a future; KeyboardInterrupt is raised within `_TICK` seconds.
 
@@ -288,7 +338,9 @@ class SyncSubscription:
         subscription: The asynchronous subscription.
     """
 
-    def __init__(self, thread: SessionThread[Any], subscription: Subscription) -> None:
+    def __init__(
+        self, thread: ClientThread, subscription: Subscription | GroupSubscription
+    ) -> None:
         self._thread = thread
         self._subscription = subscription
 

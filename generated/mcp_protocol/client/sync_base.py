@@ -19,16 +19,14 @@ from ..protocol.lifecycle import Session
 from ..runtime.pending_requests import OnProgress
 from .base import ClientBase
 from .plain_functions import in_thread
-from .sync import SessionThread, SyncStartedCall, SyncSubscription
+from .sync import ClientThread, SyncStartedCall, SyncSubscription
 
 if TYPE_CHECKING:
-    from .callbacks import OnLog, Callback
+    from .callbacks import Callback, OnLog
+    from .model_tools import ModelApi
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
-
-if TYPE_CHECKING:
-    from .model_tools import ModelApi
 
 
 class SyncClientBase:
@@ -42,7 +40,7 @@ class SyncClientBase:
         client: The asynchronous client.
     """
 
-    def __init__(self, thread: SessionThread[Any], client: ClientBase) -> None:
+    def __init__(self, thread: ClientThread, client: ClientBase) -> None:
         self._thread = thread
         self._base = client
 
@@ -78,6 +76,66 @@ class SyncClientBase:
     def session(self) -> Session:
         """The negotiated session."""
         return self._base.session
+
+    def tools_for(self, api: ModelApi, *, timeout: float | None = None) -> list[Any]:
+        """The server's tools as a model's API takes them in `tools`.
+
+        Args:
+            api: `openai` (Responses), `openai-chat` (Chat Completions), `anthropic` (Messages) or
+                `gemini` (generateContent).
+            timeout: Seconds for each page of the list; `None` for no limit.
+
+        Returns:
+            JSON objects. Names that an API does not accept are altered; `call_from` finds the tool.
+
+        Raises:
+            ValueError: The API is none of these.
+            RemoteError: The server answered with an error.
+            RequestTimeoutError: No response in time.
+        """
+        return self._thread.run(
+            lambda: self._base.tools_for(
+                api=api,
+                timeout=timeout,
+            )
+        )
+
+    def call_from(
+        self,
+        tool_call: object,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Any:
+        """Run the tool that a model asks for, and return the result as the model's API takes it.
+
+        A failed call gives a result too, which tells the model of the error.
+
+        Args:
+            tool_call: The call, as JSON data or as an object of the provider's library: a
+                `function_call` (OpenAI, Responses), a tool call of type `function` (OpenAI, Chat
+                Completions), a `tool_use` block (Anthropic) or a `functionCall` (Gemini).
+            meta: Members to add to `_meta`.
+            timeout: Seconds without response or progress; `None` for no limit.
+            on_progress: Called with each report of progress.
+
+        Returns:
+            A JSON object: a `function_call_output`, a message of role `tool`, a `tool_result` block
+            or a part with a `functionResponse`. Content that the API does not accept is named in a
+            text.
+
+        Raises:
+            TypeError: The call has none of these forms.
+        """
+        return self._thread.run(
+            lambda: self._base.call_from(
+                tool_call=tool_call,
+                meta=meta,
+                timeout=timeout,
+                on_progress=in_thread(on_progress),
+            )
+        )
 
     @property
     def revision(self) -> str:
@@ -219,66 +277,6 @@ class SyncClientBase:
             lambda: self._base.notify(
                 name=name,
                 params=params,
-            )
-        )
-
-    def tools_for(self, api: ModelApi, *, timeout: float | None = None) -> list[Any]:
-        """The server's tools as a model's API takes them in `tools`.
-
-        Args:
-            api: `openai` (Responses), `openai-chat` (Chat Completions), `anthropic` (Messages) or
-                `gemini` (generateContent).
-            timeout: Seconds for each page of the list; `None` for no limit.
-
-        Returns:
-            JSON objects. Names that an API does not accept are altered; `call_from` finds the tool.
-
-        Raises:
-            ValueError: The API is none of these.
-            RemoteError: The server answered with an error.
-            RequestTimeoutError: No response in time.
-        """
-        return self._thread.run(
-            lambda: self._base.tools_for(
-                api=api,
-                timeout=timeout,
-            )
-        )
-
-    def call_from(
-        self,
-        tool_call: object,
-        *,
-        meta: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> Any:
-        """Run the tool that a model asks for, and return the result as the model's API takes it.
-
-        A failed call gives a result too, which tells the model of the error.
-
-        Args:
-            tool_call: The call, as JSON data or as an object of the provider's library: a
-                `function_call` (OpenAI, Responses), a tool call of type `function` (OpenAI, Chat
-                Completions), a `tool_use` block (Anthropic) or a `functionCall` (Gemini).
-            meta: Members to add to `_meta`.
-            timeout: Seconds without response or progress; `None` for no limit.
-            on_progress: Called with each report of progress.
-
-        Returns:
-            A JSON object: a `function_call_output`, a message of role `tool`, a `tool_result` block
-            or a part with a `functionResponse`. Content that the API does not accept is named in a
-            text.
-
-        Raises:
-            TypeError: The call has none of these forms.
-        """
-        return self._thread.run(
-            lambda: self._base.call_from(
-                tool_call=tool_call,
-                meta=meta,
-                timeout=timeout,
-                on_progress=in_thread(on_progress),
             )
         )
 

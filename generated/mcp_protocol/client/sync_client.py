@@ -9,18 +9,20 @@
 from __future__ import annotations
 
 import importlib
+from os import PathLike
 from collections.abc import Awaitable, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 from ..runtime.stubs import HandlersBase, Value
 from .async_client import Client, connect
 from .base import Handlers
 from .plain_functions import in_thread
-from .sync import Backend, SessionThread, ThreadedHandlers
+from .sync import Backend, ClientThread, SessionThread, ThreadedHandlers
 from .sync_base import SyncClientBase
 from .response_cache import Caching
 from .connect import Target
-from .client_settings import ClientLimits, Timeouts
+from .client_settings import ClientLimits, Restart, Timeouts
 from .server_url import HeaderSource, HttpAuth, HttpClient, Transport
 from ..errors import MethodNotFoundError
 from ..runtime.peer import CONCURRENT_REQUESTS
@@ -28,6 +30,8 @@ from ..revisions import FOLDERS
 
 if TYPE_CHECKING:
     from .. import models
+    from .server_config import Config
+    from .sync_group import SyncClientGroup
     from ..runtime.pending_requests import OnProgress
     from ..runtime.request_context import RequestContext
     from ..r2024_11_05 import client_sync as r2024_11_05
@@ -44,7 +48,7 @@ class SyncClient(SyncClientBase):
     not have InvalidParamsError, before anything is sent.
     """
 
-    def __init__(self, thread: SessionThread[Any]) -> None:
+    def __init__(self, thread: ClientThread) -> None:
         self._client: Client = thread.opened.seen_as(Client)
         super().__init__(thread, self._client)
 
@@ -1036,6 +1040,7 @@ def connect_sync(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    restart: Restart | bool = False,
     transport: Transport | None = None,
     headers: HeaderSource | None = None,
     auth: HttpAuth | None = None,
@@ -1062,6 +1067,7 @@ def connect_sync(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    restart: Restart | bool = False,
     transport: Transport | None = None,
     headers: HeaderSource | None = None,
     auth: HttpAuth | None = None,
@@ -1088,6 +1094,7 @@ def connect_sync(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    restart: Restart | bool = False,
     transport: Transport | None = None,
     headers: HeaderSource | None = None,
     auth: HttpAuth | None = None,
@@ -1114,6 +1121,7 @@ def connect_sync(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    restart: Restart | bool = False,
     transport: Transport | None = None,
     headers: HeaderSource | None = None,
     auth: HttpAuth | None = None,
@@ -1140,6 +1148,7 @@ def connect_sync(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    restart: Restart | bool = False,
     transport: Transport | None = None,
     headers: HeaderSource | None = None,
     auth: HttpAuth | None = None,
@@ -1166,6 +1175,7 @@ def connect_sync(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    restart: Restart | bool = False,
     transport: Transport | None = None,
     headers: HeaderSource | None = None,
     auth: HttpAuth | None = None,
@@ -1181,7 +1191,27 @@ def connect_sync(
 
 @overload
 def connect_sync(
-    target: Target,
+    target: Config,
+    *,
+    revision: str | None = None,
+    handlers: Handlers | None = None,
+    name: str = "mcp_protocol",
+    version: str = "0",
+    title: str | None = None,
+    info: Mapping[str, Any] | None = None,
+    capabilities: Mapping[str, Any] | None = None,
+    timeouts: Timeouts = Timeouts(),
+    limits: ClientLimits = ClientLimits(),
+    cache: Caching | bool = True,
+    extra: bool = False,
+    max_concurrent_requests: int = CONCURRENT_REQUESTS,
+    backend: Backend = "asyncio",
+) -> SyncClientGroup[SyncClient]: ...
+
+
+@overload
+def connect_sync(
+    target: Target | Config,
     *,
     revision: str | None,
     handlers: Handlers | None = None,
@@ -1192,6 +1222,7 @@ def connect_sync(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    restart: Restart | bool = False,
     transport: Transport | None = None,
     headers: HeaderSource | None = None,
     auth: HttpAuth | None = None,
@@ -1206,7 +1237,7 @@ def connect_sync(
 
 
 def connect_sync(
-    target: Target,
+    target: Target | Config,
     *,
     revision: str | None = None,
     handlers: Handlers | None = None,
@@ -1217,6 +1248,7 @@ def connect_sync(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    restart: Restart | bool = False,
     transport: Transport | None = None,
     headers: HeaderSource | None = None,
     auth: HttpAuth | None = None,
@@ -1237,7 +1269,7 @@ def connect_sync(
     methods. Functions for header fields, `auth` and `http_client` are used in that thread.
 
     Args:
-        target: The server, as for `connect`.
+        target: The server, or a configuration of several, as for `connect`.
         revision: The revision, as for `connect`.
         handlers: Handlers of server messages: a `SyncClientHandlers` or a `ClientHandlers`. Plain
             functions run in further threads: they may block, and call the client.
@@ -1248,6 +1280,8 @@ def connect_sync(
         capabilities: Capabilities to declare besides those that the handlers imply, as wire object.
         env: Environment of the server process.
         cwd: Working directory of the server process.
+        restart: Whether, and how often, a server process that ends during the session is started
+            again, with `True` as by `Restart()`.
         transport: The HTTP transport; by default Streamable HTTP, and HTTP+SSE with a server that
             supports no other.
         headers: Header fields of each HTTP request, or a function that returns them, which may be a
@@ -1269,7 +1303,7 @@ def connect_sync(
     Raises:
         McpError: The session could not be opened; see `connect`.
     """
-    opening = connect(
+    opening: AbstractAsyncContextManager[Any] = connect(
         target,
         revision=revision,
         handlers=None if handlers is None else ThreadedHandlers(handlers),
@@ -1280,6 +1314,7 @@ def connect_sync(
         capabilities=capabilities,
         env=env,
         cwd=cwd,
+        restart=restart,
         transport=transport,
         headers=headers,
         auth=auth,
@@ -1290,6 +1325,10 @@ def connect_sync(
         extra=extra,
         max_concurrent_requests=max_concurrent_requests,
     )
+    if isinstance(target, Mapping | PathLike):
+        from .sync_group import SyncClientGroup
+
+        return SyncClientGroup(SyncClient, SessionThread(opening, backend))
     client_class: type[SyncClient] = SyncClient
     if revision in FOLDERS:
         client_class = importlib.import_module(

@@ -142,6 +142,21 @@ class Connection:
         """Ids of the peer's requests without response."""
         return tuple(self._state.inbound)
 
+    @property
+    def outbound_requests(self) -> tuple[RequestId, ...]:
+        """Ids of our requests without response."""
+        return self._state.outbound.ids()
+
+    def with_same_revision(self) -> Connection:
+        """A client's connection without session, that speaks the agreed revision alone."""
+        state = self._state
+        return Connection("client", state.revisions.only(state.revision.name), state.describe)
+
+    def peer_replaced(self) -> None:
+        """Another peer took the place of this one: nothing that it sent is open any more."""
+        self._state.inbound.clear()
+        self._state.streams.clear()
+
     def is_subscribed(self, uri: str) -> bool:
         """Whether the peer subscribed to a resource."""
         session = self._state.session

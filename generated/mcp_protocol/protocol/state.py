@@ -115,6 +115,10 @@ class OutboundRequests:
         """Remove the request with an id: it was answered, cancelled or lost."""
         return self._open.pop(identifier, None)
 
+    def ids(self) -> tuple[RequestId, ...]:
+        """The ids of the open requests."""
+        return tuple(self._open)
+
     def drain(self) -> list[RequestId]:
         """Remove all requests and return their ids."""
         identifiers = list(self._open)

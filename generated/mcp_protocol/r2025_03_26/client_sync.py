@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 from ..client.plain_functions import in_thread
-from ..client.sync import SessionThread
+from ..client.sync import ClientThread
 from ..client.sync_base import SyncClientBase
 from ..runtime.stubs import Value
 from .client import Client
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class SyncClient(SyncClientBase):
     """An open session with a server of 2025-03-26; a context manager that closes it."""
 
-    def __init__(self, thread: SessionThread[Any]) -> None:
+    def __init__(self, thread: ClientThread) -> None:
         self._client: Client = thread.opened.seen_as(Client)
         super().__init__(thread, self._client)
 

@@ -42,7 +42,7 @@ LIST_RESOURCES = Method(
     result=models.ListResourcesResult,
     capability=("resources",),
     items="resources",
-    facts=MethodFacts(idempotent=True),
+    facts=MethodFacts(idempotent=True, routed_by="all"),
     python_name="list_resources",
 )
 LIST_RESOURCE_TEMPLATES = Method(
@@ -54,7 +54,7 @@ LIST_RESOURCE_TEMPLATES = Method(
     result=models.ListResourceTemplatesResult,
     capability=("resources",),
     items="resource_templates",
-    facts=MethodFacts(idempotent=True),
+    facts=MethodFacts(idempotent=True, routed_by="all"),
     python_name="list_resource_templates",
 )
 READ_RESOURCE = Method(
@@ -65,7 +65,7 @@ READ_RESOURCE = Method(
     params_required=True,
     result=models.ReadResourceResult,
     capability=("resources",),
-    facts=MethodFacts(idempotent=True, named_by="uri", listed_by="resources/list"),
+    facts=MethodFacts(idempotent=True, named_by="uri", listed_by="resources/list", routed_by="uri"),
     python_name="read_resource",
 )
 SUBSCRIBE = Method(
@@ -76,7 +76,7 @@ SUBSCRIBE = Method(
     params_required=True,
     result=models.EmptyResult,
     capability=("resources", "subscribe"),
-    facts=MethodFacts(idempotent=True),
+    facts=MethodFacts(idempotent=True, routed_by="uri"),
     python_name="subscribe",
 )
 UNSUBSCRIBE = Method(
@@ -87,7 +87,7 @@ UNSUBSCRIBE = Method(
     params_required=True,
     result=models.EmptyResult,
     capability=("resources", "subscribe"),
-    facts=MethodFacts(idempotent=True),
+    facts=MethodFacts(idempotent=True, routed_by="uri"),
     python_name="unsubscribe",
 )
 LIST_PROMPTS = Method(
@@ -99,7 +99,7 @@ LIST_PROMPTS = Method(
     result=models.ListPromptsResult,
     capability=("prompts",),
     items="prompts",
-    facts=MethodFacts(idempotent=True),
+    facts=MethodFacts(idempotent=True, routed_by="all"),
     python_name="list_prompts",
 )
 GET_PROMPT = Method(
@@ -110,7 +110,7 @@ GET_PROMPT = Method(
     params_required=True,
     result=models.GetPromptResult,
     capability=("prompts",),
-    facts=MethodFacts(idempotent=True, named_by="name", listed_by="prompts/list"),
+    facts=MethodFacts(idempotent=True, named_by="name", listed_by="prompts/list", routed_by="name"),
     python_name="get_prompt",
 )
 LIST_TOOLS = Method(
@@ -122,7 +122,7 @@ LIST_TOOLS = Method(
     result=models.ListToolsResult,
     capability=("tools",),
     items="tools",
-    facts=MethodFacts(idempotent=True),
+    facts=MethodFacts(idempotent=True, routed_by="all"),
     python_name="list_tools",
 )
 CALL_TOOL = Method(
@@ -133,7 +133,13 @@ CALL_TOOL = Method(
     params_required=True,
     result=models.CallToolResultResponseResult,
     capability=("tools",),
-    facts=MethodFacts(named_by="name", param_headers=True, listed_by="tools/list", runs_tool=True),
+    facts=MethodFacts(
+        named_by="name",
+        param_headers=True,
+        listed_by="tools/list",
+        routed_by="name",
+        runs_tool=True,
+    ),
     python_name="call_tool",
 )
 CLIENT_GET_TASK = Method(
@@ -189,7 +195,7 @@ SET_LEVEL = Method(
     params_required=True,
     result=models.EmptyResult,
     capability=("logging",),
-    facts=MethodFacts(idempotent=True),
+    facts=MethodFacts(idempotent=True, routed_by="all"),
     python_name="set_level",
 )
 COMPLETE = Method(
@@ -200,7 +206,7 @@ COMPLETE = Method(
     params_required=True,
     result=models.CompleteResult,
     capability=("completions",),
-    facts=MethodFacts(idempotent=True),
+    facts=MethodFacts(idempotent=True, routed_by="ref"),
     python_name="complete",
 )
 SERVER_PING = Method(
@@ -333,6 +339,7 @@ ROOTS_LIST_CHANGED = Method(
     params_required=False,
     result=None,
     capability=("roots", "listChanged"),
+    facts=MethodFacts(routed_by="all"),
     python_name="roots_list_changed",
 )
 SERVER_CANCELLED = Method(
@@ -540,6 +547,7 @@ REVISION = Revision(
             "notifications/prompts/list_changed": PROMPT_LIST_CHANGED.facts,
             "notifications/resources/list_changed": RESOURCE_LIST_CHANGED.facts,
             "notifications/resources/updated": RESOURCE_UPDATED.facts,
+            "notifications/roots/list_changed": ROOTS_LIST_CHANGED.facts,
             "notifications/tools/list_changed": TOOL_LIST_CHANGED.facts,
             "ping": SERVER_PING.facts,
             "prompts/get": GET_PROMPT.facts,

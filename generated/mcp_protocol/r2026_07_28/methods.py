@@ -32,7 +32,7 @@ LIST_RESOURCES = Method(
     result=models.ListResourcesResult,
     capability=("resources",),
     items="resources",
-    facts=MethodFacts(idempotent=True),
+    facts=MethodFacts(idempotent=True, routed_by="all"),
     python_name="list_resources",
 )
 LIST_RESOURCE_TEMPLATES = Method(
@@ -44,7 +44,7 @@ LIST_RESOURCE_TEMPLATES = Method(
     result=models.ListResourceTemplatesResult,
     capability=("resources",),
     items="resource_templates",
-    facts=MethodFacts(idempotent=True),
+    facts=MethodFacts(idempotent=True, routed_by="all"),
     python_name="list_resource_templates",
 )
 READ_RESOURCE = Method(
@@ -56,7 +56,11 @@ READ_RESOURCE = Method(
     result=models.ReadResourceResultResponseResult,
     capability=("resources",),
     facts=MethodFacts(
-        idempotent=True, named_by="uri", input_required=True, listed_by="resources/list"
+        idempotent=True,
+        named_by="uri",
+        input_required=True,
+        listed_by="resources/list",
+        routed_by="uri",
     ),
     python_name="read_resource",
 )
@@ -78,7 +82,7 @@ LIST_PROMPTS = Method(
     result=models.ListPromptsResult,
     capability=("prompts",),
     items="prompts",
-    facts=MethodFacts(idempotent=True),
+    facts=MethodFacts(idempotent=True, routed_by="all"),
     python_name="list_prompts",
 )
 GET_PROMPT = Method(
@@ -90,7 +94,11 @@ GET_PROMPT = Method(
     result=models.GetPromptResultResponseResult,
     capability=("prompts",),
     facts=MethodFacts(
-        idempotent=True, named_by="name", input_required=True, listed_by="prompts/list"
+        idempotent=True,
+        named_by="name",
+        input_required=True,
+        listed_by="prompts/list",
+        routed_by="name",
     ),
     python_name="get_prompt",
 )
@@ -103,7 +111,7 @@ LIST_TOOLS = Method(
     result=models.ListToolsResult,
     capability=("tools",),
     items="tools",
-    facts=MethodFacts(idempotent=True),
+    facts=MethodFacts(idempotent=True, routed_by="all"),
     python_name="list_tools",
 )
 CALL_TOOL = Method(
@@ -119,6 +127,7 @@ CALL_TOOL = Method(
         param_headers=True,
         input_required=True,
         listed_by="tools/list",
+        routed_by="name",
         runs_tool=True,
         extension_results=("CreateTaskResult",),
     ),
@@ -132,7 +141,7 @@ COMPLETE = Method(
     params_required=True,
     result=models.CompleteResult,
     capability=("completions",),
-    facts=MethodFacts(idempotent=True),
+    facts=MethodFacts(idempotent=True, routed_by="ref"),
     python_name="complete",
 )
 CLIENT_CANCELLED = Method(

@@ -233,6 +233,12 @@ class Peer:
         for scope in list(self._scopes.values()):
             scope.cancel()
 
+    def peer_replaced(self) -> None:
+        """Cancel all handlers of requests: another peer took the place of their sender."""
+        self.connection.peer_replaced()
+        self.stop_serving()
+        self._scopes.clear()
+
     async def handle(self, event: Event, scope: anyio.CancelScope | None = None) -> None:
         """Handle an event completely, in this task.
 

@@ -15,10 +15,11 @@ from __future__ import annotations
 import errno
 import logging
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -36,15 +37,41 @@ SecretNames: TypeAlias = Callable[[str], Collection[str]]
 _DISK_FAILURES = {errno.EIO, errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
+class TraceSink(Protocol):
+    """Where the records of a trace go.
+
+    Attributes:
+        closed: Whether further records are dropped.
+    """
+
+    @property
+    def closed(self) -> bool: ...
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Keep one record."""
+        ...
+
+    def close(self) -> None:
+        """Drop later records. Idempotent."""
+        ...
+
+
+TRACE_SINK: ContextVar[TraceSink | None] = ContextVar("trace_sink", default=None)
+"""Receives the records of the channels that are opened in this context, besides MCP_TRACE."""
+
+
 def traced(channel: Channel, name: str, secret_names: SecretNames | None = None) -> Channel:
-    """A recording channel around `channel` if MCP_TRACE is set; otherwise `channel` itself.
+    """A recording channel around `channel` if a trace is wanted; otherwise `channel` itself.
 
     Args:
         name: Name of the channel in the trace, such as `client` or a server's name.
         secret_names: The secret arguments of each tool, where these are declared.
     """
     trace = trace_of(name, secret_names)
-    return channel if trace is None else TracedChannel(channel, trace)
+    if trace is not None:
+        channel = TracedChannel(channel, trace)
+    sink = TRACE_SINK.get()
+    return channel if sink is None else TracedChannel(channel, Trace(name, sink, secret_names))
 
 
 def trace_of(name: str, secret_names: SecretNames | None = None) -> Trace | None:
@@ -54,32 +81,67 @@ def trace_of(name: str, secret_names: SecretNames | None = None) -> Trace | None
         TransportError: The file can't be written.
     """
     path = os.environ.get(VARIABLE)
-    return Trace(name, path, secret_names) if path else None
+    return Trace(name, _TraceFile(path), secret_names) if path else None
 
 
 class Trace:
-    """A file to which messages are appended.
+    """Records the messages of one channel.
 
-    A line has `time` (UTC), `direction` (`received` or `sent`), `channel`, `pid` and `message`: the
-    JSON, or the text if it is no JSON. A line for a failed receive has `error` instead. Long
+    A record has `time` (UTC), `direction` (`received` or `sent`), `channel`, `pid` and `message`:
+    the JSON, or the text if it is no JSON. The record of a failed receive has `error` instead. Long
     texts may be cut, see `masking.SEARCH_LIMIT`.
-
-    A failing trace never ends a session: if the file can no longer be written, one warning is
-    logged and nothing more is recorded.
 
     Args:
         name: Name of the channel.
-        path: The file.
+        sink: Where the records go.
         secret_names: The secret arguments of each tool, which are masked.
+    """
+
+    def __init__(self, name: str, sink: TraceSink, secret_names: SecretNames | None = None) -> None:
+        self._name = name
+        self._sink = sink
+        self._secret_names = secret_names
+
+    def received(self, message: bytes) -> None:
+        """Record a received message."""
+        if not self._sink.closed:
+            self._record("received", message=_readable(message, self._secret_names))
+
+    def not_received(self, error: Exception) -> None:
+        """Record why no message was received."""
+        if not self._sink.closed:
+            from .masking import masked_text  # its patterns take long to compile
+
+            text = str(error).encode(errors="replace").decode()
+            self._record("received", error=masked_text(text))
+
+    def sent(self, message: bytes) -> None:
+        """Record a message to send."""
+        if not self._sink.closed:
+            self._record("sent", message=_readable(message, self._secret_names))
+
+    def close(self) -> None:
+        """Close the sink. Idempotent; later messages are not recorded."""
+        self._sink.close()
+
+    def _record(self, direction: Literal["received", "sent"], **what: Any) -> None:
+        now = datetime.now(UTC).isoformat(timespec="microseconds")
+        head = {"time": now, "direction": direction, "channel": self._name, "pid": os.getpid()}
+        self._sink.write(head | what)
+
+
+class _TraceFile:
+    """A file to which records are appended, one line each.
+
+    A failing trace never ends a session: if the file can no longer be written, one warning is
+    logged and nothing more is recorded.
 
     Raises:
         TransportError: The file can't be opened, for another reason than a disk that is full or
             broken.
     """
 
-    def __init__(self, name: str, path: str, secret_names: SecretNames | None = None) -> None:
-        self._name = name
-        self._secret_names = secret_names
+    def __init__(self, path: str) -> None:
         self._path = path
         self._file = -1
         try:
@@ -91,41 +153,24 @@ class Trace:
                 ) from error
             self._stop(error)
 
-    def received(self, message: bytes) -> None:
-        """Record a received message."""
-        if self._file >= 0:
-            self._record("received", message=_readable(message, self._secret_names))
+    @property
+    def closed(self) -> bool:
+        return self._file < 0
 
-    def not_received(self, error: Exception) -> None:
-        """Record why no message was received."""
-        if self._file >= 0:
-            from .masking import masked_text  # its patterns take long to compile
-
-            text = str(error).encode(errors="replace").decode()
-            self._record("received", error=masked_text(text))
-
-    def sent(self, message: bytes) -> None:
-        """Record a message to send."""
-        if self._file >= 0:
-            self._record("sent", message=_readable(message, self._secret_names))
-
-    def close(self) -> None:
-        """Close the file. Idempotent; later messages are not recorded."""
-        file, self._file = self._file, -1
-        if file >= 0:
-            with suppress(OSError):  # a network file system reports failed writes only now
-                os.close(file)
-
-    def _record(self, direction: Literal["received", "sent"], **what: Any) -> None:
-        now = datetime.now(UTC).isoformat(timespec="microseconds")
-        head = {"time": now, "direction": direction, "channel": self._name, "pid": os.getpid()}
-        rest = memoryview(encode(head | what) + b"\n")
+    def write(self, record: Mapping[str, Any]) -> None:
+        rest = memoryview(encode(record) + b"\n")
         try:
             while rest:  # a disk that becomes full accepts a part
                 rest = rest[os.write(self._file, rest) :]
         except OSError as error:
             self._stop(error)
             self.close()
+
+    def close(self) -> None:
+        file, self._file = self._file, -1
+        if file >= 0:
+            with suppress(OSError):  # a network file system reports failed writes only now
+                os.close(file)
 
     def _stop(self, error: OSError) -> None:
         _logger.warning(

@@ -25,6 +25,30 @@ Backend: TypeAlias = Literal["asyncio", "trio"]
 _logger = logging.getLogger(__name__)
 
 
+async def serve_stdio(
+    serve_channel: Callable[[Channel], Any], principal: Principal | None = None
+) -> None:
+    """Serve the client at the other end of standard input and output, in the running event loop.
+
+    Returns at the end of standard input; a cancellation ends it. Signals are the caller's.
+
+    Args:
+        serve_channel: Serves the client.
+        principal: On whose behalf requests are served.
+    """
+    from ..transports.stdio import open_stdio  # other channels do not need it
+
+    channel = open_stdio()
+    token = PRINCIPAL.set(principal) if principal is not None else None
+    try:
+        await serve_channel(channel)
+    finally:
+        if token is not None:
+            PRINCIPAL.reset(token)
+        with anyio.CancelScope(shield=True):
+            await channel.close()
+
+
 def run_stdio(
     serve_channel: Callable[[Channel], Any], backend: Backend, principal: Principal | None = None
 ) -> None:
@@ -38,22 +62,15 @@ def run_stdio(
         backend: The event loop.
         principal: On whose behalf requests are served.
     """
-    from ..transports.stdio import open_stdio  # other channels do not need it
 
     async def main() -> None:
         failure: Exception | None = None
-        if principal is not None:
-            PRINCIPAL.set(principal)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_cancel_at_signal, tasks.cancel_scope)
-            channel = open_stdio()
             try:
-                await serve_channel(channel)
+                await serve_stdio(serve_channel, principal)
             except Exception as error:
                 failure = error  # unwrapped, so that the last line on standard error is its text
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await channel.close()
             tasks.cancel_scope.cancel()
         if failure is not None:
             raise failure

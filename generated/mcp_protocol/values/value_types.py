@@ -299,7 +299,7 @@ def _raw_schema(kind: Any, use: Use) -> Schema:
     (root,), definitions = msgspec.json.schema_components(
         [kind], ref_template=REFERENCE, schema_hook=partial(_custom_schema, use=use)
     )
-    return {**root, "$defs": dict(definitions)}
+    return {**root, "$defs": {**root.get("$defs", {}), **definitions}}
 
 
 def _best_member(kinds: Sequence[Any], value: Any, strict: bool) -> Any:

@@ -31,7 +31,7 @@ from ..errors import McpError, RemoteError
 from ..server.asgi import uvicorn_adapter
 from ..server.asgi.host_origin import HostOriginValidator
 from ..server.asgi.http_response import HttpResponse, not_allowed, refusal
-from ..server.asgi.lifespan import TaskScope
+from ..runtime.task_scope import TaskScope
 from ..server.asgi.request import (
     Disconnected,
     HttpRequest,

@@ -17,10 +17,9 @@ import asyncio
 import contextlib
 import signal
 import socket
-import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Generator
 from types import FrameType
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import anyio
 
@@ -28,6 +27,9 @@ from ...errors import ListenFailedError, MissingExtraError
 from ..serving import leave_stuck_threads
 from .request import Receive, Scope, Send
 from .settings import Limits, ServerHttpSettings
+
+if TYPE_CHECKING:
+    import uvicorn
 
 HEAD_BYTES = 64 * 1024
 """Most bytes of the head of a request."""
@@ -91,8 +93,26 @@ def parse_address(text: str) -> tuple[str, int]:
     return bare or "127.0.0.1", int(port)
 
 
-def run(application: DrainableApplication, address: str, drain: float) -> None:
-    """Serve at an address until SIGINT or SIGTERM. Prints the URL on standard error.
+class UvicornServer(Protocol):
+    """A configured server of uvicorn.
+
+    Attributes:
+        started: Whether it listens.
+        should_exit: Whether it is to shut down.
+    """
+
+    started: bool
+    should_exit: bool
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None: ...
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None: ...
+
+
+def run(
+    application: DrainableApplication, address: str, drain: float, on_start: Callable[[str], None]
+) -> None:
+    """Serve at an address until SIGINT or SIGTERM.
 
     After the signal streams are closed, and requests may finish; a second SIGINT ends them.
 
@@ -100,6 +120,7 @@ def run(application: DrainableApplication, address: str, drain: float) -> None:
         application: What to serve.
         address: The address; see `parse_address`.
         drain: Seconds that requests may take to finish.
+        on_start: Called with the URL of the endpoint, once it is served.
 
     Raises:
         MissingExtraError: uvicorn is not installed.
@@ -107,47 +128,66 @@ def run(application: DrainableApplication, address: str, drain: float) -> None:
         ListenFailedError: The server can't listen at the address.
         Exception: Whatever the lifespan raised.
     """
+    with _configured(application, address, drain, on_start, takes_signals=True) as (
+        server,
+        listener,
+    ):
+        server.run(sockets=[listener])
+    leave_stuck_threads()
+
+
+async def run_async(
+    application: DrainableApplication, address: str, drain: float, on_start: Callable[[str], None]
+) -> None:
+    """Serve at an address in the running event loop, until cancelled.
+
+    After the cancellation streams are closed, and requests may finish; a second cancellation by
+    asyncio ends them. Signals are the caller's. Arguments and errors are those of `run`.
+
+    Raises:
+        ValueError: (also) The event loop is not asyncio's.
+    """
+    try:
+        url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    except RuntimeError:
+        raise ValueError(
+            "run_async: uvicorn runs on asyncio, not on this event loop; another ASGI server may "
+            "run what asgi() returns"
+        ) from None
+    with _configured(application, address, drain, url.set_result, takes_signals=False) as (
+        server,
+        listener,
+    ):
+        serving = asyncio.ensure_future(server.serve(sockets=[listener]))
+        try:
+            await asyncio.wait((serving, url), return_when=asyncio.FIRST_COMPLETED)
+            if url.done():
+                on_start(url.result())
+            await asyncio.shield(serving)
+        except asyncio.CancelledError:
+            if server.started:
+                server.should_exit = True
+            else:
+                serving.cancel()
+            with anyio.CancelScope(shield=True), contextlib.suppress(asyncio.CancelledError):
+                await serving
+            raise
+
+
+@contextlib.contextmanager
+def _configured(
+    application: DrainableApplication,
+    address: str,
+    drain: float,
+    on_start: Callable[[str], None],
+    *,
+    takes_signals: bool,
+) -> Generator[tuple[UvicornServer, socket.socket]]:
+    """A server of uvicorn, and the socket that it listens at while the block runs."""
     try:
         import uvicorn
     except ModuleNotFoundError:
         raise MissingExtraError("serving over HTTP", "uvicorn") from None
-
-    class DrainingServer(uvicorn.Server):
-        """Starts, drains and ends the application."""
-
-        def __init__(self, config: uvicorn.Config) -> None:
-            super().__init__(config)
-            self._forced = asyncio.Event()
-            self._loop: asyncio.AbstractEventLoop | None = None
-
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            self._loop = asyncio.get_running_loop()
-            await application.start()
-            await super().startup(sockets)
-            url = f"http://{_reached_at(listener.getsockname())}{application.endpoint_path}"
-            print(f"serving at {url}", file=sys.stderr, flush=True)
-
-        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            aborting = asyncio.create_task(self._abort_connections())
-            draining = asyncio.create_task(application.drain())
-            await super().shutdown(sockets)
-            draining.cancel()
-            aborting.cancel()
-            if not self.force_exit:
-                await application.end()
-
-        async def _abort_connections(self) -> None:
-            """Abort all connections at a forced exit: asyncio's servers wait for them."""
-            await self._forced.wait()
-            for connection in list(self.server_state.connections):
-                connection.transport.abort()
-
-        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-            # Not the base method: uvicorn raises the signals again that it records there.
-            self.force_exit = self.should_exit and sig == signal.SIGINT
-            self.should_exit = True
-            if self.force_exit and self._loop is not None:
-                self._loop.call_soon_threadsafe(self._forced.set)
 
     host, port = parse_address(address)
     application.allow_hosts([host])
@@ -164,8 +204,62 @@ def run(application: DrainableApplication, address: str, drain: float) -> None:
     protocol: Any = config.http_protocol_class
     config.http_protocol_class = _with_timeouts(protocol, application.settings.limits)
     with _listener(host, port) as listener:
-        DrainingServer(config).run(sockets=[listener])
-    leave_stuck_threads()
+        yield _draining_server(config, application, on_start, takes_signals), listener
+
+
+def _draining_server(
+    config: uvicorn.Config,
+    application: DrainableApplication,
+    on_start: Callable[[str], None],
+    takes_signals: bool,
+) -> UvicornServer:
+    """A server of uvicorn that starts, drains and ends the application."""
+    import uvicorn  # loaded already
+
+    class DrainingServer(uvicorn.Server):
+        def __init__(self, config: uvicorn.Config) -> None:
+            super().__init__(config)
+            self._forced = asyncio.Event()
+            self._loop: asyncio.AbstractEventLoop | None = None
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            self._loop = asyncio.get_running_loop()
+            await application.start()
+            await super().startup(sockets)
+            for listener in sockets or ():
+                on_start(f"http://{_reached_at(listener.getsockname())}{application.endpoint_path}")
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            aborting = asyncio.create_task(self._abort_connections())
+            draining = asyncio.create_task(application.drain())
+            await super().shutdown(sockets)
+            draining.cancel()
+            aborting.cancel()
+            if not self.force_exit:
+                await application.end()
+
+        async def _abort_connections(self) -> None:
+            """Abort all connections at a forced exit: asyncio's servers wait for them."""
+            await self._forced.wait()
+            for connection in list(self.server_state.connections):
+                connection.transport.abort()
+
+        @contextlib.contextmanager
+        def capture_signals(self) -> Generator[None, None, None]:
+            if takes_signals:
+                with super().capture_signals():
+                    yield
+            else:
+                yield
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            # Not the base method: uvicorn raises the signals again that it records there.
+            self.force_exit = self.should_exit and sig == signal.SIGINT
+            self.should_exit = True
+            if self.force_exit and self._loop is not None:
+                self._loop.call_soon_threadsafe(self._forced.set)
+
+    return DrainingServer(config)
 
 
 class _CancellableApplication:

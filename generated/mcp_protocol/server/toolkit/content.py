@@ -22,7 +22,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from ..._wire import STRUCTS, tag_of, to_builtins
+from ..._wire import STRUCTS, convert, is_object, tag_of, to_builtins
 from ...merged_models import MergedType
 
 if TYPE_CHECKING:
@@ -266,6 +266,36 @@ def expect(value: object, kind: type, what: str) -> None:
     """
     if not isinstance(value, kind):
         raise TypeError(f"{what}: expected {kind.__name__}, got {type(value).__name__}")
+
+
+def wire_of(value: object, kind: type[Wire], what: str) -> dict[str, Any]:
+    """An object, or a mapping with its members, as wire object.
+
+    Args:
+        value: An object of the class or of a generated one, or a mapping; its keys are the names of
+            members in Python or on the wire.
+        kind: The class.
+        what: Name of the argument, for errors.
+
+    Raises:
+        TypeError: Another type of value, an unknown member, or a member of another type.
+    """
+    if not isinstance(value, STRUCTS):
+        if not is_object(value):
+            raise TypeError(f"{what}: expected {kind.__name__}, got {value!r}")
+        fields, names = kind.__struct_fields__, kind.__struct_encode_fields__
+        members = {**dict(zip(names, names, strict=True)), **dict(zip(fields, names, strict=True))}
+        if unknown := value.keys() - members.keys():
+            raise TypeError(
+                f"{what}: unknown member {', '.join(sorted(map(repr, unknown)))}; "
+                f"expected {', '.join(fields)}"
+            )
+        try:
+            value = convert({members[name]: each for name, each in value.items()}, kind)
+        except msgspec.ValidationError as error:
+            raise TypeError(f"{what}: {error}") from error
+    wire: dict[str, Any] = to_builtins(value)
+    return wire
 
 
 def check_mime_type(value: str) -> str:

@@ -114,6 +114,13 @@ class Context(Generic[StateT]):
             self.questions = MultiRoundTrip(self.request_context, self._signer)
         return self.questions
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            from .other_sdks import attribute_error  # for the error only
+
+            raise attribute_error(self, "Context", name)
+
     @property
     def is_retry(self) -> bool:
         """Whether the client sent the request again, with answers or a state."""
@@ -222,6 +229,12 @@ class Context(Generic[StateT]):
         """
         await self.request_context.progress(value, total, message)
 
+    async def report_progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        """Report progress: `progress`, by the name and arguments that other SDKs have."""
+        await self.request_context.progress(progress, total, message)
+
     async def log(self, level: LogLevel, data: Any, logger: str | None = None) -> None:
         """Send a log message, if the client wants messages of this level.
 
@@ -318,13 +331,13 @@ class Context(Generic[StateT]):
         Args:
             message: What is asked, and why.
             form: A dataclass, TypedDict, Struct or pydantic model of strings, numbers, booleans,
-                dates, and choices (Literal, Enum, lists of them; see `titles`); or a flat JSON
-                Schema, which is sent unchanged.
+                dates, and choices (Literal, Enum, lists of them; see `titles`); one of these types,
+                for a single value; or a flat JSON Schema, which is sent unchanged.
             key: Key of the input request, visible to the client; generated if `None`.
             timeout: Seconds to wait where a request is sent; `None` for no limit.
 
         Returns:
-            `Accepted` with the content as an instance of the type (a dict for a schema),
+            `Accepted` with the content as a value of the type (a dict for a schema),
             `Declined` or `Cancelled`.
 
         Raises:

@@ -14,19 +14,21 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from ..._wire import to_builtins
 from ...auth.scopes import checked_scopes
 from ...protocol.capabilities import CAPABILITY, check_extensions
 from ...protocol.state import Admit
 from ...revisions import REVISIONS
 from .callables import local_names
-from .content import Annotations, Icon, ToolAnnotations, present
+from .content import Annotations, Icon, ToolAnnotations, present, wire_of
 from .custom_handlers import CustomMethod
 from .dispatcher import Announce, Dispatcher, Handler
 from .registry import NO_CACHING, CacheHint, checked_tags
 from .tools import FROM_SIGNATURE, FromSignature, Tool, ToolRunner
+
+if TYPE_CHECKING:
+    from .other_sdks import NoOptions
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -40,7 +42,7 @@ class Decorators(Dispatcher):
         *,
         title: str | None = None,
         description: str | None = None,
-        annotations: ToolAnnotations | None = None,
+        annotations: ToolAnnotations | Mapping[str, Any] | None = None,
         icons: Sequence[Icon] = (),
         meta: Mapping[str, Any] | None = None,
         input_schema: Mapping[str, Any] | None = None,
@@ -49,6 +51,7 @@ class Decorators(Dispatcher):
         timeout: float | None = None,
         tags: Collection[str] = (),
         runner: ToolRunner | None = None,
+        **others: Unpack[NoOptions],
     ) -> Callable[[Function], Function]:
         """Register the decorated function as a tool.
 
@@ -56,7 +59,7 @@ class Decorators(Dispatcher):
             name: Its name; that of the function by default.
             title: A name for display.
             description: What the tool does; the docstring's first paragraph by default.
-            annotations: Hints on its behaviour.
+            annotations: Hints on its behaviour; a mapping has their names.
             icons: Images for user interfaces.
             meta: `_meta` of the tool.
             input_schema: JSON Schema of the arguments, instead of one from the signature.
@@ -71,13 +74,15 @@ class Decorators(Dispatcher):
                 their requests.
 
         Raises:
-            TypeError: (from the decorator) The signature can't be served.
+            TypeError: An option is unknown or malformed; (from the decorator) the signature can't
+                be served.
             ValueError: (from the decorator) The name, a schema or the timeout is invalid, or the
                 name is taken.
         """
-        _check_called(name, "tool")
+        _check_use(name, others, "tool")
         required = checked_scopes(scopes)
-        members = _members(title, description, icons, meta, annotations)
+        hints = wire_of(annotations, ToolAnnotations, "annotations") if annotations else None
+        members = _members(title, description, icons, meta, hints)
         names = local_names(inspect.currentframe())
 
         def register(function: Function) -> Function:
@@ -108,12 +113,13 @@ class Decorators(Dispatcher):
         description: str | None = None,
         mime_type: str | None = None,
         size: int | None = None,
-        annotations: Annotations | None = None,
+        annotations: Annotations | Mapping[str, Any] | None = None,
         icons: Sequence[Icon] = (),
         meta: Mapping[str, Any] | None = None,
         cache: CacheHint = NO_CACHING,
         scopes: Collection[str] = (),
         tags: Collection[str] = (),
+        **others: Unpack[NoOptions],
     ) -> Callable[[Function], Function]:
         """Register the decorated function as a resource, or as a resource template.
 
@@ -124,7 +130,7 @@ class Decorators(Dispatcher):
             description: What the resource is; the docstring's first paragraph by default.
             mime_type: MIME type of the contents.
             size: Size of the contents in bytes before encoding, if known.
-            annotations: Audience and priority.
+            annotations: Audience and priority; a mapping has their names.
             icons: Images for user interfaces.
             meta: `_meta` of the resource.
             cache: The cache hint of the contents; always private if scopes are needed.
@@ -132,17 +138,19 @@ class Decorators(Dispatcher):
             tags: Names for `enable` and `disable`; they are not sent.
 
         Raises:
-            TypeError: (from the decorator) The parameters do not match the template's variables.
+            TypeError: An option is unknown or malformed; (from the decorator) the parameters do not
+                match the template's variables.
             ValueError: (from the decorator) Not a URI or template, or already registered.
             MissingExtraError: (from the decorator) A template, and `uritemplate` is missing.
         """
         from .resources import Resource  # loaded only if a server has resources
 
-        _check_called(uri, "resource")
+        _check_use(uri, others, "resource")
         required = checked_scopes(scopes)
         if required and cache.scope != "private":
             cache = CacheHint(cache.ttl_ms, "private")
-        members = _members(title, description, icons, meta, annotations)
+        notes = wire_of(annotations, Annotations, "annotations") if annotations else None
+        members = _members(title, description, icons, meta, notes)
         names = local_names(inspect.currentframe())
 
         def register(function: Function) -> Function:
@@ -172,6 +180,7 @@ class Decorators(Dispatcher):
         meta: Mapping[str, Any] | None = None,
         scopes: Collection[str] = (),
         tags: Collection[str] = (),
+        **others: Unpack[NoOptions],
     ) -> Callable[[Function], Function]:
         """Register the decorated function as a prompt.
 
@@ -185,12 +194,13 @@ class Decorators(Dispatcher):
             tags: Names for `enable` and `disable`; they are not sent.
 
         Raises:
-            TypeError: (from the decorator) The signature can't be served.
+            TypeError: An option is unknown or malformed; (from the decorator) the signature can't
+                be served.
             ValueError: (from the decorator) The name is empty or taken.
         """
         from .prompts import Prompt  # loaded only if a server has prompts
 
-        _check_called(name, "prompt")
+        _check_use(name, others, "prompt")
         required = checked_scopes(scopes)
         members = _members(title, description, icons, meta)
         names = local_names(inspect.currentframe())
@@ -335,19 +345,23 @@ def _members(
     description: str | None,
     icons: Sequence[Icon],
     meta: Mapping[str, Any] | None,
-    annotations: Annotations | ToolAnnotations | None = None,
+    annotations: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The members of a wire object that tools, resources and prompts have in common."""
     return present(
         title=title,
         description=description or None,
-        icons=[to_builtins(icon) for icon in icons] or None,
-        annotations=to_builtins(annotations) if annotations else None,
+        icons=[wire_of(icon, Icon, "icons") for icon in icons] or None,
+        annotations=annotations,
         _meta=dict(meta) if meta else None,
     )
 
 
-def _check_called(first: object, decorator: str) -> None:
-    """Refuse a decorator that was used without parentheses."""
+def _check_use(first: object, others: Mapping[str, object], decorator: str) -> None:
+    """Refuse a decorator that was used without parentheses, or with options that do not exist."""
     if callable(first):
         raise TypeError(f"expected @server.{decorator}(...), got @server.{decorator}")
+    if others:
+        from .other_sdks import keyword_error  # for the error only
+
+        raise keyword_error(f"server.{decorator}", others)

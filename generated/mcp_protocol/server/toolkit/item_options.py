@@ -20,7 +20,7 @@ class ToolOptions(TypedDict, total=False):
 
     title: str | None
     description: str | None
-    annotations: ToolAnnotations | None
+    annotations: ToolAnnotations | Mapping[str, Any] | None
     icons: Sequence[Icon]
     meta: Mapping[str, Any] | None
     input_schema: Mapping[str, Any] | None

@@ -23,9 +23,11 @@ import msgspec
 
 from ..._wire import Raw, encode, is_object
 from ...channel import RequestId
+from ...errors import ToolError
 from ...runtime.principal import Principal
 from ...runtime.request_context import Application, RequestContext
 from ..request_head import HTTP_REQUEST, RequestHead
+from .output_conversion import tool_result_builder
 from .sessions import session_id
 
 
@@ -138,8 +140,19 @@ class MiddlewareChain:
         self._state = state
 
     async def handle(self, context: RequestContext) -> Any:
-        """The result of a request."""
-        return await self._call(0, MiddlewareRequest(context, self._state()))
+        """The result of a request.
+
+        A `ToolError` of a middleware around a tool is the result, as if the tool had raised it.
+        """
+        try:
+            return await self._call(0, MiddlewareRequest(context, self._state()))
+        except ToolError as error:
+            if context.method.name != "tools/call":
+                raise
+            structured_content = context.revision.facts.behaviour.structured_content
+            return tool_result_builder(context.method.result, structured_content).failure(
+                f"{error}"
+            )
 
     async def notified(self, context: RequestContext) -> None:
         """Handle a notification."""

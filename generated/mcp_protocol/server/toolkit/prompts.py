@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..._wire import STRUCTS, is_many, is_object
+from ..._wire import STRUCTS, encode, is_many, is_object
 from ...errors import InvalidParamsError
 from . import signatures
 from .callables import source_name
@@ -27,6 +27,7 @@ from .output_conversion import PromptResultBuilder
 
 _NO_ARGUMENTS: Mapping[str, str] = {}
 _ROLES = ("user", "assistant")
+_JSON_TYPES = frozenset({"array", "object"})
 
 
 class Prompt:
@@ -103,8 +104,12 @@ class Prompt:
 
 def _argument(parameter: signatures.Parameter) -> dict[str, Any]:
     argument: dict[str, Any] = {"name": parameter.name}
-    if parameter.description:
-        argument["description"] = parameter.description
+    kinds = parameter.json_types()
+    form = ""
+    if kinds and kinds <= _JSON_TYPES:  # the schema of a prompt can't say what it is
+        form = f"JSON: {encode(parameter.type.schema()).decode()}"
+    if parameter.description or form:
+        argument["description"] = " ".join(filter(None, (parameter.description, form)))
     argument["required"] = parameter.required
     return argument
 

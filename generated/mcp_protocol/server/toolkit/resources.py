@@ -14,14 +14,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from ..._wire import encode, is_many, to_builtins
 from ...errors import InvalidParamsError, ResourceNotFoundError
 from ...foreign_text import safe_repr
 from ...protocol.uris import is_uri
+from ...values.value_types import to_json
 from . import signatures, uri_templates
 from .callables import source_name
 from .client_features.input_required import InputRequired, without_input_required
-from .content import Contents, check_mime_type, expect, present
+from .content import (
+    Audio,
+    Contents,
+    File,
+    Image,
+    Text,
+    check_mime_type,
+    expect,
+    is_content,
+    present,
+)
 from .context import Context
 from .registry import NO_CACHING, CacheHint, Registry
 
@@ -35,7 +48,8 @@ class Resource:
         function: Coroutine function, or a plain function, which runs in a worker thread. For a
             template it takes the variables by name; a value that leaves its directory, such as
             `../x`, is refused unless the parameter's type is `AnyPath`. It returns text, bytes,
-            `Contents`, a list of `Contents`, or another value that has a JSON form.
+            an image, audio or a file, `Contents`, a list of `Contents`, or another value that has a
+            JSON form.
         uri: URI, or URI template (RFC 6570) if it holds a `{`.
         name: Its name; that of the function by default.
         mime_type: MIME type of the contents.
@@ -142,7 +156,15 @@ class Resource:
             return Contents(text=value, mime_type=self._mime_type or _TEXT)
         if isinstance(value, bytes | bytearray):
             return Contents(blob=bytes(value), mime_type=self._mime_type or _BINARY)
-        text = encode(value).decode()
+        if isinstance(value, Image | Audio):
+            return Contents(blob=value.data, mime_type=self._mime_type or value.mime_type)
+        if isinstance(value, Text):
+            return Contents(text=value.text, mime_type=self._mime_type or _TEXT)
+        if isinstance(value, File):
+            return replace(value.resource, uri="")
+        if is_content(value):
+            raise TypeError(f"{self.label}: expected contents, got {type(value).__name__}")
+        text = encode(to_json(value)).decode()
         return Contents(text=text, mime_type=self._mime_type or _JSON)
 
     def _template(self) -> uri_templates.UriTemplate:
@@ -161,6 +183,14 @@ class Resource:
         unset = [p.name for p in parameters.values() if p.required and p.name not in variables]
         if unset:
             raise TypeError(f"{self.label}: nothing in the URI gives {', '.join(unset)}")
+        if self.template is not None:
+            for name in self.template.exploded & parameters.keys():
+                kinds = parameters[name].json_types()
+                if kinds and "array" not in kinds:
+                    raise TypeError(
+                        f"{self.label}: {name}* is a list of values, and the function takes no "
+                        f"list; {{+{name}}} is one value that may have slashes"
+                    )
 
 
 def _is_many(value: Any, annotation: Any) -> bool:

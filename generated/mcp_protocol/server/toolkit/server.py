@@ -12,14 +12,24 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+import sys
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, Unpack
+
+from anyio import TASK_STATUS_IGNORED
 
 from .. import serving
-from ..._wire import to_builtins
 from ...channel import Channel
 from ...protocol.notifications import RESOURCE_UPDATED
 from ...protocol.capabilities import CAPABILITY, check_extensions
@@ -31,7 +41,7 @@ from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ...revisions import REVISIONS
 from .callables import is_coroutine_function, local_names
 from .client_features.request_state import RequestStateSigner, StateKey
-from .content import Icon, expect, present
+from .content import Icon, expect, present, wire_of
 from .custom_handlers import CustomMethod, LowLevelHandlers, RevisionHandlers
 from .decorators import Decorators
 from .item_scopes import ForbiddenItems
@@ -39,11 +49,17 @@ from .registry import Cacheable, CacheHint, ItemRegistries, cache_hints, switch
 from .server_settings import ServerSettings
 
 if TYPE_CHECKING:
+    from anyio.abc import TaskStatus
+
     from ...r2026_07_28 import models
+    from ..openapi.document import Spec
+    from ..openapi.http_operation import HttpClient
+    from ..openapi.route_maps import RouteMap, RouteMapFunction
     from .dependencies import Dependencies
     from .item_options import ToolOptions
     from .middleware import Middleware, MiddlewareRequest, Next
     from .mounting import Mountable
+    from .other_sdks import NoOptions
     from ..asgi.app import AsgiApplication
     from ..asgi.routes import RouteHandler, Routes
     from ..asgi.settings import ServerHttpOptions
@@ -104,6 +120,7 @@ class Server(Decorators):
             requests are refused.
 
     Raises:
+        TypeError: An argument is unknown, or an icon is malformed.
         ValueError: The name is empty, a limit is not positive, a key is too short, or the
             identifier of an extension is invalid.
     """
@@ -134,7 +151,10 @@ class Server(Decorators):
         validation_seconds: float = VALIDATION_SECONDS,
         forbidden_items: ForbiddenItems = "listed",
         max_concurrent_requests: int = CONCURRENT_REQUESTS,
+        **others: Unpack[NoOptions],
     ) -> None:
+        if others:
+            raise _keyword_error("Server", others)
         check_concurrent_requests(max_concurrent_requests)
         if capabilities and CAPABILITY in capabilities:
             check_extensions(capabilities, REVISIONS.newest().facts)
@@ -152,7 +172,7 @@ class Server(Decorators):
                 version=version,
                 description=description,
                 websiteUrl=website_url,
-                icons=[to_builtins(icon) for icon in icons] or None,
+                icons=[wire_of(icon, Icon, "icons") for icon in icons] or None,
             ),
             instructions=instructions,
             page_size=page_size,
@@ -169,6 +189,65 @@ class Server(Decorators):
             forbidden_items=forbidden_items,
         )
         super().__init__(settings, self._announcer.announce)
+
+    @classmethod
+    def from_openapi(
+        cls,
+        spec: Spec,
+        http_client: HttpClient | None = None,
+        *,
+        name: str | None = None,
+        base_url: str | None = None,
+        route_maps: Sequence[RouteMap] = (),
+        route_map_fn: RouteMapFunction | None = None,
+        mcp_names: Mapping[str, str] | None = None,
+        tags: Collection[str] = (),
+        validate_output: bool = True,
+        encoded_slashes: bool = False,
+        **settings: Any,
+    ) -> Self:
+        """A server whose tools and resources make the HTTP requests of an OpenAPI document.
+
+        Args:
+            spec: The document, version 3: decoded, as text of JSON or YAML, or the path of a file.
+            http_client: Makes the requests, to its `base_url` and with its credentials; stays open.
+                By default the server opens a client of httpx2 while it runs.
+            name: Name of the server; the title of the document by default.
+            base_url: Where that client sends requests; the document's first server by default.
+            route_maps: What operations become. The first match counts; others become tools.
+            route_map_fn: Gets an operation and what it becomes; may return something else.
+            mcp_names: Names by `operationId`, or by `"GET /path"`.
+            tags: Tags of everything, besides those of the document.
+            validate_output: Whether the schemas of responses are output schemas.
+            encoded_slashes: Whether values in a path may contain `/`, which is sent as `%2F`.
+            settings: Further arguments of the class.
+
+        Raises:
+            ValueError: The document can't be served at all, or a name is invalid or unknown.
+            OSError: The file can't be read.
+            MissingExtraError: `jsonschema`, `httpx2` or `pyyaml` is needed and not installed.
+        """
+        from ..openapi.openapi_server import OpenApiServerBuilder  # few servers are made so
+
+        builder = OpenApiServerBuilder(
+            spec,
+            http_client,
+            base_url=base_url,
+            route_maps=route_maps,
+            route_map_fn=route_map_fn,
+            mcp_names=mcp_names or {},
+            tags=tags,
+            validate_output=validate_output,
+            encoded_slashes=encoded_slashes,
+        )
+        return builder.build(cls, name, settings)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            from .other_sdks import attribute_error  # for the error only
+
+            raise attribute_error(self, "Server", name)
 
     def __repr__(self) -> str:
         count = len(self._announcer)
@@ -231,9 +310,9 @@ class Server(Decorators):
                 return result
 
         What it returns is the result: that of `next`, perhaps changed, or its own. A
-        `ProtocolError` that it raises is the response. The first one registered is the outermost.
-        Messages that the protocol itself handles, such as `initialize`, `server/discover` and
-        `ping`, pass no middleware.
+        `ProtocolError` that it raises is the response, and a `ToolError` the result of a tool. The
+        first one registered is the outermost. Messages that the protocol itself handles, such as
+        `initialize`, `server/discover` and `ping`, pass no middleware.
 
         Raises:
             TypeError: Not a coroutine function.
@@ -455,11 +534,14 @@ class Server(Decorators):
             options: See `ServerHttpSettings`.
 
         Raises:
+            TypeError: An option is unknown.
             ValueError: An option has an invalid value, or a route has the path of the endpoint.
         """
         from ..asgi.app import AsgiApplication  # not needed for standard streams
-        from ..asgi.settings import ServerHttpSettings
+        from ..asgi.settings import ServerHttpOptions, ServerHttpSettings
 
+        if others := options.keys() - ServerHttpOptions.__optional_keys__:
+            raise _keyword_error("server.run", sorted(others))
         self._served = True
         settings = ServerHttpSettings(path=path, **options)
         return AsgiApplication(self._service(), settings, self._routes)
@@ -509,6 +591,7 @@ class Server(Decorators):
         path: str = "/mcp",
         backend: Backend = "asyncio",
         principal: Principal | None = None,
+        banner: bool = True,
         **options: Unpack[ServerHttpOptions],
     ) -> None:
         """Serve one client at standard input and output, or many clients over HTTP.
@@ -522,19 +605,24 @@ class Server(Decorators):
             backend: The event loop for standard streams; trio has to be installed.
             principal: On whose behalf the requests of standard streams are served, such as
                 `Principal.local()`. Over HTTP, `auth` authenticates each request.
+            banner: Whether to show what is served and how to connect on standard error, if that is
+                a terminal. The environment variable `MCP_BANNER=0` turns it off too.
             options: See `ServerHttpSettings`.
 
         Raises:
+            TypeError: An option is unknown, or is one of HTTP without `http`.
             MissingExtraError: uvicorn, which HTTP needs, is not installed.
             ValueError: `http` is not an address, or HTTP does not support the backend.
             ListenFailedError: Listening at the address failed.
             RunWhileImportedError: The module is being imported by `python -m <package> serve`.
         """
-        if importing.get():
-            raise RunWhileImportedError("put run() under `if __name__ == '__main__':`")
+        _check_not_imported()
         if http is None:
+            if options or path != "/mcp":
+                raise _keyword_error("server.run() over stdio", options or ("path",))
             from ..stdio_server import run_stdio  # not needed for HTTP
 
+            self._show_start(banner)
             run_stdio(self.serve, backend, principal)
             return
         if principal is not None:
@@ -546,7 +634,66 @@ class Server(Decorators):
             )
         from ..asgi.uvicorn_adapter import run  # not needed for standard streams
 
-        run(self.asgi(path, **options), http, self._drain)
+        run(self.asgi(path, **options), http, self._drain, partial(self._show_start, banner))
+
+    async def run_async(
+        self,
+        *,
+        http: str | None = None,
+        path: str = "/mcp",
+        principal: Principal | None = None,
+        banner: bool = True,
+        task_status: TaskStatus[str | None] = TASK_STATUS_IGNORED,
+        **options: Unpack[ServerHttpOptions],
+    ) -> None:
+        """Serve like `run`, in the running event loop, until cancelled.
+
+        A cancellation closes streams and lets requests finish for `drain` seconds. Signals are the
+        caller's. HTTP needs asyncio.
+
+        Args:
+            http: As for `run`, as are the other arguments.
+            path: Path of the endpoint.
+            principal: On whose behalf the requests of standard streams are served.
+            banner: Whether to show what is served on standard error, if that is a terminal.
+            task_status: Told when the server has started, for `TaskGroup.start` of anyio: with the
+                URL, or with `None` for standard streams.
+            options: See `ServerHttpSettings`.
+
+        Raises:
+            Exception: As `run`, or whatever the lifespan raised.
+        """
+        _check_not_imported()
+        if http is None:
+            from ..stdio_server import serve_stdio  # not needed for HTTP
+
+            self._show_start(banner)
+            task_status.started()
+            await serve_stdio(self.serve, principal)
+            return
+        if principal is not None:
+            raise ValueError("principal: expected auth instead, over HTTP")
+        from ..asgi.uvicorn_adapter import run_async  # not needed for standard streams
+
+        def started(url: str) -> None:
+            self._show_start(banner, url)
+            task_status.started(url)
+
+        await run_async(self.asgi(path, **options), http, self._drain, started)
+
+    def _show_start(self, banner: bool, url: str | None = None) -> None:
+        """Show on standard error what is served: a banner on a terminal, elsewhere the URL."""
+        if banner and sys.stderr is not None and sys.stderr.isatty():
+            from .banner import banner_text, is_enabled  # programs that start servers see none
+
+            if is_enabled():
+                kinds = ("tool", "resource", "resource template", "prompt")
+                counts = [len(registry.items) for registry in self._registries]
+                text = banner_text(self.info, dict(zip(kinds, counts, strict=True)), REVISIONS, url)
+                print(text, file=sys.stderr, flush=True)
+                return
+        if url is not None:
+            print(f"serving at {url}", file=sys.stderr, flush=True)
 
     def _states(self) -> Collection[ContextVar[Any]]:
         """What holds the states that lifespans have yielded."""
@@ -584,3 +731,14 @@ class Server(Decorators):
             secret_names_of=self._secret_names,
             admit=admit,
         )
+
+
+def _check_not_imported() -> None:
+    if importing.get():
+        raise RunWhileImportedError("put run() under `if __name__ == '__main__':`")
+
+
+def _keyword_error(call: str, names: Iterable[str]) -> TypeError:
+    from .other_sdks import keyword_error  # for the error only
+
+    return keyword_error(call, names)

@@ -47,7 +47,7 @@ _MISSING = inspect.Parameter.empty
 _CONTAINERS = frozenset({"array", "object", "null"})
 _COPIED: tuple[type, ...] = (list, dict, set, bytearray)
 _SHARED: tuple[type, ...] = (bool, int, float, str, bytes, tuple, frozenset, type(None))
-_LOCATED = re.compile(r"(?P<what>.*?)(?: - at `(?:key in )?\$(?P<path>[^`]*)`)?", re.DOTALL)
+_LOCATED = re.compile(r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`)?", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
 _LACKING = re.compile(r"Object missing required field `(.*)`")
 
@@ -84,6 +84,11 @@ class Parameter(msgspec.Struct, frozen=True, gc=False):
     def required(self) -> bool:
         """Whether it has no default."""
         return self.default is _MISSING
+
+    def json_types(self) -> frozenset[str]:
+        """The JSON types of its values; empty for every type."""
+        schema = self.type.schema()
+        return type_schemas.accepts(schema, schema.get("$defs", {}))
 
 
 class Signature(msgspec.Struct, frozen=True, dict=True):
@@ -166,6 +171,8 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
             ValueError: The arguments do not fit.
         """
         bound = self.bind(arguments)
+        if self.open:
+            bound = {**arguments, **bound}
         if self.context is not None:
             bound[self.context] = context
         return bound
@@ -208,6 +215,8 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
             inner = f"{where}.{lacking[1]}" if where else lacking[1]
             return f"argument {inner!r}: required, but missing"
         text = what[:1].lower() + what[1:].replace("`", "")
+        if match and match["key"]:
+            text = f"a key: {text}"
         text += self._choices(what, where)
         if where in arguments and ", got" not in text and "value" not in text:
             text += f", got {safe_repr(arguments[where])}"
@@ -241,8 +250,10 @@ def read(
         signature = inspect.signature(function)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{label}: expected a function, got {function!r}") from error
+    _check_bound(function, signature, label)
     hints = resolved_hints(function, label, names)
-    descriptions = parameter_descriptions(function.__doc__)
+    documented: Any = getattr(function, "func", function)  # of a `functools.partial`
+    descriptions = parameter_descriptions(documented.__doc__)
     parameters: dict[str, Parameter] = {}
     fields: list[Field] = []
     contexts: list[str] = []
@@ -280,7 +291,7 @@ def read(
         context = dependencies.context
     return Signature(
         label=label,
-        description=first_paragraph(inspect.getdoc(function)),
+        description=first_paragraph(inspect.getdoc(documented)),
         parameters=parameters,
         context=context,
         struct=_struct(label, fields, forbid_unknown=not has_kwargs),
@@ -289,6 +300,19 @@ def read(
         call=call,
         dependencies=dependencies,
     )
+
+
+def _check_bound(function: Callable[..., Any], signature: inspect.Signature, label: str) -> None:
+    """Refuse a method that is not bound to an object: nothing could give its `self`."""
+    first = next(iter(signature.parameters.values()), None)
+    if first is None or first.name not in ("self", "cls") or first.annotation is not _MISSING:
+        return
+    place, _, _ = getattr(function, "__qualname__", "").rpartition(".")
+    if place and not place.endswith("<locals>"):
+        raise TypeError(
+            f"{label}: expected a bound method, got a function with {first.name!r}; "
+            "register the method of an object: server.add_tool(object.method)"
+        )
 
 
 def _provider(

@@ -212,6 +212,7 @@ class UriTemplate:
 
     Attributes:
         names: Its variables, in order.
+        exploded: Those of them whose value is a list.
 
     Raises:
         MissingExtraError: `uritemplate` is not installed.
@@ -226,6 +227,7 @@ class UriTemplate:
         _check_braces(text)
         self.text = text
         self._optional = optional
+        self._exploded: list[str] = []
         self._queries: dict[str, Mapping[str, bool]] = {}
         self._parts: list[_Literal | _Variable] = []
         names: list[str] = []
@@ -239,6 +241,7 @@ class UriTemplate:
             names += self._add_expression(expression)
             self._add_literal(literal)
         self.names = tuple(names)
+        self.exploded = frozenset(self._exploded)
         if len(set(names)) < len(names):
             raise ValueError(f"{text!r}: expected each variable once, got {', '.join(names)}")
         if not is_uri(re.sub(r"\{[^{}]*\}", "x", text)):
@@ -294,6 +297,7 @@ class UriTemplate:
                 )
             names.append(name)
             exploded[name] = bool(options["explode"])
+        self._exploded += [name for name in names if exploded[name]]
         if operator in _QUERY:
             self._queries[names[0]] = exploded
             self._parts.append(_Variable(names[0], operator, False, operator, True))

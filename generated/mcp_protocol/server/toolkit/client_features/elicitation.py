@@ -6,22 +6,24 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Elicitation: forms described by a type, and web pages that the user visits.
 
-A form is a dataclass, TypedDict, Struct or pydantic model with plain fields, or a flat JSON
-Schema. A field has one schema, or several equivalent ones in order of preference: a revision gets
-the first that it can express. A default is sent where the revision has a member for it; elsewhere
-the field is optional, and the type supplies the default.
+A form is a dataclass, TypedDict, Struct or pydantic model with plain fields, a flat JSON Schema, or
+the type of a single value, which is a form of one field. A field has one schema, or several
+equivalent ones in order of preference: a revision gets the first that it can express. A default is
+sent where the revision has a member for it; elsewhere the field is optional, and the type supplies
+the default.
 
 Source: client/elicitation.
 """
 
 from __future__ import annotations
 
+import datetime
 import enum
 import logging
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -44,6 +46,8 @@ from .multi_round_trip import MultiRoundTrip, Question, askable
 METHOD = "elicitation/create"
 _CAPABILITY = "elicitation"
 _TITLES = "titles"
+_VALUE = "value"
+_VALUE_TYPES = (str, int, float, bool, datetime.date, datetime.datetime)
 _NOTES = frozenset({"title", "description", "format"})
 
 FormContent = TypeVar("FormContent")
@@ -132,13 +136,17 @@ class Form:
     """A form for the user.
 
     Args:
-        kind: A dataclass, TypedDict, Struct or pydantic model; or a flat JSON Schema.
+        kind: A dataclass, TypedDict, Struct or pydantic model; the type of a single value, which is
+            a form of one field; or a flat JSON Schema.
 
     Raises:
         TypeError: It is none of these, or has a field that a form can't have.
     """
 
     def __init__(self, kind: Any) -> None:
+        self._is_value = _is_value_type(kind)
+        if self._is_value:
+            kind = msgspec.defstruct(_VALUE, [(_VALUE, kind)])
         self._kind = kind
         self._schema: Mapping[str, Any] | None = None
         self._fields: Sequence[FormField] = ()
@@ -183,7 +191,8 @@ class Form:
             return dict(wire)
         if error is None:
             try:
-                return value_types.convert(self._members(wire), self._kind, strict=True)
+                content = value_types.convert(self._members(wire), self._kind, strict=True)
+                return getattr(content, _VALUE) if self._is_value else content
             except msgspec.ValidationError as validation_error:
                 error = error_text(validation_error)
         raise RemoteProtocolError(f"{METHOD}: content: {error}", code=INVALID_PARAMS)
@@ -388,6 +397,15 @@ def fields_of(kind: Any) -> tuple[FormField, ...]:
         except _FieldTypeError as error:
             raise TypeError(f"form {name}: {field.encode_name}: {error}") from None
     return tuple(fields)
+
+
+def _is_value_type(kind: Any) -> bool:
+    """Whether a type is that of a field, rather than of a form."""
+    origin = typing.get_origin(kind)
+    if origin is Annotated:
+        return _is_value_type(typing.get_args(kind)[0])
+    is_choice = isinstance(kind, type) and issubclass(kind, enum.Enum)
+    return is_choice or kind in _VALUE_TYPES or origin in (Literal, list)
 
 
 def _literals(annotation: Any) -> Iterator[Any]:
