@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import secrets
+import sys
 from collections.abc import Collection, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from hmac import compare_digest
@@ -34,10 +35,10 @@ from .._wire import encode, is_object
 from ..client import command_line
 from ..client.base import ClientBase, Handlers
 from ..errors import McpError, RemoteError
+from ..runtime.task_scope import TaskScope
 from ..server.asgi import uvicorn_adapter
 from ..server.asgi.host_origin import HostOriginValidator
 from ..server.asgi.http_response import HttpResponse, not_allowed, refusal
-from ..runtime.task_scope import TaskScope
 from ..server.asgi.request import (
     Disconnected,
     HttpRequest,
@@ -229,5 +230,9 @@ def run(chosen: argparse.Namespace) -> int:
         )
 
     session = InspectorSession(open_client, chosen.target, chosen.revision)
-    uvicorn_adapter.run(InspectorApplication(session), ADDRESS, _DRAIN_SECONDS)
+
+    def show(url: str) -> None:
+        print(f"serving at {url}", file=sys.stderr, flush=True)
+
+    uvicorn_adapter.run(InspectorApplication(session), ADDRESS, _DRAIN_SECONDS, show)
     return command_line.DONE
