@@ -37,7 +37,7 @@ def test_characters_that_act_on_a_terminal_are_written_as_escapes(text: str) -> 
 
 @pytest.mark.parametrize("text", HARMFUL)
 def test_what_the_codec_says_of_a_wrong_value_acts_on_no_terminal(text: str) -> None:
-    with pytest.raises(ValidationError, match=r"^(Expected one of|no JSON form)") as caught:
+    with pytest.raises(ValidationError, match=r"^Expected one of") as caught:
         convert({f"a{text}b": 1, "c" * 1000: 1}, models.EmbeddedResourceResource)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 600
