@@ -37,6 +37,8 @@ WITH_SESSIONS = ("attacks", "history", "interop", "proxies", "typing")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of `nox -s quick` and `nox -s models-pydantic`."""
     parser.addoption("--quick", action="store_true", help="newest revision, asyncio, no slow tests")
+    text = "no files of tests with sockets, processes or builds of many packages"
+    parser.addoption("--no-processes", action="store_true", help=text)
     text = "what the models of the tested package are written for"
     parser.addoption("--models", choices=LIBRARIES, default=LIBRARIES[0], help=text)
 
@@ -71,8 +73,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not even import what `--quick` leaves out."""
-    if not config.getoption("--quick"):
+    """Do not even import what `--quick` and `--no-processes` leave out."""
+    if not (config.getoption("--quick") or config.getoption("--no-processes")):
         return None
     left_out = collection_path.name.startswith(OVER_PROCESSES)
     return left_out or collection_path.parent.name in WITH_SESSIONS or None
