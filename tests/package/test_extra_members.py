@@ -377,7 +377,6 @@ async def test_the_answer_of_a_client_s_handler_is_sent_with_them(revision: str)
     assert answer["content"]["style"] == "bold"
 
 
-@pytest.mark.structs("pydantic makes new objects of params, with the members of the schema alone")
 @pytest.mark.parametrize(
     "revision", [name for name in ALL if hasattr(own(name), "PromptReference")]
 )

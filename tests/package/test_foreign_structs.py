@@ -127,6 +127,7 @@ async def test_objects_of_the_merged_models_are_sent_in_the_sessions_own_form(
 LATER = [name for name in ALL if hasattr(own(name), "ResourceLink")]
 
 
+@pytest.mark.structs("classes of pydantic refuse such values when they are called")
 @pytest.mark.parametrize("revision", [name for name in ALL if name not in LATER])
 async def test_content_that_the_revision_does_not_have_is_refused(
     revision: str, caplog: Any
