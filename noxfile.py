@@ -216,6 +216,21 @@ def tests_rest(session: nox.Session) -> None:
     session.run(*run, *ONCE_MORE, success_codes=(0, NONE_LEFT))
 
 
+@nox.session(name="models-pydantic")
+def models_pydantic(session: nox.Session) -> None:
+    """The tests of a package on models of pydantic: the two newest revisions, on asyncio.
+
+    Left out are slow tests, and files with sockets and processes, which move bytes. With words of
+    pytest after `--`, these take the place of both choices.
+    """
+    needs(session, "test")
+    without = ["-m", f"not slow and not trio and {WITHOUT_SESSION}", "--no-processes"]
+    without += ["-k", " and ".join(f"not {name}" for name in OLDER_REVISIONS)]
+    run = ("pytest", "--models", "pydantic", *(session.posargs or without), "tests/package")
+    session.run(*run, *ON_ALL_CORES, success_codes=(0, SOME_FAILED))
+    session.run(*run, *ONCE_MORE, success_codes=(0, NONE_LEFT))
+
+
 def recorded(session: nox.Session) -> tuple[str]:
     """The option of pytest by which this session records what its tests prove, from now on."""
     record = record_of(session, session.name)

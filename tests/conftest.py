@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from mcpgen.names import LIBRARIES
 from requirements import REVISION_NAME
 
 pytest_plugins = ["requirements.recording"]
@@ -17,6 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SPEC_VARIABLE = "MCP_SPEC"
 *OLDER_REVISIONS, _, NEWEST_REVISION = sorted(path.name for path in (ROOT / "schema").glob("20*"))
 CACHE_VARIABLE = "XDG_CACHE_HOME"
+PACKAGE_VARIABLE = "MCPGEN_TESTS_PACKAGE"
+"""The folder of the package that is tested in place of the committed one."""
 
 OVER_PROCESSES = (
     *("test_http", "test_process", "test_stdio", "test_sse", "test_toolkit_main", "test_trace"),
@@ -31,14 +36,35 @@ WITH_SESSIONS = ("attacks", "browser", "history", "interop", "proxies", "typing"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option of `nox -s quick`."""
+    """Add the options of `nox -s quick` and `nox -s models-pydantic`."""
     parser.addoption("--quick", action="store_true", help="newest revision, asyncio, no slow tests")
+    text = "no files of tests with sockets, processes or builds of many packages"
+    parser.addoption("--no-processes", action="store_true", help=text)
+    text = "what the models of the tested package are written for"
+    parser.addoption("--models", choices=LIBRARIES, default=LIBRARIES[0], help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give all processes of a run one new cache: tests that build the same package share it."""
-    if not hasattr(config, "workerinput"):
+    """Give all processes of a run one new cache: tests that build the same package share it.
+
+    With `--models`, give them the package of that library in place of the committed one, too.
+    """
+    is_first = not hasattr(config, "workerinput")
+    if is_first:
         os.environ[CACHE_VARIABLE] = tempfile.mkdtemp(prefix="mcpgen-tests-")
+    models = config.getoption("--models")
+    if models != LIBRARIES[0]:
+        if is_first:
+            os.environ[PACKAGE_VARIABLE] = package_with(models)
+        sys.path.insert(0, os.environ[PACKAGE_VARIABLE])
+
+
+def package_with(models: str) -> str:
+    """A folder in the run's cache with `mcp_protocol`, whose models are for another library."""
+    folder = str(Path(os.environ[CACHE_VARIABLE], "packages"))
+    words = ("-q", "--revision", "all", "--models", models, "-o", f"{folder}/mcp_protocol")
+    subprocess.run([sys.executable, "-m", "mcpgen", *words], check=True)
+    return folder
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -48,18 +74,25 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not even import what `--quick` leaves out."""
-    if not config.getoption("--quick"):
+    """Do not even import what `--quick` and `--no-processes` leave out."""
+    if not (config.getoption("--quick") or config.getoption("--no-processes")):
         return None
     left_out = collection_path.name.startswith(OVER_PROCESSES)
     return left_out or collection_path.parent.name in WITH_SESSIONS or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that run on trio; leave out old revisions there, and what `--quick` does."""
+    """Mark the tests that run on trio; leave out old revisions there, and what `--quick` does.
+
+    Tests of what only Structs do are skipped where the models are for another library.
+    """
+    models = config.getoption("--models")
     for item in items:
         if "trio" in item.name:
             item.add_marker("trio")
+        of_structs = item.get_closest_marker("structs")
+        if of_structs is not None and models != LIBRARIES[0]:
+            item.add_marker(pytest.mark.skip(reason=of_structs.args[0]))
     wanted = is_quick if config.getoption("--quick") else is_wanted
     left_out = [item for item in items if not wanted(item)]
     config.hook.pytest_deselected(items=left_out)

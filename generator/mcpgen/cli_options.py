@@ -212,7 +212,7 @@ def selection_options(command: Any) -> Any:
         "--models",
         type=click.Choice(LIBRARIES),
         metavar="LIBRARY",
-        help="What models are written for: msgspec (the default), or pydantic with --parts types.",
+        help="What models are written for: msgspec (the default) or pydantic.",
     )
     return revisions(parts(transports(library(command))))
 

@@ -133,11 +133,6 @@ def selection(
             "expected --transport with the parts client, server or all, got it with"
             f" {', '.join(chosen.parts)}, which opens no connection"
         )
-    if chosen.models != LIBRARIES[0] and chosen.parts != ("types",):
-        raise UsageError(
-            f"expected --models {chosen.models} with --parts types, got it with"
-            f" {', '.join(chosen.parts)}: only messages are written for it"
-        )
     return chosen
 
 

@@ -42,11 +42,13 @@ def spec_of(name: str) -> spec.RevisionSpec:
 
 
 @cache
-def made(chosen: str, transports: str, revisions: tuple[str, ...]) -> Mapping[str, str]:
+def made(
+    chosen: str, transports: str, revisions: tuple[str, ...], models: str = ""
+) -> Mapping[str, str]:
     """A package of a selection."""
     words = () if transports == "all" else (transports,)
     specs = [spec_of(name) for name in revisions]
-    return render.render_package(specs, "pkg", selection((chosen,), words))
+    return render.render_package(specs, "pkg", selection((chosen,), words, models))
 
 
 def written(files: Mapping[str, str], folder: Path) -> Path:

@@ -183,13 +183,34 @@ def test_the_choice_is_kept(tmp_path: Path) -> None:
     assert "pydantic" not in (tmp_path / "acme/_structs.py").read_text()
 
 
-@pytest.mark.parametrize("parts", ["all", "protocol", "types,client"])
-def test_other_parts_are_refused(parts: str, tmp_path: Path) -> None:
-    package = tmp_path / "acme"
-    done = run("-r", NEWEST, "--models", "pydantic", "--parts", parts, "-o", str(package))
-    assert done.code == 2
-    assert "expected --models pydantic with --parts types" in done.err
-    assert not package.exists()
+CALL = """
+import anyio, pydantic
+from acme import Server
+from acme.testing import connected
+
+server = Server("ready")
+
+@server.tool()
+def double(number: int) -> int:
+    return 2 * number
+
+async def main() -> None:
+    async with connected(server) as pair:
+        result = await pair.client.call_tool("double", {"number": 21})
+        assert isinstance(result, pydantic.BaseModel)
+        print(result.data, result.model_dump_json(include={"content"}))
+
+anyio.run(main)
+"""
+
+
+def test_a_client_and_a_server_speak_with_models_of_pydantic(tmp_path: Path) -> None:
+    done = run("-r", NEWEST, "--models", "pydantic", "-o", str(tmp_path / "acme"))
+    assert "pip install pydantic msgspec anyio\n" in done.err + done.out
+    called = subprocess.run(
+        [sys.executable, "-c", CALL], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert called.stdout == '42 {"content":[{"type":"text","text":"42"}]}\n', called.stderr
 
 
 def test_the_settings_of_a_project_choose_pydantic(

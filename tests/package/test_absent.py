@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from mcp_protocol import Server
-from mcp_protocol._wire import UNSET, to_builtins
+from mcp_protocol._wire import STRUCTS, UNSET, fields, to_builtins
 from mcp_protocol.errors import InvalidParamsError
 from mcp_protocol.facts import Revision
 from mcp_protocol.revisions import REVISIONS
@@ -35,8 +35,8 @@ def defaults_of(revision: Revision) -> dict[str, Any]:
     return {
         f"{kind.__name__}.{field.name}": field.default
         for kind in kinds.values()
-        if kind.__module__ == module.__name__ and issubclass(kind, msgspec.Struct)
-        for field in msgspec.structs.fields(kind)
+        if kind.__module__ == module.__name__ and issubclass(kind, STRUCTS)
+        for field in fields(kind)
         if field.default is not msgspec.NODEFAULT
     }
 

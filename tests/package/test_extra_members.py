@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-import msgspec
 import pytest
 
 from mcp_protocol import (
@@ -25,7 +24,15 @@ from mcp_protocol import (
     models,
     to_builtins,
 )
-from mcp_protocol._wire import EncodingError, decoder, encode
+from mcp_protocol._wire import (
+    EncodingError,
+    StructType,
+    decoder,
+    encode,
+    fields,
+    has_member,
+    replace,
+)
 from mcp_protocol.protocol.lenient import extra_decoder, extra_result_decoder
 from mcp_protocol.revisions import FOLDERS, REVISIONS
 from mcp_protocol.runtime.request_context import RequestContext
@@ -89,9 +96,9 @@ def having(name: str) -> list[str]:
     return [revision for revision in ALL if hasattr(own(revision), name)]
 
 
-def unknown_to(kind: type[msgspec.Struct], wire: Mapping[str, Any]) -> dict[str, Any]:
+def unknown_to(kind: StructType, wire: Mapping[str, Any]) -> dict[str, Any]:
     """The members of a JSON object that a Struct does not have."""
-    known = {field.encode_name for field in msgspec.structs.fields(kind)}
+    known = {field.encode_name for field in fields(kind)}
     return {name: value for name, value in wire.items() if name not in known}
 
 
@@ -150,7 +157,7 @@ async def test_who_does_not_ask_has_an_empty_extra_and_plain_objects(revision: s
 @every
 def test_without_asking_an_object_is_no_larger_and_has_no_other_field(revision: str) -> None:
     tool = own(revision).Tool
-    assert "extra" not in tool.__struct_fields__
+    assert not has_member(tool, "extra")
     assert "extra" not in to_builtins(decoder(tool)(json.dumps(SHELL).encode()))
 
 
@@ -262,7 +269,7 @@ async def test_a_proxy_passes_them_on_into_any_other_revision(upstream: str, rev
     for wire, original in zip(listed, TOOLS, strict=True):
         lost = original.keys() - wire.keys()  # what the upstream revision knows and this one not
         assert not lost & unknown_to(own(upstream).Tool, original).keys()
-        assert lost.isdisjoint(field.encode_name for field in msgspec.structs.fields(kind))
+        assert lost.isdisjoint(field.encode_name for field in fields(kind))
         assert {name: original[name] for name in wire if name != "annotations"} == {
             name: value for name, value in wire.items() if name != "annotations"
         }
@@ -283,10 +290,10 @@ def test_a_connection_without_io_answers_with_them(revision: str) -> None:
 def test_members_that_the_schema_has_win(revision: str) -> None:
     wire = {**PLAIN, "category": "old", "rank": 1}
     click = extra_decoder(own(revision).Tool)(json.dumps(wire).encode())
-    again = msgspec.structs.replace(click, extra={"name": "other", "category": "new"})
+    again = replace(click, extra={"name": "other", "category": "new"})
     assert again.extra == {"category": "new"}
     assert json.loads(encode(again)) == {**PLAIN, "category": "new"}
-    none = msgspec.structs.replace(click, extra={})
+    none = replace(click, extra={})
     assert to_builtins(none) == PLAIN
     assert none.extra == {}
 
@@ -294,7 +301,7 @@ def test_members_that_the_schema_has_win(revision: str) -> None:
 @every
 def test_an_object_with_another_member_changed_keeps_them(revision: str) -> None:
     shell = extra_decoder(own(revision).Tool)(json.dumps(SHELL).encode())
-    renamed = msgspec.structs.replace(shell, name="one.Bash")
+    renamed = replace(shell, name="one.Bash")
     assert json.loads(encode(renamed)) == {**SHELL, "name": "one.Bash"}
     for made in (copy.copy(shell), copy.deepcopy(shell), pickle.loads(pickle.dumps(shell))):
         assert made == shell
@@ -315,7 +322,7 @@ def test_repr_shows_them_if_there_are_any(revision: str) -> None:
 def test_the_rules_of_a_type_hold_for_an_object_with_more_members(revision: str) -> None:
     made = extra_decoder(own(revision).Annotations)(b'{"priority": 0.5, "colour": "red"}')
     with pytest.raises(ValueError, match="expected 0 to 1"):
-        msgspec.structs.replace(made, priority=2)
+        replace(made, priority=2)
 
 
 def test_an_object_with_nothing_else_is_no_broken_json() -> None:
@@ -329,8 +336,8 @@ def test_a_member_that_json_cannot_express_is_refused() -> None:
     tool = extra_decoder(own(ALL[-1]).Tool)(json.dumps(CLICK).encode())
     for wrong in (float("nan"), object()):
         with pytest.raises(EncodingError):
-            encode(msgspec.structs.replace(tool, extra={"category": wrong}))
-    deep = msgspec.structs.replace(tool, meta={"a": float("inf")})
+            encode(replace(tool, extra={"category": wrong}))
+    deep = replace(tool, meta={"a": float("inf")})
     with pytest.raises(EncodingError, match="inf"):
         encode(deep)
     with pytest.raises(TypeError, match="object is unsupported"):

@@ -17,6 +17,7 @@ import pytest
 
 from mcpgen import build_request, output, pipeline
 from mcpgen.build_request import BuildRequest
+from mcpgen.parts import Selection
 
 PAINT = Path(__file__).parents[1] / "generator" / "extensions" / "paint.json"
 REVISIONS = ("2025-06-18", "2026-07-28")
@@ -30,12 +31,14 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="module")
-def pkg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def pkg(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Any]:
     """The modules of a package with the extension com.example/paint."""
     root = tmp_path_factory.mktemp("packages")
     found = build_request.named_extensions([str(PAINT)])
     sources = build_request.named_sources(REVISIONS)
-    output.write(root / PACKAGE, pipeline.build(BuildRequest(PACKAGE, sources, extensions=found)))
+    chosen = Selection(models=pytestconfig.getoption("--models"))
+    request = BuildRequest(PACKAGE, sources, selection=chosen, extensions=found)
+    output.write(root / PACKAGE, pipeline.build(request))
     sys.path.insert(0, str(root))
 
     def module(name: str) -> ModuleType:

@@ -12,6 +12,7 @@ import anyio
 import msgspec
 import pytest
 
+from mcp_protocol._wire import convert
 from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.errors import InvalidParamsError
 from mcp_protocol.revisions import REVISIONS
@@ -306,7 +307,7 @@ def forms_of_params(revision: str) -> list[Any]:
     """The params of one call in each form that a channel is given."""
     wire = {"name": "both", "arguments": {"region": "us"}, "_meta": meta_of(revision)}
     params = REVISIONS[revision].client_requests["tools/call"].params
-    return [wire, msgspec.Raw(encoded(wire)), msgspec.convert(wire, params)]
+    return [wire, msgspec.Raw(encoded(wire)), convert(wire, params)]
 
 
 @pytest.mark.parametrize("form", range(3), ids=["object", "json", "struct"])

@@ -38,6 +38,7 @@ async def open_session(http: Http, revision: str) -> None:
         await http.initialize(revision)
 
 
+@pytest.mark.structs("a model of pydantic takes a few calls more to be read and written")
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # on trio a task of its own serves
 async def test_a_short_call_makes_few_function_calls(revision: str) -> None:
     app: AsgiApplication = adding_server().asgi()

@@ -8,10 +8,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-import msgspec
 import pytest
 
-from mcp_protocol._wire import convert
+from mcp_protocol._wire import ValidationError, convert, to_builtins
 from mcp_protocol.client.host import safe_icons
 from mcp_protocol.server.toolkit.content import Icon
 from mcp_protocol.server.toolkit.server import Server
@@ -70,7 +69,7 @@ async def test_icons_come_through_as_they_were_given_on_whatever_has_them(revisi
             await client.list_resources(),
             await client.list_resource_templates(),
         ):
-            assert msgspec.to_builtins(listed[0].icons) == ON_THE_WIRE
+            assert to_builtins(listed[0].icons) == ON_THE_WIRE
             assert all(type(icon) is model(revision) for icon in listed[0].icons)
         (bare,) = (await client.list_tools())[1].icons
         assert (bare.mime_type, bare.sizes, bare.theme) == (None, None, None)
@@ -91,7 +90,7 @@ async def test_icons_come_through_as_they_were_given_on_whatever_has_them(revisi
     ids=repr,
 )
 def test_what_is_not_of_the_shape_of_an_icon_is_none(revision: str, icon: Any) -> None:
-    with pytest.raises(msgspec.ValidationError):
+    with pytest.raises(ValidationError):
         convert(icon, model(revision))
 
 

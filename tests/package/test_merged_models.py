@@ -19,7 +19,7 @@ from mcp_protocol import (
     connect,
     models,
 )
-from mcp_protocol._wire import UNSET, to_builtins
+from mcp_protocol._wire import STRUCTS, UNSET, StructType, fields, to_builtins
 from mcp_protocol.merged_models import MergedType
 from mcp_protocol.revisions import FOLDERS, REVISIONS
 from mcp_protocol.runtime.request_context import RequestContext
@@ -39,14 +39,14 @@ def own_models(revision: str) -> Any:
     return importlib.import_module(f"mcp_protocol.{FOLDERS[revision]}.models")
 
 
-def structs_of(revision: str) -> list[type[msgspec.Struct]]:
+def structs_of(revision: str) -> list[StructType]:
     """The Structs of a revision."""
     found = vars(own_models(revision)).values()
     return [
         each
         for each in found
         if isinstance(each, type)
-        and issubclass(each, msgspec.Struct)
+        and issubclass(each, STRUCTS)
         and each.__module__ == own_models(revision).__name__
     ]
 
@@ -58,7 +58,7 @@ def test_each_struct_is_of_one_merged_class_and_has_its_members(revision: str) -
         assert len(homes) == 1, struct
         assert struct in homes[0].structs()
         members = {name for name in homes[0].__annotations__ if not name.startswith("_")}
-        lacking = members - {*struct.__struct_fields__, *struct.__annotations__}
+        lacking = members - {*(each.name for each in fields(struct)), *struct.__annotations__}
         assert {name: vars(struct)[name] for name in lacking} == dict.fromkeys(lacking)
 
 

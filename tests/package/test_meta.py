@@ -308,6 +308,7 @@ def decodings(receive: Callable[[], object]) -> int:
 
 
 @pytest.mark.parametrize("revision", ALL)
+@pytest.mark.structs("counts what msgspec decodes, and params are read by pydantic")
 def test_the_params_of_a_request_like_the_last_one_are_decoded_once(revision: str) -> None:
     server = ServerEnd(revision, EVERY_SERVER_CAPABILITY)
     params = {"name": "x", "arguments": {"text": "y"}}

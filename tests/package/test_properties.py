@@ -8,7 +8,6 @@ import random
 from typing import Any
 
 import anyio
-import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -209,7 +208,7 @@ def models(revision: str) -> dict[str, Any]:
     return {
         name: kind
         for name, kind in found.items()
-        if isinstance(kind, type) and issubclass(kind, msgspec.Struct | Untagged)
+        if isinstance(kind, type) and issubclass(kind, (*_wire.STRUCTS, Untagged))
     }
 
 

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import pytest
 
 from mcp_protocol import (
@@ -23,6 +22,7 @@ from mcp_protocol import (
     limit_rate,
     log_requests,
 )
+from mcp_protocol._wire import replace
 from mcp_protocol.r2026_07_28.client import ClientHandlers
 from mcp_protocol.testing import connected
 from package.asgi_client import asgi
@@ -109,13 +109,13 @@ async def test_middleware_sees_who_asks_and_changes_params_and_results(revision:
         if request.method == "tools/list":
             result = await next(request)
             shown = [tool for tool in result.tools if tool.name != "secret"]
-            return msgspec.structs.replace(result, tools=shown)
+            return replace(result, tools=shown)
         if request.method == "tools/call":
             assert request.principal.subject == "ann"
             assert request.revision == revision
             assert (request.session_id is None) is (revision not in HANDSHAKE)
             arguments = {"item": "apple"}
-            params = msgspec.structs.replace(request.params, arguments=arguments)
+            params = replace(request.params, arguments=arguments)
             return await next(request.with_params(params))
         return await next(request)
 

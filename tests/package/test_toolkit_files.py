@@ -7,10 +7,9 @@ import logging
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from mcp_protocol import Audio, File, Image, Server, connect
+from mcp_protocol import Audio, File, Image, Server, connect, to_builtins
 from package.wire import ALL
 
 NEWEST, OLDEST = ALL[-1], ALL[0]
@@ -49,7 +48,7 @@ async def returned(revision: str, value: Any, annotation: Any) -> list[dict[str,
     tool.__annotations__["return"] = annotation
     server.tool()(tool)
     async with connect(server, revision=revision) as client:
-        blocks: list[dict[str, Any]] = msgspec.to_builtins((await client.call_tool("tool")).content)
+        blocks: list[dict[str, Any]] = to_builtins((await client.call_tool("tool")).content)
         return blocks
 
 

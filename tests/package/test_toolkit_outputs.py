@@ -6,10 +6,10 @@ import importlib
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-import msgspec
 import pytest
 from msgspec import UNSET
 
+from mcp_protocol._wire import ValidationError, to_builtins
 from mcp_protocol.json_schema.validation import Deadline
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server.toolkit import output_conversion, revision_types
@@ -33,7 +33,7 @@ def sent(revision: str, annotation: Any, value: Any) -> Any:
     made = builder(revision).full(
         *output_conversion.from_annotation(annotation, "tool").results(value)
     )
-    return msgspec.to_builtins(made)
+    return to_builtins(made)
 
 
 @every
@@ -134,7 +134,7 @@ def test_a_result_told_in_full_has_what_was_told() -> None:
 @every
 def test_annotations_of_a_block_are_held_against_the_revision(revision: str) -> None:
     wrong: Any = Annotations(audience=["system"])  # type: ignore[list-item] # the mistake
-    with pytest.raises(msgspec.ValidationError):
+    with pytest.raises(ValidationError):
         sent(revision, Text, Text("x", annotations=wrong))
 
 

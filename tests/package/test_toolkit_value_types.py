@@ -327,6 +327,7 @@ print("pydantic" in sys.modules)
 """
 
 
+@pytest.mark.structs("models of pydantic import pydantic")
 def test_constraints_work_without_pydantic_which_is_never_imported() -> None:
     run = subprocess.run(
         [sys.executable, "-c", WITHOUT_PYDANTIC],

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from generator.selections import made, pairwise, written
+from generator.selections import MIDDLE, NEWEST, made, pairwise, written
 
-pytestmark = [pytest.mark.typing, pairwise]
+pytestmark = pytest.mark.typing
 
 
 def checked(folder: Path, *command: str) -> None:
@@ -22,6 +22,13 @@ def checked(folder: Path, *command: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def checked_by_pyright(folder: Path) -> None:
+    settings = {"include": ["pkg"], "typeCheckingMode": "strict", "reportPrivateUsage": False}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
+    checked(folder, "pyright", "--pythonpath", sys.executable)
+
+
+@pairwise
 def test_mypy_finds_nothing_in_strict_mode(
     tmp_path: Path, chosen: str, transports: str, revisions: tuple[str, ...]
 ) -> None:
@@ -29,10 +36,15 @@ def test_mypy_finds_nothing_in_strict_mode(
     checked(tmp_path, "mypy", "--strict", "--cache-dir=cache", "pkg")
 
 
+@pairwise
 def test_pyright_finds_nothing_in_strict_mode(
     tmp_path: Path, chosen: str, transports: str, revisions: tuple[str, ...]
 ) -> None:
     written(made(chosen, transports, revisions), tmp_path)
-    settings = {"include": ["pkg"], "typeCheckingMode": "strict", "reportPrivateUsage": False}
-    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
-    checked(tmp_path, "pyright", "--pythonpath", sys.executable)
+    checked_by_pyright(tmp_path)
+
+
+def test_neither_finds_anything_in_a_package_with_models_of_pydantic(tmp_path: Path) -> None:
+    written(made("all", "all", (MIDDLE, NEWEST), "pydantic"), tmp_path)
+    checked(tmp_path, "mypy", "--strict", "--cache-dir=cache", "pkg")
+    checked_by_pyright(tmp_path)

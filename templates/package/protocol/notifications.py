@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
-from .._wire import Raw, convert, error_text, is_many
+from .._wire import Raw, ValidationError, convert, error_text, is_many
 from ..channel import OutgoingMessage, RequestId
 from ..errors import InvalidParamsError, LocalProtocolError, MissingCapabilityError
 from ..facts import Method, Revision, Role
@@ -73,7 +73,7 @@ def notification(
     if method is not None and method.params is not None and params:
         try:
             shaped = convert(params, method.params)
-        except msgspec.ValidationError as error:
+        except ValidationError as error:
             raise LocalProtocolError(f"{name}: params: {error_text(error)}") from None
     data = jsonrpc.encode_notification(name, shaped)
     return OutgoingMessage(data, "notification", None, name, revision, related_request_id, params)

@@ -13,18 +13,21 @@ import pytest
 from documents import examples
 from mcpgen import build_request, output, pipeline
 from mcpgen.build_request import BuildRequest
+from mcpgen.parts import Selection
 from package.tasks.task_work import PACKAGE, REVISIONS
 
 
 @pytest.fixture(scope="module")
-def pkg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def pkg(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Any]:
     """The modules of a package with the extension."""
     root = tmp_path_factory.mktemp("packages")
     schema = root / "tasks.ts"
     schema.write_text(examples()["tasks.ts"])
     found = build_request.named_extensions([f"{schema}"])
     sources = build_request.named_sources(REVISIONS)
-    output.write(root / PACKAGE, pipeline.build(BuildRequest(PACKAGE, sources, extensions=found)))
+    chosen = Selection(models=pytestconfig.getoption("--models"))
+    request = BuildRequest(PACKAGE, sources, selection=chosen, extensions=found)
+    output.write(root / PACKAGE, pipeline.build(request))
     sys.path.insert(0, str(root))
     yield SimpleNamespace(
         root=importlib.import_module(PACKAGE),
