@@ -35,6 +35,12 @@ IMAGE = {"type": "image", "mimeType": "image/png", "data": "eA=="}
 PDF = {"uri": "file:///call", "mimeType": "application/pdf", "blob": "eA=="}
 
 
+@pytest.fixture
+def anyio_backend() -> str:
+    """One event loop, except where a test names more: HTTP clients differ by it, not documents."""
+    return "asyncio"
+
+
 def parameter(name: str, place: str, schema: Any = TEXT, **more: Any) -> dict[str, Any]:
     return {"name": name, "in": place, "schema": schema, "required": place == "path", **more}
 
@@ -87,6 +93,7 @@ async def refusal(spec: Any, arguments: Mapping[str, Any], **options: Any) -> st
         return text
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("revision", [WITH_STRUCTURE, NEWEST])
 async def test_the_operations_of_an_api_are_tools(revision: str) -> None:
     api = Api()
@@ -450,7 +457,10 @@ BAD_OPERATIONS: list[tuple[str, Any, str]] = [
     ("/", {"parameters": [{"$ref": "other.yaml#/a"}]}, "expected a place in this document"),
     ("/", {"parameters": [{"$ref": "#/nowhere"}]}, "leads nowhere"),
     ("/", body_of({"$ref": "#/loop"}), "references in a row"),
-    ("/", body_of({"type": "nonsense"}), "not a JSON Schema"),
+    ("/", body_of({"type": "nonsense"}), "a schema has type 'nonsense'"),
+    ("/", body_of({"type": "string", "minLength": "1"}), "a schema has minLength '1'"),
+    ("/", body_of({"anyOf": {}}), "a schema has anyOf {}"),
+    ("/", body_of({"items": 5}), "expected a schema, got 5"),
     ("/", answer_of({"$id": "https://evil.test"}), "$id, which is not supported"),
 ]
 

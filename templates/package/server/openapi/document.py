@@ -30,7 +30,7 @@ DOCUMENT_BYTES = 64 * 1024 * 1024
 OPERATIONS = 10_000
 """Most operations of a document."""
 
-DOCUMENT_WORK = 10_000_000
+DOCUMENT_WORK = 5_000_000
 """Most parts of schemas that are converted for all operations together."""
 
 _REFERENCES = 32  # followed in a row

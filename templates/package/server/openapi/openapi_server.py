@@ -168,7 +168,7 @@ class OpenApiServerBuilder:
                 path=path,
                 tags=frozenset(each for each in tags if isinstance(each, str)),
                 deprecated=operation.get("deprecated") is True,
-                extensions={key: operation[key] for key in operation if key.startswith("x-")},
+                extensions={key: operation[key] for key in operation if str(key).startswith("x-")},
                 **texts,
             ), item, operation
 
