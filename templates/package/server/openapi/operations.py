@@ -182,8 +182,8 @@ class OperationReader:
         route: Its method and path.
         item: The path item.
         operation: The operation.
-        own_headers: Header fields that the HTTP client sets, in lower case: they are no arguments.
-        own_query: Query parameters that it sets.
+        own: Names of the parameters that the HTTP client sends with each request, by their place,
+            those of header fields in lower case: they are no arguments.
     """
 
     def __init__(
@@ -192,14 +192,13 @@ class OperationReader:
         route: HTTPRoute,
         item: Mapping[str, Any],
         operation: Mapping[str, Any],
-        own_headers: frozenset[str],
-        own_query: frozenset[str],
+        own: Mapping[str, frozenset[str]],
     ) -> None:
         self._document = document
         self._route = route
         self._item = item
         self._operation = operation
-        self._own: Mapping[str, frozenset[str]] = {"header": own_headers, "query": own_query}
+        self._own = own
         self._converter = SchemaConverter(document, "request")
         self._arguments = _Arguments()
         self._encoding: Mapping[str, Any] = {}
