@@ -35,6 +35,12 @@ IMAGE = {"type": "image", "mimeType": "image/png", "data": "eA=="}
 PDF = {"uri": "file:///call", "mimeType": "application/pdf", "blob": "eA=="}
 
 
+@pytest.fixture
+def anyio_backend() -> str:
+    """One event loop, except where a test names more: HTTP clients differ by it, not documents."""
+    return "asyncio"
+
+
 def parameter(name: str, place: str, schema: Any = TEXT, **more: Any) -> dict[str, Any]:
     return {"name": name, "in": place, "schema": schema, "required": place == "path", **more}
 
@@ -87,6 +93,7 @@ async def refusal(spec: Any, arguments: Mapping[str, Any], **options: Any) -> st
         return text
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("revision", [WITH_STRUCTURE, NEWEST])
 async def test_the_operations_of_an_api_are_tools(revision: str) -> None:
     api = Api()
@@ -321,10 +328,12 @@ async def test_credentials_of_the_http_client_are_no_arguments_and_go_nowhere_el
     parameters = [
         parameter("X-Key", "header"),
         parameter("key", "query"),
+        parameter("session", "cookie"),
         parameter("a", "query", {"type": "object"}),
     ]
     api = Api(RedirectResponse("https://evil.test/"))
-    own = {"headers": {"X-Key": "hunter2"}, "params": {"key": "hunter3"}}
+    own: dict[str, Any] = {"headers": {"X-Key": "hunter2"}, "params": {"key": "hunter3"}}
+    own["cookies"] = {"session": "hunter4"}
     async with api.client(**own) as http:
         spec = one("/", {"parameters": parameters}, servers=[{"url": "https://evil.test"}])
         server = Server.from_openapi(spec, http)
@@ -334,6 +343,7 @@ async def test_credentials_of_the_http_client_are_no_arguments_and_go_nowhere_el
             result = await pair.client.call_tool("call", {"a": {"b": 1}})
             assert api.target == "GET /v1/?key=hunter3&b=1"
             assert api.requests[-1].headers["x-key"] == "hunter2"
+            assert api.requests[-1].headers["cookie"] == "session=hunter4"
             assert api.requests[-1].headers["host"] == "pets.test"
             assert "HTTP 307" in result.content[0].text
             taken = await pair.client.call_tool("call", {"a": {"key": "mine"}})
@@ -435,6 +445,8 @@ async def test_names_are_valid_bounded_and_unique() -> None:
     assert max(map(len, names)) <= 64
     with pytest.raises(ValueError, match="mcp_names: the document has no operation 'b'"):
         Server.from_openapi(one("/", {}), base_url="https://a.test", mcp_names={"b": "c"})
+    with pytest.raises(ValueError, match="mcp_names: 'call': expected letters"):
+        Server.from_openapi(one("/", {}), base_url="https://a.test", mcp_names={"call": "a b"})
 
 
 BAD_OPERATIONS: list[tuple[str, Any, str]] = [
@@ -450,7 +462,10 @@ BAD_OPERATIONS: list[tuple[str, Any, str]] = [
     ("/", {"parameters": [{"$ref": "other.yaml#/a"}]}, "expected a place in this document"),
     ("/", {"parameters": [{"$ref": "#/nowhere"}]}, "leads nowhere"),
     ("/", body_of({"$ref": "#/loop"}), "references in a row"),
-    ("/", body_of({"type": "nonsense"}), "not a JSON Schema"),
+    ("/", body_of({"type": "nonsense"}), "a schema has type 'nonsense'"),
+    ("/", body_of({"type": "string", "minLength": "1"}), "a schema has minLength '1'"),
+    ("/", body_of({"anyOf": {}}), "a schema has anyOf {}"),
+    ("/", body_of({"items": 5}), "expected a schema, got 5"),
     ("/", answer_of({"$id": "https://evil.test"}), "$id, which is not supported"),
 ]
 
@@ -467,6 +482,20 @@ async def test_an_operation_that_can_not_be_called_is_named_and_the_others_serve
     assert reason in str(warned[0].message)
     assert warned[0].filename == __file__
     assert [tool.name for tool in await server.list_tools()] == ["good"]
+
+
+async def test_methods_of_3_2_are_called_and_a_broken_path_is_named() -> None:
+    spec = one("/found", body_of({"type": "array"}), "query")
+    spec["paths"]["/found"]["additionalOperations"] = {"COPY": {"operationId": "copy"}}
+    spec["paths"]["/broken"] = {"$ref": "paths.yaml"}
+    api = Api(JSONResponse({}))
+    with pytest.warns(OpenApiWarning, match="/broken: .*expected a place in this document"):
+        server = Server.from_openapi({**spec, "openapi": "3.2.0"}, api.client())
+    assert [tool.name for tool in await server.list_tools()] == ["call", "copy"]
+    await server.call_tool("call", {"body": [1]})
+    assert (api.target, api.body) == ("QUERY /v1/found", b"[1]")
+    await server.call_tool("copy")
+    assert api.target == "COPY /v1/found"
 
 
 async def test_parts_that_tools_can_not_have_are_named() -> None:
@@ -502,7 +531,7 @@ def test_what_is_no_document_is_refused(spec: Any, message: str) -> None:
 def test_a_server_has_to_be_named_by_someone() -> None:
     with pytest.raises(ValueError, match="expected http_client or base_url"):
         Server.from_openapi(one("/", {}))
-    with pytest.raises(ValueError, match="http_client: base_url: expected a URL"):
+    with pytest.raises(ValueError, match="http_client: expected a client with a base_url"):
         Server.from_openapi(one("/", {}), httpx2.AsyncClient())
     with pytest.raises(ValueError, match="base_url: expected a URL with a host"):
         Server.from_openapi(one("/", {}, servers=[{"url": "file:///etc/passwd"}]))

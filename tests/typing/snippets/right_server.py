@@ -5,9 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypedDict
 
+import httpx2
 import msgspec
 
-from mcp_protocol import Completion, Context, Image, Message, Server, ToolError
+from mcp_protocol import (
+    Completion,
+    Context,
+    HTTPRoute,
+    Image,
+    MCPType,
+    Message,
+    RouteMap,
+    Server,
+    ToolError,
+)
 
 
 @dataclass
@@ -73,3 +84,19 @@ async def in_a_test() -> Forecast:
 
 if __name__ == "__main__":
     server.run()
+
+
+def of_reading(route: HTTPRoute, mcp_type: MCPType) -> MCPType | None:
+    return mcp_type if route.method == "GET" else MCPType.EXCLUDE
+
+
+class Pets(Server):
+    pass
+
+
+pets: Pets = Pets.from_openapi(
+    "pets.yaml",
+    http_client=httpx2.AsyncClient(base_url="https://api.example.com"),
+    route_maps=[RouteMap(methods=["GET"], mcp_type=MCPType.RESOURCE)],
+    route_map_fn=of_reading,
+)

@@ -11,6 +11,7 @@ from mcp_protocol.r2025_06_18.server import ServerHandlers
 server = Server()  # expect: error
 server = Server("weather", verison="1.0")  # expect: error
 server = Server("weather", page_size="10")  # expect: error
+server = Server.from_openapi({}, http_client="https://api.example.com")  # expect: error
 
 
 @server.tool(annotations={"readOnlyHint": True})  # expect: error
