@@ -20,7 +20,9 @@ Kind = Literal["property", "function", "coroutine", "subscription"]
 _SHARED = "ModelCalls"
 _CLIENT = "ClientBase"
 _GROUP = "GroupBase"
-_WITHOUT = frozenset({"cache", "input_rounds", "seen_as", "close", "servers", "hold", "opened"})
+_WITHOUT = frozenset(
+    {"cache", "input_rounds", "seen_as", "close", "servers", "hold", "end", "opened"}
+)
 """Methods that are not derived: the blocking client has another one, or none."""
 _RETURNS = {"Subscription": "SyncSubscription", "GroupSubscription": "SyncSubscription"}
 """Types of results that the blocking client replaces."""

@@ -142,11 +142,15 @@ class GroupBase(ModelCalls, Generic[AnyClient]):
 
     async def close(self) -> None:
         """Close all sessions, from any task; open requests fail with ConnectionClosedError."""
-        self._over.set()
+        await self.end()
         await self._ended.wait()
 
+    async def end(self) -> None:
+        """Begin to close the sessions."""
+        self._over.set()
+
     async def hold(self) -> None:
-        """Open the sessions, and hold them open until `close`."""
+        """Open the sessions, and hold them open until `end`."""
         try:
             async with self._tasks as tasks:
                 for server in self._servers:
@@ -219,6 +223,6 @@ async def open_group(
         if entry is not None
     ]
     group = group_class(servers)
-    async with beside(group.hold, group.close):
+    async with beside(group.hold, group.end):
         await group.opened()
         yield group

@@ -23,7 +23,7 @@ from ..errors import (
     MethodNotFoundError,
     TransportError,
 )
-from ..facts import Method
+from ..facts import Method, Revision
 from ..foreign_text import safe_repr
 from ..protocol.lifecycle import declared
 from ..runtime.pending_requests import OnProgress
@@ -189,24 +189,25 @@ class GroupRequests:
         Raises:
             ConnectionClosedError: The connection to the server has ended, or was never open.
             InvalidParamsError: It is not for any of the servers, or may be for several.
+            MethodNotFoundError: It is for all servers, and none has it.
         """
-        servers, own = await self.route(method, fields)
+        server, own = await self._route(method, fields)
         send = partial(_sent, method, own, meta, timeout, on_progress)
-        if servers is None:
-            results = await self.of_each(method, send)
-            if not results:
-                raise MethodNotFoundError(method, f"none of the servers has {method}")
-            return next(iter(results.values()))
-        return await servers.guarded(send)
+        if server is not None:
+            return await server.guarded(send)
+        results = await self.of_each(method, send)
+        if not results:
+            raise self._missing(method)
+        return next(iter(results.values()))
 
-    async def route(
+    async def _route(
         self, method: str, fields: Mapping[str, Any]
     ) -> tuple[GroupServer[Any] | None, Mapping[str, Any]]:
         """The server of a request, `None` for all servers; and the params as it knows them."""
-        facts = self._open()[0].session.session.revision.facts.method(method)
+        facts = self._revision().facts.method(method)
         match facts.routed_by:
             case "name":
-                server, name = await self.by_name(fields["name"], facts.listed_by)
+                server, name = await self._by_name(fields["name"], facts.listed_by)
                 return server, {**fields, "name": name}
             case "uri":
                 return await self.by_uri(fields["uri"]), fields
@@ -214,12 +215,12 @@ class GroupRequests:
                 ref: Mapping[str, Any] = to_builtins(fields["ref"])
                 if "uri" in ref:
                     return await self.by_uri(ref["uri"]), fields
-                server, name = await self.by_name(str(ref.get("name")), PROMPTS_LIST)
+                server, name = await self._by_name(str(ref.get("name")), PROMPTS_LIST)
                 return server, {**fields, "ref": {**ref, "name": name}}
             case _:
                 return None, fields
 
-    async def by_name(self, name: str, listed_by: str | None) -> tuple[GroupServer[Any], str]:
+    async def _by_name(self, name: str, listed_by: str | None) -> tuple[GroupServer[Any], str]:
         """The server that a name begins with, and the name without that.
 
         If the names of several servers begin the name, their lists decide.
@@ -311,8 +312,19 @@ class GroupRequests:
         for server, items in templates.items():
             server.templates = tuple(item.uri_template for item in items)
 
-    def _open(self) -> list[GroupServer[Any]]:
-        return [server for server in self._servers if server.client is not None]
+    def _revision(self) -> Revision:
+        """The revision of one of the sessions."""
+        sessions = (server.session for server in self._servers if server.client is not None)
+        return next(sessions).session.revision
+
+    def _missing(self, method: str) -> MethodNotFoundError:
+        """The error for a request that no server has."""
+        revision = self._revision()
+        if method in revision.client_requests:
+            return MethodNotFoundError(method, f"none of the servers declares {method}")
+        from .absent_methods import absent_method
+
+        return absent_method(revision, method)
 
 
 async def _sent(
