@@ -205,7 +205,7 @@ class GroupRequests:
     ) -> tuple[GroupServer[Any] | None, Mapping[str, Any]]:
         """The server of a request, `None` for all servers; and the params as it knows them."""
         facts = self._revision().facts.method(method)
-        match facts.routed_by:
+        match facts.routed_by or facts.named_by:
             case "name":
                 server, name = await self._by_name(fields["name"], facts.listed_by)
                 return server, {**fields, "name": name}
