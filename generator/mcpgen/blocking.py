@@ -21,7 +21,7 @@ _SHARED = "ModelCalls"
 _CLIENT = "ClientBase"
 _GROUP = "GroupBase"
 _WITHOUT = frozenset(
-    {"cache", "input_rounds", "seen_as", "close", "start_call", "servers", "hold", "opened"}
+    {"cache", "input_rounds", "seen_as", "close", "start_call", "servers", "hold", "end", "opened"}
 )
 """Methods that are not derived: the blocking client has another one, or none."""
 _RETURNS = {"Subscription": "SyncSubscription", "GroupSubscription": "SyncSubscription"}

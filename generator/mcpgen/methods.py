@@ -36,6 +36,8 @@ _BATCH = "JSONRPCBatchRequest"
 _CURSOR, _NEXT = "cursor", "nextCursor"
 _LIST = "list"
 """The last part of the names of list requests."""
+_FINDING = ("name", "uri")
+"""Members of params by which a client of several servers finds the server of a request."""
 
 
 @dataclass(frozen=True)
@@ -231,8 +233,13 @@ class _Table:
             items=items,
             item=item,
             runs_tool=self.facts.method(name).runs_tool,
-            for_groups=self.facts.method(name).routed_by is not None,
+            for_groups=self._is_for_groups(name),
         )
+
+    def _is_for_groups(self, name: str) -> bool:
+        """Whether a client of several servers can find the server of a message."""
+        facts = self.facts.method(name)
+        return facts.routed_by is not None or facts.named_by in _FINDING
 
     def _is_no_object(self, node: Node) -> bool:
         """Whether a schema is that of a scalar or an array."""

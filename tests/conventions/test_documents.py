@@ -23,7 +23,15 @@ import yaml
 import documents
 import mcp_protocol
 from documents import Block, Link, anchors_of, links, shown
-from mcp_protocol import Client, ClientHandlers, Context, Server, testing
+from mcp_protocol import (
+    Client,
+    ClientGroup,
+    ClientHandlers,
+    Context,
+    RequestContext,
+    Server,
+    testing,
+)
 from mcp_protocol.server.asgi.settings import ServerHttpOptions
 from mcp_protocol.testing import Pair
 
@@ -40,8 +48,8 @@ MODULES = {
     for name in ("models", "methods", "client", "server")
 }
 OBJECTS: dict[str, tuple[Any, ...]] = {
-    "client": (Client,),
-    "ctx": (Context,),
+    "client": (Client, ClientGroup),
+    "ctx": (Context, RequestContext),
     "pair": (Pair,),
     "server": (Server,),
 }

@@ -20,7 +20,7 @@ ROW = "MethodFacts"
 MAY_NAME_METHODS: Mapping[str, str] = {
     "client/absent_methods.py": "what to use instead of messages that a revision lacks",
     "client/handler_validation.py": "what handlers of a client are called with, and their checks",
-    "client/group_base.py": "finds the server of a name, a resource or a reference",
+    "client/group_requests.py": "finds the server of a name, a resource or a reference",
     "client/model_tools.py": "calls the tools that a model asks for",
     "client/tasks.py": "polls tasks, which answer calls of tools",
     "client/server_state.py": "keeps tools, session and elicitations by the messages about them",

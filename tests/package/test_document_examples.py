@@ -11,6 +11,7 @@ import types
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -305,6 +306,20 @@ def reader(monkeypatch: pytest.MonkeyPatch, city: Server) -> dict[str, Any]:
     return {**names, "models": models, "server": city}
 
 
+class Model:
+    """A model that asks for the weather, as the library of its provider gives it."""
+
+    def __init__(self) -> None:
+        self.messages = self
+
+    async def create(self, *, tools: list[Any], **request: Any) -> Any:
+        """Ask for the first tool that there is a forecast of."""
+        name = next(tool["name"] for tool in tools if tool["name"] == "forecast")
+        arguments = {"city": "Oslo", "days": 1}
+        call = SimpleNamespace(type="tool_use", id="toolu_1", name=name, input=arguments)
+        return SimpleNamespace(content=[SimpleNamespace(type="text", text="I look."), call])
+
+
 async def change_tools(pair: Pair, server: Server) -> None:
     """Add a tool as soon as the client listens."""
     while not any("acknowledged" in message.get("method", "") for message in pair.received):
@@ -322,7 +337,7 @@ async def places(block: Block, folder: Path, city: Server) -> AsyncIterator[dict
             pair = await stack.enter_async_context(connected(city))
             tasks = await stack.enter_async_context(anyio.create_task_group())
             tasks.start_soon(change_tools, pair, city)
-            yield {"client": pair.client}
+            yield {"client": pair.client, "messages": [], "model": Model()}
             tasks.cancel_scope.cancel()
         else:
             yield {}

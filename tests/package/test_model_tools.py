@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -59,6 +59,15 @@ def weather() -> Server:
         return {"hPa": 1013}
 
     return server
+
+
+def saying(text: str) -> Callable[[], str]:
+    """A function that returns a text."""
+
+    def say() -> str:
+        return text
+
+    return say
 
 
 def asked(api: str, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,11 +144,8 @@ async def test_a_model_reads_why_a_call_failed(revision: str, api: str) -> None:
         failed = await client.call_from(asked(api, "forecast", {"city": "Atlantis"}))
         assert "no such city: Atlantis" in str(failed)
         assert failed == answered(api, "no such city: Atlantis", failed=True)
-        for name, arguments, reason in (
-            ("forecast", {}, "city"),
-            ("nonsense", {}, "nonsense"),
-        ):
-            failed = await client.call_from(asked(api, name, arguments))
+        for name, reason in (("forecast", "city"), ("nonsense", "nonsense")):
+            failed = await client.call_from(asked(api, name, {}))
             assert reason in str(failed)
             assert "rror" in str(failed)
 
@@ -212,7 +218,7 @@ async def test_names_that_apis_refuse_are_altered_and_lead_back_to_their_tools(
     server = Server("names")
     names = ["a.b", "a_b", "a-b", "1st", "x" * 100, "x" * 101]
     for name in names:
-        server.add_tool(lambda name=name: name, name=name)
+        server.add_tool(saying(name), name=name)
     async with connect(server, revision=revision) as client:
         functions = schemas("openai", await client.tools_for("openai"))
         assert len(functions) == len(names)
