@@ -12,14 +12,23 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
 import msgspec
 
 from ..._wire import EncodingError, Raw, convert, encode, is_object
 from ...errors import InvalidParamsError
 from ...foreign_text import safe_repr
+from ...protocol.connection import Connection
 from ...runtime.principal import PRINCIPAL
 from ...runtime.request_context import RequestContext
 from .content import expect
@@ -114,6 +123,24 @@ class Registered(Protocol):
 Item = TypeVar("Item", bound=Registered)
 
 
+class Rule(NamedTuple):
+    """Shows or hides items in one session.
+
+    Attributes:
+        names: Their keys.
+        tags: Their tags; one of these is enough.
+        enabled: Whether they are shown.
+    """
+
+    names: frozenset[str]
+    tags: frozenset[str]
+    enabled: bool
+
+
+SessionRules: TypeAlias = MutableMapping[Connection, tuple[Rule, ...]]
+"""The rules of each session that has some, by its connection; the last that fits decides."""
+
+
 class Registry(Generic[Item]):
     """Registered items of one kind by key, in the order of registration.
 
@@ -129,6 +156,7 @@ class Registry(Generic[Item]):
         needs_scopes: Whether items that need scopes were added.
         hides_forbidden: Whether items are left out of a list if the principal lacks their scopes.
             A list that has such items is private.
+        rules: What sessions show that differs from the enabled items; `None` as long as none does.
     """
 
     def __init__(
@@ -148,6 +176,7 @@ class Registry(Generic[Item]):
         self._registered: dict[str, Item] = {}  # the disabled items too
         self.needs_scopes = False
         self.hides_forbidden = False
+        self.rules: SessionRules | None = None
         self._pages: dict[tuple[str, str | None], Any] = {}
 
     def add(self, key: str, item: Item) -> None:
@@ -180,6 +209,26 @@ class Registry(Generic[Item]):
         """The items, the disabled ones too."""
         yield from self._registered.values()
 
+    def find(self, key: str) -> Item | None:
+        """An item, also a disabled one."""
+        return self._registered.get(key)
+
+    def items_for(self, request: RequestContext) -> Mapping[str, Item]:
+        """The items that the session of a request shows."""
+        if self.rules is None:
+            return self.items
+        rules = self.rules.get(request.peer.connection)
+        if rules is None:
+            return self.items
+        registered = self._registered.items()
+        return {key: item for key, item in registered if self._is_shown(key, item, rules)}
+
+    def _is_shown(self, key: str, item: Item, rules: Sequence[Rule]) -> bool:
+        for rule in reversed(rules):
+            if key in rule.names or item.tags & rule.tags:
+                return rule.enabled
+        return key in self.items
+
     def keys(self, names: Collection[str], tags: Collection[str]) -> set[str]:
         """The keys of the items with one of these keys or tags."""
         registered = self._registered.items()
@@ -202,9 +251,12 @@ class Registry(Generic[Item]):
         """
         cursor = getattr(request.params, "cursor", None)
         cursor = cursor if isinstance(cursor, str) else None
-        if self.hides_forbidden and any(item.scopes for item in self.items.values()):
+        listed = self.items_for(request)
+        if self.hides_forbidden and any(item.scopes for item in listed.values()):
             private = CacheHint(self._cache.ttl_ms, "private")
-            return self._encoded_page(request, cursor, self._visible_items(), private)
+            return self._encoded_page(request, cursor, _permitted(listed), private)
+        if listed is not self.items:
+            return self._encoded_page(request, cursor, listed, NO_CACHING)
         place = request.revision.name, cursor
         result = self._pages.get(place)
         if result is None:
@@ -212,11 +264,6 @@ class Registry(Generic[Item]):
             if cursor is None or len(self._pages) < len(self.items):
                 self._pages[place] = result
         return result
-
-    def _visible_items(self) -> dict[str, Item]:
-        """The items that the principal may use."""
-        has_scopes = PRINCIPAL.get().has_scopes
-        return {key: item for key, item in self.items.items() if has_scopes(*item.scopes)}
 
     def _encoded_page(
         self,
@@ -263,14 +310,31 @@ def switch(
     """
     tags = checked_tags(tags)
     registries = list(registries)
+    check_registered(registries, names, tags)
+    for registry in registries:
+        registry.switch(registry.keys(names, tags), enabled=enabled)
+
+
+def check_registered(
+    registries: Sequence[Registry[Any]], names: Collection[str], tags: Collection[str]
+) -> None:
+    """Check that each name and each tag fits something.
+
+    Raises:
+        LookupError: One fits nothing.
+    """
     for name in names:
         if not any(registry.keys((name,), ()) for registry in registries):
             raise LookupError(f"nothing is registered with the name {name!r}")
     for tag in tags:
         if not any(registry.keys((), (tag,)) for registry in registries):
             raise LookupError(f"nothing is registered with the tag {tag!r}")
-    for registry in registries:
-        registry.switch(registry.keys(names, tags), enabled=enabled)
+
+
+def _permitted(items: Mapping[str, Item]) -> dict[str, Item]:
+    """The items that the principal may use."""
+    has_scopes = PRINCIPAL.get().has_scopes
+    return {key: item for key, item in items.items() if has_scopes(*item.scopes)}
 
 
 def checked_tags(tags: Collection[str]) -> frozenset[str]:
