@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -84,6 +85,55 @@ async def test_a_disabled_tool_is_not_listed_and_unknown_until_it_is_enabled(rev
         server.enable("delete")
         assert await tools_of(pair) == ["delete", "order"]
         assert (await client.call_tool("delete")).content[0].text == "deleted"
+
+
+@dataclass
+class Shape:
+    side: int
+
+
+def area(shape: Shape) -> int:
+    """Its annotation is the text `Shape`, as everywhere in this module."""
+    return shape.side**2
+
+
+async def test_annotations_of_added_functions_mean_what_they_mean_where_these_are_defined() -> None:
+    @dataclass
+    class Local:
+        name: str
+
+    def greet(local: Local) -> str:
+        return f"hello {local.name}"
+
+    def register(server: Server) -> None:
+        Shape = str  # noqa: F841, N806  # another one, where the function is registered
+        server.add_tool(area)
+
+    server = shop()
+    server.add_tool(greet)
+    register(server)
+    greeting = await server.call_tool("greet", {"local": {"name": "Ada"}})
+    assert greeting.content[0].text == "hello Ada"
+    size = await server.call_tool("area", {"shape": {"side": 3}})
+    assert size.structured_content == {"result": 9}
+
+
+async def test_resources_and_prompts_are_added_and_removed_while_a_client_is_connected() -> None:
+    server = shop()
+    async with connected(server, revision=HANDSHAKE[-1]) as pair:
+        client: Any = pair.client
+        server.add_resource(lambda: "sun", "sky://today", name="today", mime_type="text/plain")
+        server.add_resource(lambda day: f"rain on {day}", "sky://{day}", name="any day")
+        server.add_prompt(lambda: "Write a poem.", "poem", title="Poem")
+        assert (await client.read_resource("sky://today")).contents[0].text == "sun"
+        assert (await client.read_resource("sky://monday")).contents[0].text == "rain on monday"
+        assert [each.title for each in await client.list_prompts()] == [None, "Poem"]
+        server.remove_resource("sky://today")
+        server.remove_resource("sky://{day}")
+        server.remove_prompt("poem")
+        assert len(await client.list_resources()) == len(await client.list_prompts()) == 1
+        with pytest.raises(RemoteError):
+            await client.read_resource("sky://monday")
 
 
 async def test_a_tag_hides_tools_resources_and_prompts_together() -> None:

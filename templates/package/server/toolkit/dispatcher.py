@@ -99,6 +99,11 @@ class Dispatcher:
         self._prompts: Registry[Prompt] = Registry(
             "prompt", "prompts", size, cache["prompts"], self._prompts_changed
         )
+        self._lists: Mapping[str, Sequence[Registry[Any]]] = {
+            TOOLS_CHANGED: (self._tools,),
+            RESOURCES_CHANGED: (self._resources, self._templates),
+            PROMPTS_CHANGED: (self._prompts,),
+        }
         self._scope_lookup = RequiredScopes(
             self._tools, self._resources, self._templates, self._prompts, self._method_scopes
         )
@@ -159,7 +164,7 @@ class Dispatcher:
 
     def _secret_names(self, tool: str) -> Collection[str]:
         """Names of the arguments of a tool that are secret."""
-        registered = self._tools.items.get(tool)
+        registered = self._tools.find(tool)  # sessions may show a disabled one
         return () if registered is None else registered.secret_names
 
     def _declared(self, revision: Revision) -> dict[str, Any]:
@@ -266,7 +271,7 @@ class Dispatcher:
 
     def _call_tool(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         params, revision = request.params, request.revision
-        tool = self._tools.items.get(params.name)
+        tool = self._tools.items_for(request).get(params.name)
         if tool is not None and tool.scopes:
             tool = tool if is_permitted(tool, tool.label, self._forbidden) else None
         if tool is None:
@@ -276,7 +281,9 @@ class Dispatcher:
             structured_content = revision.facts.behaviour.structured_content
             results = tool_result_builder(request.method.result, structured_content)
             self._tool_results[revision.name] = results
-        context = Context(request, self._signer, self._url_elicitations, self._state.get())
+        context = Context(
+            request, self._signer, self._url_elicitations, self._state.get(), self._lists
+        )
         call = tool.call(params.arguments, context, results)
         if tool.runner is not None:
             call = tool.runner.run(context, call)
@@ -284,7 +291,7 @@ class Dispatcher:
 
     def _get_prompt(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         params, revision = request.params, request.revision
-        prompt = self._prompts.items.get(params.name)
+        prompt = self._prompts.items_for(request).get(params.name)
         if prompt is not None and prompt.scopes:
             prompt = prompt if is_permitted(prompt, prompt.label, self._forbidden) else None
         if prompt is None:
@@ -293,17 +300,24 @@ class Dispatcher:
         if results is None:
             results = PromptResultBuilder(request.method.result)
             self._prompt_results[revision.name] = results
-        context = Context(request, self._signer, self._url_elicitations, self._state.get())
+        context = Context(
+            request, self._signer, self._url_elicitations, self._state.get(), self._lists
+        )
         return _with_input(context, prompt.get(params.arguments, context, results))
 
     def _read_resource(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         from .resources import find_resource  # loaded already
 
         uri: str = request.params.uri
-        resource, values = find_resource(uri, self._resources, self._templates)
+        resources, templates = self._resources, self._templates
+        resource, values = find_resource(
+            uri, resources.items_for(request), templates.items_for(request)
+        )
         if resource.scopes and not is_permitted(resource, resource.label, self._forbidden):
             raise ResourceNotFoundError(uri)
-        context = Context(request, self._signer, self._url_elicitations, self._state.get())
+        context = Context(
+            request, self._signer, self._url_elicitations, self._state.get(), self._lists
+        )
         return _with_input(context, resource.read(uri, values, context))
 
     async def _subscribe(self, request: RequestContext) -> None:
@@ -311,7 +325,8 @@ class Dispatcher:
         from .resources import find_resource  # loaded already
 
         uri: str = request.params.uri
-        resource, _ = find_resource(uri, self._resources, self._templates)
+        resources, templates = self._resources, self._templates
+        resource, _ = find_resource(uri, resources.items_for(request), templates.items_for(request))
         if resource.scopes and not is_permitted(resource, resource.label, self._forbidden):
             raise ResourceNotFoundError(uri)
 
@@ -320,7 +335,7 @@ class Dispatcher:
         uri: str | None = getattr(params.ref, "uri", None)
         kind, owner = ("prompt", params.ref.name) if uri is None else ("template", uri)
         argument: str = params.argument.name
-        if argument not in self._arguments(kind, owner):
+        if argument not in self._arguments(kind, owner, request):
             raise InvalidParamsError(
                 f"{kind} {safe_repr(owner)} has no argument {safe_repr(argument)}"
             )
@@ -328,7 +343,9 @@ class Dispatcher:
         if completer is None:
             return {"completion": {"values": []}}
         others: Any = getattr(getattr(params, "context", None), "arguments", None)
-        context = Context(request, self._signer, self._url_elicitations, self._state.get())
+        context = Context(
+            request, self._signer, self._url_elicitations, self._state.get(), self._lists
+        )
         value: str = params.argument.value
         return await _with_input(context, completer.complete(value, others or None, context))
 
@@ -337,19 +354,21 @@ class Dispatcher:
     ) -> Coroutine[Any, Any, Any]:
         if method.scopes and not is_permitted(method, method.row.name, self._forbidden):
             raise MethodNotFoundError(method.row.name)
-        context = Context(request, self._signer, self._url_elicitations, self._state.get())
+        context = Context(
+            request, self._signer, self._url_elicitations, self._state.get(), self._lists
+        )
         return _with_input(context, method.call(context))
 
-    def _arguments(self, kind: str, owner: str) -> Sequence[str]:
+    def _arguments(self, kind: str, owner: str, request: RequestContext) -> Sequence[str]:
         """Names of the arguments of a prompt, or of the variables of a template."""
         if kind == "prompt":
-            prompt = self._prompts.items.get(owner)
+            prompt = self._prompts.items_for(request).get(owner)
             if prompt is not None and (
                 not prompt.scopes or is_permitted(prompt, prompt.label, self._forbidden)
             ):
                 return prompt.arguments
         else:
-            template = self._templates.items.get(owner)
+            template = self._templates.items_for(request).get(owner)
             if (
                 template is not None
                 and template.template is not None

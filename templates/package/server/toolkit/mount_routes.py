@@ -136,7 +136,7 @@ async def _list(
         return await own(request)
     listed: dict[str, Listed] = {}
     asked: dict[Mount, Mapping[str, dict[str, Any]]] = {}
-    for key, item in registry.visible_items().items():
+    for key, item in registry.visible_items(request).items():
         if not isinstance(item, MountedItem):
             listed[key] = item
             continue

@@ -1,0 +1,172 @@
+"""What belongs to one session: values that handlers keep, and what is shown to its client alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from mcp_protocol import Context, RemoteError, Server
+from mcp_protocol.testing import Pair, connected
+from package.asgi_client import SESSION, asgi
+from package.wire import ALL, HANDSHAKE, SESSIONS, request
+
+pytestmark = pytest.mark.anyio
+
+outer = pytest.mark.parametrize("revision", [HANDSHAKE[0], HANDSHAKE[-1]])
+TOOLS_CHANGED = "notifications/tools/list_changed"
+
+
+@dataclass
+class Cart:
+    items: list[str] = field(default_factory=list[str])
+
+
+def shop() -> Server:
+    server = Server("shop")
+
+    @server.tool()
+    def add(item: str, ctx: Context) -> str:  # runs in a worker thread
+        cart = ctx.session_state(Cart)
+        cart.items.append(item)
+        return ",".join(cart.items)
+
+    @server.tool()
+    async def count_anew(ctx: Context) -> int:
+        cart = ctx.session_state(Cart, expires=1e-9)
+        cart.items.append("one")
+        return len(cart.items)
+
+    @server.tool()
+    async def unlock(ctx: Context) -> None:
+        await ctx.enable_components(tags={"premium"})
+
+    @server.tool()
+    def hide(name: str, ctx: Context) -> None:
+        ctx.disable_components(name)  # type: ignore[unused-coroutine]  # blocks, in a worker thread
+
+    @server.tool()
+    async def reset(ctx: Context) -> None:
+        await ctx.reset_visibility()
+
+    @server.tool(tags={"premium"})
+    async def forecast() -> str:
+        return "sun"
+
+    @server.resource("shop://gold", tags={"premium"})
+    def gold() -> str:
+        return "gold"
+
+    server.disable(tags={"premium"})
+    return server
+
+
+async def call(pair: Pair, tool: str, **arguments: Any) -> str:
+    result: Any = await pair.client.call_tool(tool, arguments)
+    return str(result.content[0].text) if result.content else ""
+
+
+async def tools_of(pair: Pair) -> list[str]:
+    return [tool.name for tool in await pair.client.list_tools()]
+
+
+def changes(pair: Pair) -> list[str]:
+    methods = (message.get("method", "") for message in pair.received)
+    return [method for method in methods if method.endswith("list_changed")]
+
+
+@outer
+async def test_a_value_lasts_as_long_as_its_session(revision: str) -> None:
+    server = shop()
+    async with (
+        connected(server, revision=revision) as one,
+        connected(server, revision=revision) as two,
+    ):
+        assert await call(one, "add", item="pear") == "pear"
+        assert await call(one, "add", item="plum") == "pear,plum"
+        assert await call(two, "add", item="fig") == "fig"
+    async with connected(server, revision=revision) as three:
+        assert await call(three, "add", item="nut") == "nut"
+
+
+async def test_a_value_that_was_not_used_in_time_is_made_anew() -> None:
+    async with connected(shop(), revision=HANDSHAKE[-1]) as pair:
+        assert await call(pair, "count_anew") == "1"
+        assert await call(pair, "count_anew") == "1"
+
+
+@outer
+async def test_one_session_is_shown_what_others_are_not(revision: str) -> None:
+    server = shop()
+    async with (
+        connected(server, revision=revision) as one,
+        connected(server, revision=revision) as two,
+    ):
+        everyone = await tools_of(two)
+        await call(one, "unlock")
+        assert await tools_of(one) == [*everyone, "forecast"]
+        assert await call(one, "forecast") == "sun"
+        assert (await one.client.read_resource("shop://gold")).contents[0].text == "gold"
+        assert await tools_of(two) == everyone
+        with pytest.raises(RemoteError, match="unknown tool: 'forecast'"):
+            await call(two, "forecast")
+        assert changes(one) == [TOOLS_CHANGED, "notifications/resources/list_changed"]
+        assert changes(two) == []
+
+
+async def test_the_last_rule_decides_until_they_are_reset() -> None:
+    async with connected(shop(), revision=HANDSHAKE[-1]) as pair:
+        everyone = await tools_of(pair)
+        await call(pair, "unlock")
+        await call(pair, "hide", name="forecast")
+        await call(pair, "hide", name="add")
+        assert await tools_of(pair) == [name for name in everyone if name != "add"]
+        await call(pair, "unlock")
+        assert "forecast" in await tools_of(pair)
+        await call(pair, "reset")
+        assert await tools_of(pair) == everyone
+
+
+async def test_a_change_for_all_reaches_a_session_with_rules_of_its_own() -> None:
+    server = shop()
+    async with connected(server, revision=HANDSHAKE[-1]) as pair:
+        await call(pair, "unlock")
+        server.add_tool(lambda: "new", "later", tags={"premium"})
+        server.disable("add")
+        assert {"later", "forecast"} <= set(await tools_of(pair))
+        assert "add" not in await tools_of(pair)
+
+
+async def test_a_name_that_fits_nothing_changes_nothing() -> None:
+    async with connected(shop(), revision=HANDSHAKE[-1]) as pair:
+        result = await pair.client.call_tool("hide", {"name": "nobody"})
+        assert result.is_error
+        assert changes(pair) == []
+
+
+async def test_over_http_a_session_is_that_of_its_id() -> None:
+    async with asgi(shop()) as http:
+        await http.initialize(SESSIONS[-1])
+        other = http.another()
+        await other.initialize(SESSIONS[-1])
+        assert http.fields[SESSION] != other.fields[SESSION]
+        for client, expected in ((http, "a"), (http, "a,a"), (other, "a")):
+            params = {"name": "add", "arguments": {"item": "a"}}
+            reply = await client.ask(SESSIONS[-1], "tools/call", params)
+            assert reply.result["content"][0]["text"] == expected
+
+
+@pytest.mark.parametrize(
+    ("tool", "alternative"), [("count_anew", "return a handle"), ("unlock", "forbidden_items")]
+)
+async def test_without_a_session_the_error_names_what_works_instead(
+    tool: str, alternative: str
+) -> None:
+    async with connected(shop(), revision=ALL[-1]) as pair:
+        with pytest.raises(RemoteError, match="belongs to no session; instead, .*" + alternative):
+            await call(pair, tool)
+    async with asgi(shop(), stateless=True) as http:
+        params = {"name": tool, "arguments": {}}
+        reply = await http.post(request(SESSIONS[-1], "tools/call", params))
+        assert "keeps no sessions for" in reply.json["error"]["message"]
