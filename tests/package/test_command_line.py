@@ -177,7 +177,83 @@ def test_only_named_variables_reach_a_command(folder: Path) -> None:
     assert use(folder, *words, "--env", "FORECAST_KEY=mine").stdout == "mine\n"
 
 
+CONFIGS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "claude": (
+        ("claude", "npx -y server-git", "--env", "TOKEN", "--env", "MODE=a"),
+        {
+            "mcpServers": {
+                "server-git": {
+                    "command": "npx",
+                    "args": ["-y", "server-git"],
+                    "env": {"TOKEN": "secret", "MODE": "a"},
+                }
+            }
+        },
+    ),
+    "claude, a URL": (
+        ("claude", "https://example.com/mcp", "--header", "X-Key: k"),
+        {
+            "mcpServers": {
+                "example.com": {
+                    "command": "npx",
+                    "args": [
+                        *("-y", "mcp-remote", "https://example.com/mcp"),
+                        *("--header", "X-Key: k"),
+                    ],
+                }
+            }
+        },
+    ),
+    "claude-code": (
+        ("claude-code", "https://example.com/mcp", "--name", "mine"),
+        {"mcpServers": {"mine": {"type": "http", "url": "https://example.com/mcp"}}},
+    ),
+    "cursor": (
+        ("cursor", "https://example.com/mcp", "--header", "X-Key: k"),
+        {
+            "mcpServers": {
+                "example.com": {"url": "https://example.com/mcp", "headers": {"X-Key": "k"}}
+            }
+        },
+    ),
+    "vscode": (
+        ("vscode", "uvx server.py", "--env", "TOKEN"),
+        {
+            "servers": {
+                "server": {
+                    "type": "stdio",
+                    "command": "uvx",
+                    "args": ["server.py"],
+                    "env": {"TOKEN": "${env:TOKEN}"},
+                }
+            }
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CONFIGS)
+def test_other_programs_get_the_entry_that_they_want(folder: Path, case: str) -> None:
+    (client, *words), expected = CONFIGS[case]
+    done = use(folder, "config", *words, "--client", client, TOKEN="secret")
+    assert (json.loads(done.stdout), done.stderr) == (expected, "")
+
+
+def test_the_entry_of_a_module_starts_it_from_anywhere(folder: Path, tmp_path: Path) -> None:
+    printed: Any = json.loads(output(folder, "config", "weather:server", "--client", "cursor"))
+    server = printed["mcpServers"]["weather"]
+    argv = [f"'{word}'" for word in (server["command"], *server["args"])]
+    named = ("--env", f"PYTHONPATH={server['env']['PYTHONPATH']}")
+    words = ("call", " ".join(argv), "forecast", "--arg", "city=Oslo", *named)
+    assert output(tmp_path, *words) == "Oslo: sun for 3 days\n"
+
+
 WRONG = {
+    "an unknown program": (("config", "weather:server", "--client", "emacs"), "emacs"),
+    "headers in an entry for a command": (
+        ("config", "weather:server", "--client", "cursor", "--header", "A: b"),
+        "--header",
+    ),
     "an unknown tool": (("call", "weather:server", "forecats"), "forecast, kinds"),
     "an argument without a value": (("call", "weather:server", "forecast", "--arg", "x"), "x"),
     "a number that is none": (

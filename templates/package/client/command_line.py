@@ -18,6 +18,7 @@ import shlex
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ import anyio
 from .._wire import is_object, to_builtins
 from ..errors import InvalidParamsError, McpError, RemoteProtocolError
 from ..foreign_text import safe_repr, safe_text
+from .host_config import HOSTS, default_name, entry
 
 if TYPE_CHECKING:  # what serves only does not load the client
     from .base import ClientBase
@@ -75,11 +77,15 @@ def add_commands(
     if serve_page is not None:
         inspect.add_argument(
             "--web",
-            dest="serve_page",
+            dest="at_once",
             action="store_const",
             const=serve_page,
             help="serve a page at a free port of 127.0.0.1 to use the server and see all messages",
         )
+    config = _command(add, "config", "print the entry for the configuration of another program")
+    config.add_argument("--client", required=True, choices=[*HOSTS], help="the program")
+    config.add_argument("--name", help="name of the server there")
+    config.set_defaults(run=None, at_once=_print_config)
 
 
 def _command(
@@ -110,7 +116,7 @@ def _command(
         "--timeout", type=float, default=30.0, metavar="SECONDS", help="30 by default"
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.set_defaults(serve_page=None)
+    parser.set_defaults(at_once=None)
     return parser
 
 
@@ -132,8 +138,8 @@ def run(chosen: argparse.Namespace) -> int:
     """
     work = _inspect if chosen.run is None else _in_session
     try:
-        if chosen.serve_page is not None:
-            return int(chosen.serve_page(chosen))
+        if chosen.at_once is not None:
+            return int(chosen.at_once(chosen))
         return anyio.run(work, chosen)
     except (UsageError, InvalidParamsError) as error:
         return _report(error, WRONG)
@@ -170,13 +176,7 @@ def _options(chosen: argparse.Namespace, revision: str | None) -> dict[str, Any]
     options: dict[str, Any] = {"timeouts": Timeouts(opening=chosen.timeout)}
     if revision is not None:
         options["revision"] = revision
-    headers: dict[str, str] = {}
-    for header in chosen.header:
-        name, colon, value = header.partition(":")
-        if not colon or not name.strip():
-            raise UsageError(f"--header: expected 'NAME: VALUE', got {name!r}")
-        headers[name.strip()] = value.strip()
-    if headers:
+    if headers := _headers(chosen):
         options["headers"] = headers
     if _SERVED.fullmatch(chosen.target):  # the user's own code
         options["env"] = dict(os.environ)
@@ -186,6 +186,16 @@ def _options(chosen: argparse.Namespace, revision: str | None) -> dict[str, Any]
             for name, equals, value in (word.partition("=") for word in chosen.env)
         }
     return options
+
+
+def _headers(chosen: argparse.Namespace) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for header in chosen.header:
+        name, colon, value = header.partition(":")
+        if not colon or not name.strip():
+            raise UsageError(f"--header: expected 'NAME: VALUE', got {name!r}")
+        headers[name.strip()] = value.strip()
+    return headers
 
 
 async def _in_session(chosen: argparse.Namespace) -> int:
@@ -498,6 +508,33 @@ def _capabilities(declared: Mapping[str, Any]) -> Iterator[str]:
             continue
         inner = [key for key, value in _members(members).items() if value]
         yield f"{name} ({', '.join(inner)})" if inner else name
+
+
+# config
+
+
+def _print_config(chosen: argparse.Namespace) -> int:
+    """Print the entry for another program, without connecting.
+
+    `module:server` is found from everywhere: the entry names the current directory. The name of a
+    variable stands for its value where the program has references to variables.
+    """
+    host, target, headers = HOSTS[chosen.client], _target(chosen.target), _headers(chosen)
+    if isinstance(target, str) and chosen.env:
+        raise UsageError("--env: expected a command or MODULE:SERVER, got a URL")
+    if not isinstance(target, str) and headers:
+        raise UsageError("--header: expected a URL, got a command or MODULE:SERVER")
+    env: dict[str, str] = {}
+    if _SERVED.fullmatch(chosen.target):
+        folders = [str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])]
+        env["PYTHONPATH"] = os.pathsep.join(folders)
+    for word in chosen.env:
+        name, equals, value = word.partition("=")
+        reference = host.variable.replace("NAME", name) or os.environ.get(name, "")
+        env[name] = value if equals else reference
+    name = chosen.name or default_name(target)
+    _print_json(entry(host, name, target, env, headers))
+    return DONE
 
 
 # output
