@@ -41,7 +41,8 @@ _PAGES = 1000  # of one list
 
 _NONE: Mapping[str, Any] = {}
 
-_Run = Callable[["ClientBase", argparse.Namespace], Awaitable[int]]
+_Run = Callable[[Any, argparse.Namespace], Awaitable[int]]
+"""Is given a client of the session's revision, whose methods depend on that."""
 
 
 class UsageError(Exception):
@@ -200,7 +201,12 @@ def _headers(chosen: argparse.Namespace) -> dict[str, str]:
 
 async def _in_session(chosen: argparse.Namespace) -> int:
     command: _Run = chosen.run
-    async with opened(chosen, chosen.revision) as client:
+    more: dict[str, Any] = {}
+    if sys.stdin.isatty():
+        from .terminal_handlers import CAPABILITIES, TerminalHandlers
+
+        more = {"handlers": TerminalHandlers(), "capabilities": CAPABILITIES}
+    async with opened(chosen, chosen.revision, **more) as client:
         return await command(client, chosen)
 
 
@@ -350,15 +356,14 @@ def _first_line(text: str) -> str:
 # call, read, prompt
 
 
-async def _call(client: ClientBase, chosen: argparse.Namespace) -> int:
+async def _call(client: Any, chosen: argparse.Namespace) -> int:
     tools = {_text(tool, "name"): tool for tool in await _items(client, "tools", chosen.timeout)}
     if chosen.tool not in tools:
         names = ", ".join(map(safe_text, tools)) or "no tools"
         raise UsageError(f"expected one of the server's tools ({names}), got {chosen.tool!r}")
     arguments = _json_object(chosen.args) if chosen.args is not None else {}
     arguments |= _typed(_pairs(chosen.arg), tools[chosen.tool].get("inputSchema"))
-    params = {"name": chosen.tool, "arguments": arguments}
-    result = await _result(client, "tools/call", params, chosen.timeout)
+    result = await _answered(client.call_tool(chosen.tool, arguments, timeout=_timeout(chosen)))
     content = result.get("content") or ()
     if chosen.json:
         _print_json(result)
@@ -370,8 +375,8 @@ async def _call(client: ClientBase, chosen: argparse.Namespace) -> int:
     return FAILED if result.get("isError") else DONE
 
 
-async def _read(client: ClientBase, chosen: argparse.Namespace) -> int:
-    result = await _result(client, "resources/read", {"uri": chosen.uri}, chosen.timeout)
+async def _read(client: Any, chosen: argparse.Namespace) -> int:
+    result = await _answered(client.read_resource(chosen.uri, timeout=_timeout(chosen)))
     if chosen.json:
         _print_json(result)
         return DONE
@@ -380,15 +385,25 @@ async def _read(client: ClientBase, chosen: argparse.Namespace) -> int:
     return DONE
 
 
-async def _prompt(client: ClientBase, chosen: argparse.Namespace) -> int:
-    params = {"name": chosen.prompt, "arguments": _pairs(chosen.arg)}
-    result = await _result(client, "prompts/get", params, chosen.timeout)
+async def _prompt(client: Any, chosen: argparse.Namespace) -> int:
+    asked = client.get_prompt(chosen.prompt, _pairs(chosen.arg), timeout=_timeout(chosen))
+    result = await _answered(asked)
     if chosen.json:
         _print_json(result)
         return DONE
     for message in map(_members, result.get("messages") or ()):
         _print(f"{_text(message, 'role')}: {_block(_members(message.get('content')))}")
     return DONE
+
+
+async def _answered(request: Awaitable[Any]) -> Mapping[str, Any]:
+    """The result of a request that the server may answer with questions, as wire object."""
+    return _members(to_builtins(await request))
+
+
+def _timeout(chosen: argparse.Namespace) -> float | None:
+    """Seconds that a request may take; none where the user may be asked, who takes longer."""
+    return None if sys.stdin.isatty() else chosen.timeout
 
 
 def _pairs(words: Sequence[str]) -> dict[str, str]:
