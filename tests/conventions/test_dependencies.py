@@ -30,6 +30,7 @@ OPTIONAL = {
     "pytest",
     "uritemplate",
     "uvicorn",
+    "watchfiles",
 }
 """What may be imported where it is used."""
 

@@ -17,8 +17,9 @@ from package.processes import PACKAGE_ROOT
 
 SERVER = '''
     import os
+    from dataclasses import dataclass
 
-    from mcp_protocol import Image, Server, ToolError
+    from mcp_protocol import Context, Image, Server, ToolError
 
     server = Server("weather", "1.0", instructions="Ask for cities.")
 
@@ -35,6 +36,21 @@ SERVER = '''
     @server.tool()
     def kinds(number: float, flag: bool, names: list[str], text: str) -> str:
         return repr((number, flag, names, text))
+
+    @dataclass
+    class Seat:
+        row: int
+        window: bool
+        meal: str = "fish"
+
+    @server.tool()
+    async def book(ctx: Context) -> str:
+        answer = await ctx.elicit("Which \\x1b[2J seat?", Seat)
+        return f"{answer.action} {getattr(answer, 'content', None)}"
+
+    @server.tool()
+    async def poem(ctx: Context) -> str:
+        return (await ctx.sample("A poem", max_tokens=9)).text
 
     @server.tool()
     def hostile() -> str:
@@ -73,13 +89,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def use(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def use(
+    folder: Path, *words: str, stdin: int = subprocess.DEVNULL, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run a command of the package in a folder."""
     return subprocess.run(
         [sys.executable, "-m", "mcp_protocol", *words],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)} | environment,
         capture_output=True,
+        stdin=stdin,
         check=False,
         text=True,
         timeout=60,
@@ -163,10 +182,10 @@ def test_inspect_shows_each_revision_that_a_server_speaks(folder: Path) -> None:
     assert found["instructions"] == "Ask for cities."
     assert sorted(found["revisions"]) == sorted(REVISIONS)
     for row in found["revisions"].values():
-        assert row["counts"]["tools"] == 5
+        assert row["counts"]["tools"] == 7
         assert row["opened_ms"] > 0
     shown = output(folder, "inspect", "weather:server", "--revision", min(REVISIONS))
-    assert f"  {min(REVISIONS)}  tools: 5, resources: 1" in shown
+    assert f"  {min(REVISIONS)}  tools: 7, resources: 1" in shown
 
 
 def test_only_named_variables_reach_a_command(folder: Path) -> None:
@@ -177,7 +196,113 @@ def test_only_named_variables_reach_a_command(folder: Path) -> None:
     assert use(folder, *words, "--env", "FORECAST_KEY=mine").stdout == "mine\n"
 
 
+def at_terminal(folder: Path, typed: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command whose standard input is a terminal, on which a text is typed."""
+    typing, terminal = os.openpty()
+    try:
+        os.write(typing, typed.encode())
+        return use(folder, *words, stdin=terminal)
+    finally:
+        os.close(typing)
+        os.close(terminal)
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs terminals of POSIX")
+@pytest.mark.parametrize("revision", ["2025-06-18", max(REVISIONS)])
+def test_what_a_server_asks_is_asked_at_the_terminal(folder: Path, revision: str) -> None:
+    words = ("call", "weather:server", "book", "--revision", revision)
+    done = at_terminal(folder, "y\nten\n12\nno\n\n", *words)
+    assert done.stdout == "accept Seat(row=12, window=False, meal='fish')\n"
+    assert "Which \\x1b[2J seat?" in done.stderr
+    assert "expected" in done.stderr  # of the row
+    assert at_terminal(folder, "d\n", *words).stdout == "decline None\n"
+    poem = ("call", "weather:server", "poem", "--revision", revision)
+    assert at_terminal(folder, "Roses\nare red\n\n", *poem).stdout == "Roses\nare red\n"
+
+
+def test_without_a_terminal_nothing_can_be_asked(folder: Path) -> None:
+    done = use(folder, "call", "weather:server", "book")
+    assert done.returncode == 1
+    assert "elicitation" in done.stdout + done.stderr
+
+
+CONFIGS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "claude": (
+        ("claude", "npx -y server-git", "--env", "TOKEN", "--env", "MODE=a"),
+        {
+            "mcpServers": {
+                "server-git": {
+                    "command": "npx",
+                    "args": ["-y", "server-git"],
+                    "env": {"TOKEN": "secret", "MODE": "a"},
+                }
+            }
+        },
+    ),
+    "claude, a URL": (
+        ("claude", "https://example.com/mcp", "--header", "X-Key: k"),
+        {
+            "mcpServers": {
+                "example.com": {
+                    "command": "npx",
+                    "args": [
+                        *("-y", "mcp-remote", "https://example.com/mcp"),
+                        *("--header", "X-Key: k"),
+                    ],
+                }
+            }
+        },
+    ),
+    "claude-code": (
+        ("claude-code", "https://example.com/mcp", "--name", "mine"),
+        {"mcpServers": {"mine": {"type": "http", "url": "https://example.com/mcp"}}},
+    ),
+    "cursor": (
+        ("cursor", "https://example.com/mcp", "--header", "X-Key: k"),
+        {
+            "mcpServers": {
+                "example.com": {"url": "https://example.com/mcp", "headers": {"X-Key": "k"}}
+            }
+        },
+    ),
+    "vscode": (
+        ("vscode", "uvx server.py", "--env", "TOKEN"),
+        {
+            "servers": {
+                "server": {
+                    "type": "stdio",
+                    "command": "uvx",
+                    "args": ["server.py"],
+                    "env": {"TOKEN": "${env:TOKEN}"},
+                }
+            }
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CONFIGS)
+def test_other_programs_get_the_entry_that_they_want(folder: Path, case: str) -> None:
+    (client, *words), expected = CONFIGS[case]
+    done = use(folder, "config", *words, "--client", client, TOKEN="secret")
+    assert (json.loads(done.stdout), done.stderr) == (expected, "")
+
+
+def test_the_entry_of_a_module_starts_it_from_anywhere(folder: Path, tmp_path: Path) -> None:
+    printed: Any = json.loads(output(folder, "config", "weather:server", "--client", "cursor"))
+    server = printed["mcpServers"]["weather"]
+    argv = [f"'{word}'" for word in (server["command"], *server["args"])]
+    named = ("--env", f"PYTHONPATH={server['env']['PYTHONPATH']}")
+    words = ("call", " ".join(argv), "forecast", "--arg", "city=Oslo", *named)
+    assert output(tmp_path, *words) == "Oslo: sun for 3 days\n"
+
+
 WRONG = {
+    "an unknown program": (("config", "weather:server", "--client", "emacs"), "emacs"),
+    "headers in an entry for a command": (
+        ("config", "weather:server", "--client", "cursor", "--header", "A: b"),
+        "--header",
+    ),
     "an unknown tool": (("call", "weather:server", "forecats"), "forecast, kinds"),
     "an argument without a value": (("call", "weather:server", "forecast", "--arg", "x"), "x"),
     "a number that is none": (

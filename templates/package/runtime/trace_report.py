@@ -1,0 +1,232 @@
+"""The command `python -m <package> trace FILE`: a wire trace for people, or for programs.
+
+Each message is one line, and each answer names its request and the time that it took. Answers
+belong to requests of the same process, channel and id; where several are open, to the oldest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Literal, TextIO, TypeAlias
+
+import msgspec
+
+from .._wire import is_many, is_object
+from ..foreign_text import safe_text
+
+_SHOWN = 120  # characters of a message that its line shows
+
+_Kind: TypeAlias = Literal["request", "notification", "result", "error", "lost", "invalid"]
+"""`lost` is a receive that failed; `invalid` is no JSON-RPC message."""
+
+
+class _Recorded(msgspec.Struct):
+    """A line of the file."""
+
+    time: str
+    direction: Literal["received", "sent"]
+    channel: str = ""
+    pid: int = 0
+    message: Any = msgspec.UNSET
+    error: str = ""
+
+
+class _Row(msgspec.Struct, omit_defaults=True):
+    """One message.
+
+    Attributes:
+        kind: What it is.
+        method: Its method; that of its request for an answer, empty if there is none in the file.
+        id: Its id.
+        ms: Milliseconds from the request to an answer.
+        failed: Whether it reports an error; results of tools may.
+    """
+
+    time: str
+    direction: str
+    channel: str
+    pid: int
+    kind: _Kind
+    failed: bool = False
+    method: str = ""
+    id: Any = None
+    ms: float | None = None
+    message: Any = None
+
+
+class _Requests:
+    """The requests that are not answered yet."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[object, ...], list[_Row]] = {}
+
+    def add(self, row: _Row) -> None:
+        """Note a request, or give an answer the method of its request and the time it took."""
+        asked = row.direction if row.kind == "request" else _OTHER[row.direction]
+        key = (row.pid, row.channel, asked, json.dumps(row.id))
+        if row.kind == "request":
+            self._open.setdefault(key, []).append(row)
+        elif (row.kind == "result" or row.kind == "error") and key in self._open:
+            requests = self._open[key]
+            request = requests.pop(0)
+            if not requests:
+                del self._open[key]
+            row.method = request.method
+            row.ms = _ms(request.time, row.time)
+
+    def count(self) -> int:
+        """How many there are."""
+        return sum(map(len, self._open.values()))
+
+
+_OTHER = {"sent": "received", "received": "sent"}
+
+
+def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the command to a parser.
+
+    Args:
+        add: The `add_parser` method of its subparsers.
+    """
+    parser = add(
+        "trace",
+        help="show a file that MCP_TRACE recorded",
+        description="Show a file that MCP_TRACE recorded; several conditions must all hold.",
+    )
+    parser.add_argument("file", metavar="FILE", help="the file; - is standard input")
+    parser.add_argument(
+        "--method", metavar="PATTERN", help="method, such as 'tools/*', of messages and answers"
+    )
+    parser.add_argument("--direction", choices=("sent", "received"))
+    parser.add_argument("--id", metavar="ID", help="id of a request and its answer")
+    parser.add_argument("--channel", metavar="NAME", help="name of a channel, such as client")
+    parser.add_argument("--errors", action="store_true", help="errors and failed results only")
+    parser.add_argument("--full", action="store_true", help="show messages as a whole")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line")
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Print a trace, and return the exit code: 1 if the file can't be read, else 0.
+
+    Args:
+        chosen: The parsed command line.
+    """
+    try:
+        with _opened(chosen.file) as file:
+            _print_all(file, chosen)
+    except BrokenPipeError:  # the reader, such as `head`, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        print(f"error: {chosen.file}: {error.strerror}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _opened(file: str) -> AbstractContextManager[TextIO]:
+    return nullcontext(sys.stdin) if file == "-" else Path(file).open(errors="replace")
+
+
+def _print_all(lines: Iterable[str], chosen: argparse.Namespace) -> None:
+    counts: Counter[str] = Counter()
+    requests = _Requests()
+    for number, line in enumerate(lines, 1):
+        try:
+            rows = [*_rows(line)]
+        except (msgspec.MsgspecError, RecursionError) as error:
+            print(f"line {number}: no record of a trace: {error}", file=sys.stderr)
+            continue
+        for row in rows:
+            requests.add(row)
+            counts["messages"] += 1
+            counts["errors"] += row.failed
+            if _wanted(row, chosen):
+                print(msgspec.json.encode(row).decode() if chosen.json else _line(row, chosen.full))
+    if not chosen.json:
+        print(
+            f"{counts['messages']} messages, {counts['errors']} errors, "
+            f"{requests.count()} requests without answer"
+        )
+
+
+def _rows(line: str) -> Iterator[_Row]:
+    """The messages of a line; a batch has several.
+
+    Raises:
+        MsgspecError: It is no record.
+    """
+    record = msgspec.json.decode(line, type=_Recorded)
+    messages = record.message if is_many(record.message) else [record.message]
+    for message in messages:
+        members: Mapping[str, Any] = message if is_object(message) else {}
+        kind = _kind(record, members)
+        result = members.get("result")
+        yield _Row(
+            record.time,
+            record.direction,
+            record.channel,
+            record.pid,
+            kind,
+            kind in ("error", "lost", "invalid")
+            or (is_object(result) and result.get("isError") is True),
+            str(members.get("method", "")),
+            members.get("id"),
+            message=record.error if kind == "lost" else message,
+        )
+
+
+def _kind(record: _Recorded, members: Mapping[str, Any]) -> _Kind:
+    if record.message is msgspec.UNSET:
+        return "lost"
+    if "method" in members:
+        return "request" if "id" in members else "notification"
+    if "error" in members:
+        return "error"
+    return "result" if "result" in members else "invalid"
+
+
+def _wanted(row: _Row, chosen: argparse.Namespace) -> bool:
+    return (
+        (chosen.method is None or fnmatchcase(row.method, chosen.method))
+        and chosen.direction in (None, row.direction)
+        and chosen.channel in (None, row.channel)
+        and (chosen.id is None or str(row.id) == chosen.id)
+        and (row.failed or not chosen.errors)
+    )
+
+
+def _line(row: _Row, full: bool) -> str:
+    """A message as text, without characters that a terminal acts on."""
+    clock = safe_text(row.time.partition("T")[2].partition("+")[0])
+    arrow = "->" if row.direction == "sent" else "<-"
+    title = row.method
+    if row.kind not in ("request", "notification"):
+        title = f"{row.kind} of {row.method}" if row.method else row.kind
+    number = "" if row.id is None else f" #{row.id}"
+    took = "" if row.ms is None else f" ({row.ms:g} ms)"
+    mark = " !" if row.failed else ""
+    head = safe_text(f"{clock} {row.channel} {arrow}{mark} {title}{number}{took}")
+    if full:
+        return f"{head}\n{json.dumps(row.message, indent=2)}"
+    inner = row.message
+    if is_object(inner):
+        inner = next((inner[name] for name in ("params", "result", "error") if name in inner), "")
+    text = inner if isinstance(inner, str) else json.dumps(inner)
+    return f"{head}  {safe_text(text, _SHOWN)}".rstrip()
+
+
+def _ms(start: str, end: str) -> float | None:
+    """Milliseconds between two times; `None` if they are no times."""
+    try:
+        seconds = (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+    except (TypeError, ValueError):
+        return None
+    return round(1000 * seconds, 3)

@@ -1,0 +1,127 @@
+"""Which server `serve` finds in a module, and how `--reload` serves what changes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mcp_protocol import Server, connect
+from mcp_protocol.server.serve_command import load
+from package.processes import PACKAGE_ROOT
+
+TARGETS = {
+    "the name server": ("server = Server('a'); app = Server('b')", "MODULE", "a"),
+    "the name app": ("mcp = Server('b'); app = Server('a')", "MODULE", "a"),
+    "the name mcp": ("weather = Server('b'); mcp = Server('a')", "MODULE", "a"),
+    "an app that is something else": ("app = 3; mcp = Server('a')", "MODULE", "a"),
+    "the only one": ("weather = same = Server('a')", "MODULE", "a"),
+    "a function": ("def create(n=1): return Server('a')", "MODULE:create", "a"),
+    "a method": (
+        "class Made:\n @staticmethod\n def new(): return Server('a')",
+        "MODULE:Made.new",
+        "a",
+    ),
+}
+
+UNCLEAR = {
+    "several": ("one = Server('a'); two = Server('b')", "MODULE", "it has one, two"),
+    "a function with arguments": ("def create(n): ...", "MODULE:create", "without arguments"),
+    "a function that returns something else": ("def create(): ...", "MODULE:create", "got nothing"),
+    "none": ("other = 3", "MODULE", "'server' or 'app' or 'mcp'"),
+}
+
+
+def written(folder: Path, text: str, target: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The target for a module with a text, in the current directory."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    module = f"made_{re.sub(r'[^a-z0-9]', '_', folder.name)}"
+    (folder / f"{module}.py").write_text(f"from mcp_protocol import Server\n{text}\n")
+    return target.replace("MODULE", module)
+
+
+@pytest.mark.parametrize("case", TARGETS)
+def test_a_server_is_found_by_name_or_guess(
+    tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, target, expected = TARGETS[case]
+    server = load(written(tmp_path, text, target, monkeypatch))
+    assert isinstance(server, Server)
+    assert server.name == expected
+
+
+@pytest.mark.parametrize("case", UNCLEAR)
+def test_what_is_not_clear_is_said_in_one_line(
+    tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, target, expected = UNCLEAR[case]
+    with pytest.raises(SystemExit) as ended:
+        load(written(tmp_path, text, target, monkeypatch))
+    assert ended.value.code == 2
+    assert expected in capsys.readouterr().err
+
+
+CHANGING = """
+from mcp_protocol import Server
+server = Server("{name}")
+"""
+
+
+def test_a_change_is_served_by_a_new_process_at_the_same_address(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    module = tmp_path / "changing.py"
+    module.write_text(CHANGING.format(name="before"))
+    serve = ("serve", "changing", "--http", f"127.0.0.1:{port}", "--reload")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mcp_protocol", *serve],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        names: list[str] = []
+        for name in ("after", None):
+            line = process.stderr.readline()
+            assert line.startswith("serving at "), line + process.stderr.read()
+            names.append(anyio.run(served_name, line.split()[-1]))
+            if name is not None:
+                module.write_text(CHANGING.format(name=name))
+        assert names == ["before", "after"]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+async def served_name(url: str) -> str:
+    """The name of the server at a URL."""
+    async with connect(url) as client:
+        return str(client.server_info["name"])
+
+
+@pytest.mark.parametrize(
+    "words", [("--reload",), ("--reload", "--http", "127.0.0.1:0")], ids=["stdio", "any port"]
+)
+def test_reload_needs_an_address_that_stays(tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mcp_protocol", "serve", "changing", *words],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "--reload" in done.stderr.splitlines()[-1]
