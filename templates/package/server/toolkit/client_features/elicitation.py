@@ -1,9 +1,10 @@
 """Elicitation: forms described by a type, and web pages that the user visits.
 
 A form is a dataclass, TypedDict, Struct or pydantic model with plain fields, a flat JSON Schema, or
-the type of a single value, which is a form of one field. A field has one schema, or several equivalent ones in order of preference: a revision gets
-the first that it can express. A default is sent where the revision has a member for it; elsewhere
-the field is optional, and the type supplies the default.
+the type of a single value, which is a form of one field. A field has one schema, or several
+equivalent ones in order of preference: a revision gets the first that it can express. A default is
+sent where the revision has a member for it; elsewhere the field is optional, and the type supplies
+the default.
 
 Source: client/elicitation.
 """
