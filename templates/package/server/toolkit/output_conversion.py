@@ -110,7 +110,9 @@ class Output(msgspec.Struct, frozen=True):
         elif self.schema is not None:
             raise OutputError("expected ToolResult.structured, since there is an output schema")
         if value.content is not None:
-            blocks = [wire_block(block) for block in value.content]
+            content: Any = value.content
+            single = isinstance(content, str) or is_content(content)
+            blocks = [wire_block(block) for block in ([content] if single else content)]
         else:
             blocks = [] if structured is UNSET else [{"type": "text", "text": _json(structured)}]
         if self.form == "wrapped":
