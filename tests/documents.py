@@ -102,6 +102,16 @@ def snippets() -> list[Block]:
     return [block for block in blocks() if block.language == "python" and not block.name]
 
 
+def tables_of(document: Path) -> list[list[str]]:
+    """The rows of all tables of a document, as cells."""
+    lines = prose_of(document).splitlines()
+    return [
+        [cell.strip() for cell in line.strip("| ").split(" | ")]
+        for line in lines
+        if line.startswith("| ") and not line.startswith("| ---")
+    ]
+
+
 def prose_of(document: Path) -> str:
     """The text of a document without its fenced blocks."""
     return re.sub(r"^```.*?^```$", "", document.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)

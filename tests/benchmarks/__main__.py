@@ -28,6 +28,7 @@ from .measure import Line, table
 from .processes import generation, imports
 from .protected_calls import CALLS as PROTECTED_CALLS
 from .protected_calls import protected_calls
+from .pydantic_calls import pydantic_calls
 from .serving import NPM_VARIABLE
 
 SECTIONS: dict[str, tuple[Callable[[int], Iterable[Line]], int]] = {
@@ -35,6 +36,7 @@ SECTIONS: dict[str, tuple[Callable[[int], Iterable[Line]], int]] = {
     "codec": (codec, 9),
     "memory": (in_memory, 9),
     "many-tools": (many_tools, 9),
+    "pydantic-models": (pydantic_calls, 9),
     "stdio": (over_pipes, 9),
     "http": (over_http, 11),
     "http-memory": (memory_held, 1),
@@ -52,12 +54,13 @@ median of its rounds: {imports} for imports and starts, {codec} of 0.1 s for dec
 {calls} calls in memory and over stdio, {http} of {http_calls} calls over HTTP, {generation} for the
 tool, {protected} of {protected_calls} calls for the CPU time with a token. Calls run on asyncio;
 each client calls the server of its own kind, whose tool adds two
-numbers and returns text. Over HTTP, servers in Python run on uvicorn with httptools and uvloop,
-servers in Node on its own HTTP server; all answer with JSON. "Server alone": raw requests that were
-encoded before, on uvloop. Memory: growth of the server's process by {sessions} sessions or
-{streams} streams, measured once. Floors: `import anyio, msgspec`; `orjson.loads` (and `dumps`) of
-the same bytes; a process that echoes a line of the same bytes on bare asyncio streams; a bare ASGI
-application with the right answer as constant text, called by our client."""
+numbers and returns text, or takes and returns models of pydantic. Over HTTP, servers in Python run
+on uvicorn with httptools and uvloop, servers in Node on its own HTTP server; all answer with JSON.
+"Server alone": raw requests that were encoded before, on uvloop. Memory: growth of the server's
+process by {sessions} sessions or {streams} streams, measured once. Floors: `import anyio, msgspec`;
+`orjson.loads` (and `dumps`) of the same bytes; a process that echoes a line of the same bytes on
+bare asyncio streams; a bare ASGI application with the right answer as constant text, called by our
+client."""
 
 
 def typescript_version() -> str:

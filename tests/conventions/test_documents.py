@@ -42,6 +42,8 @@ PUBLIC_MODULE = re.compile(
     r"pkg(?:\.models|\.testing|\.r20\d\d_\d\d_\d\d(?:\.(?:models|methods|client|server))?)?"
 )
 """What the documents may import from."""
+OTHERS = {"docs/coming-from.md"}
+"""Documents whose tables have names of other packages in the first column."""
 MODULES = {
     f"pkg.r{revision.replace('-', '_')}.{name}"
     for revision in mcp_protocol.REVISIONS
@@ -153,7 +155,10 @@ def spans() -> Iterator[tuple[str, str]]:
     """Code within the lines of the documents for users, each with its document."""
     for document in documents.documents():
         if shown(document) not in INSIDES:
-            for span in documents.SPAN.findall(documents.prose_of(document)):
+            prose = documents.prose_of(document)
+            if shown(document) in OTHERS:
+                prose = re.sub(r"^\| .*? \|", "|", prose, flags=re.MULTILINE)
+            for span in documents.SPAN.findall(prose):
                 yield shown(document), span
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from mcp_protocol import Context, File, Image, Server, Text
+from mcp_protocol import Context, File, Image, Server, Text, ToolResult
 from mcp_protocol.server.asgi.settings import ServerHttpOptions
 from mcp_protocol.server.toolkit import other_sdks
 from mcp_protocol.testing import connected
@@ -204,3 +204,12 @@ async def test_a_prompt_says_which_of_its_arguments_are_json() -> None:
     assert not described["least"]
     result: Any = await server.get_prompt("sums", {"numbers": "[1, 2]", "title": "Sum:"})
     assert result.messages[0].content.text == "Sum: 3"
+
+
+@pytest.mark.parametrize("content", ["3 books", Text(text="3 books"), ["3 books"]])
+async def test_the_content_of_a_result_may_be_one_text_or_block(content: Any) -> None:
+    server = Server("results")
+    server.add_tool(lambda: ToolResult(content=content, structured={"books": 3}), "report")
+    result: Any = await server.call_tool("report")
+    assert [block.text for block in result.content] == ["3 books"]
+    assert result.structured_content == {"books": 3}

@@ -173,7 +173,7 @@ def takes_an_object(value: object) -> None: ...
         (takes_two_contexts, "tool 'x': expected one Context parameter, got a, b"),
         (generates, "tool 'x': expected a function that returns, got a generator"),
         (takes_unknown, "tool 'x': annotation can't be resolved: name 'Nowhere'"),
-        (takes_an_object, "tool 'x': .*'object'.* is not supported"),
+        (takes_an_object, "tool 'x': <class 'object'> has no JSON form; Any, a dataclass"),
         ("text", "tool 'x': expected a function, got 'text'"),
     ],
 )

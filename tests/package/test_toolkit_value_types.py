@@ -465,3 +465,40 @@ async def test_the_output_schema_has_the_models_within_a_model(kind: Any) -> Non
     assert not result.is_error
     assert "Oslo" in json.dumps(result.structured_content)
     assert {"City"} <= dict(tool.output_schema or {})["$defs"].keys()
+
+
+@dataclass
+class Part:
+    """A part.
+
+    It may have parts of its own.
+    """
+
+    name: str
+    parts: list[Part]
+
+
+async def test_a_recursive_class_is_a_structured_object() -> None:
+    shelf = Server("shelf")
+
+    @shelf.tool()
+    def take(part: Part) -> Part:
+        return part
+
+    wire = {"name": "desk", "parts": [{"name": "leg", "parts": []}]}
+    async with testing.connected(shelf) as pair:
+        result = await pair.client.call_tool("take", {"part": wire})
+        (tool,) = await pair.client.list_tools()
+    assert result.structured_content == wire
+    schema = dict(tool.output_schema or {})
+    assert schema["type"] == "object"
+    assert schema["description"] == "A part.\n\nIt may have parts of its own."
+
+
+@pytest.mark.parametrize("kind", [object, types.ModuleType])
+def test_a_type_without_a_json_form_is_refused_with_types_that_have_one(kind: Any) -> None:
+    async def take(value: Any) -> None: ...
+
+    take.__annotations__["value"] = kind
+    with pytest.raises(TypeError, match=r"tool 'take': <class .*> has no JSON form; Any, a datacl"):
+        Server("strict").add_tool(take)
