@@ -208,6 +208,7 @@ _ENTRIES = (
     ("client+http", "auth/challenges.py"),
     ("client+http", "auth/well_known.py"),
     ("testing", "testing.py"),
+    ("testing", "proxy/proxy_server.py"),
 )
 """Files that a package has without a public name for them, by the part that has them."""
 

@@ -75,7 +75,7 @@ PACKAGE_LAYERS: Layers = (
     ("transports",),
     ("runtime",),
     ("client", "revision.client", "revision.client_sync", "server", "revision.server"),
-    ("testing", "inspector"),
+    ("testing", "inspector", "proxy"),
     ("__init__",),
     ("__main__",),
 )

@@ -44,7 +44,8 @@ URI_CHARACTERS = 256 * 1024
 STREAMS = 100
 """Most subscription streams that a connection may hold open."""
 
-_RESOURCES = "resourceSubscriptions"
+SUBSCRIBED_URIS = "resourceSubscriptions"
+"""Member of a filter: the resources to whose updates a stream subscribes."""
 _URI = "uri"
 
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -164,7 +165,9 @@ class SubscriptionStreams:
     def uris(self) -> Iterator[str]:
         """The resources of all streams."""
         return (
-            uri for accepted, _ in self._filters.values() for uri in accepted.get(_RESOURCES, ())
+            uri
+            for accepted, _ in self._filters.values()
+            for uri in accepted.get(SUBSCRIBED_URIS, ())
         )
 
     def open(self, identifier: RequestId, accepted: Mapping[str, Any], facts: Facts) -> None:

@@ -16,8 +16,8 @@ from ...protocol.state import Admit
 from ...revisions import REVISIONS
 from .callables import local_names
 from .content import Annotations, Icon, ToolAnnotations, present, wire_of
-from .custom_handlers import CustomMethod
-from .dispatcher import Announce, Dispatcher, Handler
+from .custom_handlers import CustomMethod, Handler
+from .dispatcher import Announce, Dispatcher
 from .registry import NO_CACHING, CacheHint, checked_tags
 from .tools import FROM_SIGNATURE, FromSignature, Tool, ToolRunner
 

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from ..._wire import convert, is_object, to_builtins
+from ..._wire import convert, to_builtins
 from ...errors import InvalidParamsError, MethodNotFoundError, ResourceNotFoundError
 from ...facts import Method, Revision
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
+from ...protocol.capabilities import merged_objects
 from ...protocol.lifecycle import Description
 from ...protocol.notifications import MESSAGE, RESOURCE_UPDATED
-from ...protocol.state import Admit
+from ...protocol.state import Admit, OnSubscription
 from ...runtime.eager import check_own_failure
 from ...runtime.principal import PRINCIPAL
 from ...runtime.request_context import RequestContext
@@ -30,7 +31,7 @@ from .client_features.input_required import (
     URLElicitationRequiredError,
 )
 from .context import Context
-from .custom_handlers import CustomMethod, low_level_result
+from .custom_handlers import CustomMethod, Handler, low_level_result
 from .item_scopes import ForbiddenItems, RequiredScopes, is_permitted
 from .output_conversion import PromptResultBuilder, ToolResultBuilder, tool_result_builder
 from .registry import Follower, Registry
@@ -43,15 +44,13 @@ if TYPE_CHECKING:  # loaded only if a server has some
     from .prompts import Prompt
     from .resources import Resource
 
-Handler: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Any]]
-"""Handles the requests of one method."""
-
 Announce: TypeAlias = Callable[..., None]
 """Sends a notification to all sessions that want it: name, and optionally params and subject."""
 
 TOOLS_CHANGED = "notifications/tools/list_changed"
 RESOURCES_CHANGED = "notifications/resources/list_changed"
 PROMPTS_CHANGED = "notifications/prompts/list_changed"
+LIST_CHANGES = frozenset({TOOLS_CHANGED, RESOURCES_CHANGED, PROMPTS_CHANGED})
 _FLAGS = frozenset({"listChanged", "subscribe"})
 
 
@@ -62,6 +61,9 @@ class Dispatcher:
         settings: Settings of the server.
         announce: Sends a notification to all sessions.
     """
+
+    _is_open: ClassVar[bool] = False
+    """Whether it has items that are not registered: it is asked for them, and for what they are."""
 
     def __init__(self, settings: ServerSettings, announce: Announce) -> None:
         self._settings = settings
@@ -138,6 +140,10 @@ class Dispatcher:
         if handler is None:
             raise MethodNotFoundError(context.method.name)
         return handler(context)
+
+    def _subscription_listener(self) -> OnSubscription | None:
+        """Told the resources to whose updates a stream subscribes; `None` if nothing wants that."""
+        return None
 
     async def notified(self, context: RequestContext) -> None:
         """Pass a notification to the low-level handlers, and to mounted servers."""
@@ -397,15 +403,6 @@ async def _with_input(context: Context, handler: Coroutine[Any, Any, Any]) -> An
     if isinstance(result, InputRequired):
         return context.multi_round_trip().explicit_result(result)
     return result
-
-
-def merged_objects(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Two objects as one, merged recursively."""
-    merged = dict(base)
-    for name, value in more.items():
-        old = merged.get(name)
-        merged[name] = merged_objects(old, value) if is_object(old) and is_object(value) else value
-    return merged
 
 
 def _converted(wire: Mapping[str, Any], kind: Any) -> Mapping[str, Any]:

@@ -294,7 +294,7 @@ class ContentResultBuilder:
         Raises:
             ValidationError: A block does not fit the revision's type.
         """
-        members: dict[str, Any] = {"content": _known_blocks(content, self._blocks)}
+        members: dict[str, Any] = {"content": known_blocks(content, self._blocks)}
         members |= self._success
         kind = self._kind
         if structured is not UNSET and self.allows(structured):
@@ -379,7 +379,7 @@ class PromptResultBuilder:
             ValidationError: A message does not fit the revision's type.
         """
         roles = [message["role"] for message in messages]
-        contents = _known_blocks([message["content"] for message in messages], self._blocks)
+        contents = known_blocks([message["content"] for message in messages], self._blocks)
         members: dict[str, Any] = {
             "messages": [
                 {"role": role, "content": content}
@@ -391,7 +391,7 @@ class PromptResultBuilder:
         return convert(members, self._kind)
 
 
-def _known_blocks(blocks: Blocks, known: Mapping[str, Any]) -> Blocks:
+def known_blocks(blocks: Blocks, known: Mapping[str, Any]) -> Blocks:
     """Content blocks; those of unknown kinds are replaced by a line of text.
 
     Where the type admits any value as content, no kinds are known, and all blocks stay.

@@ -1,0 +1,1 @@
+"""Servers that pass requests on to other servers."""

@@ -1,0 +1,403 @@
+"""A session with the server behind a proxy: requests to it, and what it asks of clients."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+from weakref import WeakSet
+
+import anyio
+import anyio.abc
+import msgspec
+
+from .._wire import UNWRITABLE, Raw, convert, encode, error_text, is_object, to_builtins
+from ..client.async_client import Client
+from ..client.listen import PromptsChanged, ResourcesChanged, ResourceUpdated, ToolsChanged
+from ..errors import (
+    NO_DATA,
+    RESOURCE_NOT_FOUND,
+    InternalError,
+    InvalidRequestError,
+    LocalProtocolError,
+    McpError,
+    MethodNotFoundError,
+    MissingCapabilityError,
+    ProtocolError,
+    RemoteError,
+    ResourceNotFoundError,
+)
+from ..facts import Method, Revision
+from ..protocol.capabilities import missing
+from ..protocol.notifications import MESSAGE, RESOURCE_UPDATED
+from ..protocol.request_meta import is_reserved_key
+from ..protocol.uris import WEB_SCHEMES
+from ..revisions import REVISIONS
+from ..runtime.pending_requests import OnProgress, PendingRequests
+from ..runtime.request_context import RequestContext
+from ..server.toolkit.client_features.input_required import ELICITATION_COMPLETE
+from ..server.toolkit.dispatcher import (
+    PROMPTS_CHANGED,
+    RESOURCES_CHANGED,
+    TOOLS_CHANGED,
+    Announce,
+)
+from ..server.toolkit.foreign_results import in_revision, lost_members
+from .waiting_calls import PassedCall, WaitingCalls
+
+_PROGRESS_TOKEN = "progressToken"
+_INPUT_REQUIRED = b'"input_required"'
+_LISTS = {
+    "tools": (ToolsChanged, TOOLS_CHANGED),
+    "prompts": (PromptsChanged, PROMPTS_CHANGED),
+    "resources": (ResourcesChanged, RESOURCES_CHANGED),
+}
+"""By capability: the change, and its notification."""
+
+_ROUTED = ("name", "uri", "ref", "cursor")  # params that a mount may have changed
+_ANSWERS = ("inputResponses", "requestState")
+
+_logger = logging.getLogger(__name__)
+
+ReportLoss = Callable[[str, str], None]
+
+
+class Upstream:
+    """A session with the server behind a proxy. It is the handlers of that session's client.
+
+    Args:
+        name: Name of the proxy.
+        announce: Announces changes to the clients of the proxy.
+        report_loss: Told what can't be passed on, and why.
+    """
+
+    url_schemes: Collection[str] = WEB_SCHEMES
+
+    def __init__(self, name: str, announce: Announce, report_loss: ReportLoss) -> None:
+        self._name = name
+        self._announce = announce
+        self._report_loss = report_loss
+        self._calls: dict[PassedCall, None] = {}
+        self._clients: WeakSet[PendingRequests] = WeakSet()
+        self._waiting = WaitingCalls()
+        self._followed: dict[str, int] = {}
+        self._scopes: dict[str, anyio.CancelScope] = {}
+        self._log_level: str | None = None
+
+    def begin(self, client: Client, tasks: anyio.abc.TaskGroup) -> None:
+        """Use an open session, and run what is needed beside requests in a task group."""
+        self._client = client
+        self._tasks = tasks
+        self._revision: Revision = client.session.revision
+        wanted = {name: client.supports(f"{name}.listChanged") for name in _LISTS}
+        if any(wanted.values()):
+            tasks.start_soon(self._announce_changes, wanted)
+
+    # requests of clients
+
+    async def forward(self, request: RequestContext) -> Any:
+        """The response of the server to a request of a client.
+
+        Raises:
+            ProtocolError: The server answered with an error, with its code and data; or it does
+                not answer at all.
+        """
+        self._clients.add(request.peer)
+        asks_by_request = bool(self._revision.server_requests)
+        is_asked_by_result = request.method.facts.input_required
+        if asks_by_request and is_asked_by_result and not request.revision.server_requests:
+            return await self._waiting.response(request, self._response, self._tasks)
+        return await self._response(PassedCall(request))
+
+    async def notified(self, context: RequestContext) -> None:
+        """Pass on a notification of a client, if the server declares or the revision has it."""
+        self._clients.add(context.peer)
+        name = context.method.name
+        if context.method.capability and name in self._revision.client_notifications:
+            await self._client.notify(name)
+
+    async def _response(self, call: PassedCall) -> Any:
+        request = call.context
+        name = request.method.name
+        row = self._revision.client_requests.get(name)
+        if row is None:
+            raise MethodNotFoundError(name, f"{self._behind()} has no {name} ({self._spoken()})")
+        self._calls[call] = None
+        try:
+            return await self._after_input(call, row, self._params(request, row))
+        except RemoteError as error:
+            raise self._translated(error, request) from error
+        except ProtocolError:
+            raise
+        except McpError as error:
+            raise InternalError(f"{self._behind()} does not answer: {error}") from error
+        finally:
+            self._calls.pop(call, None)
+
+    async def _after_input(self, call: PassedCall, row: Method, params: Mapping[str, Any]) -> Any:
+        """The response, after the client was asked if its revision has requests for that."""
+        request = call.context
+        for _ in range(self._client.input_rounds):
+            raw = await self._send(call, row.name, params)
+            if not row.facts.input_required or _INPUT_REQUIRED not in bytes(raw):
+                return self._converted(raw, request)
+            result: dict[str, Any] = msgspec.json.decode(raw)
+            if result.get("resultType") != "input_required":
+                return self._converted(raw, request)
+            questions: Mapping[str, Any] = result.get("inputRequests") or {}
+            if not request.revision.server_requests:
+                _check_askable(request, questions)
+                return raw
+            params = {**params, **self._state_of(result)}
+            if questions:
+                params["inputResponses"] = {
+                    key: await self._asked(call, each["method"], each.get("params"))
+                    for key, each in questions.items()
+                }
+        raise InternalError(f"{self._behind()} asked for input too often")
+
+    def _state_of(self, result: Mapping[str, Any]) -> dict[str, Any]:
+        state = result.get("requestState")
+        return {} if state is None else {"requestState": state}
+
+    async def _send(self, call: PassedCall, name: str, params: Mapping[str, Any]) -> Raw:
+        request = call.context
+        await self._ask_for_logs(request)
+        facts = request.revision.facts
+        meta = {
+            key: value
+            for key, value in request.meta.items()
+            if key != _PROGRESS_TOKEN and not is_reserved_key(key, facts)
+        }
+        on_progress: OnProgress | None = call.progress if _PROGRESS_TOKEN in request.meta else None
+        return await self._client.request_raw(
+            name, Raw(encode(params)) if params else None, meta=meta, on_progress=on_progress
+        )
+
+    async def _ask_for_logs(self, request: RequestContext) -> None:
+        """Ask the server for the log messages that a client has asked for."""
+        session = request.peer.connection.session
+        key = request.revision.facts.meta.log_level
+        level = request.meta.get(key) if key else session.log_level if session else None
+        if level is None or level == self._log_level or not self._client.supports("logging"):
+            return
+        self._log_level = level
+        if self._revision.facts.meta.log_level is not None:
+            self._client.ask_for_logs(level)
+        else:
+            await self._client.request("logging/setLevel", {"level": level})
+
+    def _params(self, request: RequestContext, row: Method) -> dict[str, Any]:
+        """The params for the server, without `_meta`; their members stay JSON."""
+        raw, typed = request.raw_params, request.params
+        members: dict[str, Any] = (
+            {} if raw is None else msgspec.json.decode(raw, type=dict[str, Raw])
+        )
+        members.pop("_meta", None)
+        for name in _ROUTED:
+            value = getattr(typed, name, None)
+            if value is not None:
+                members[name] = value
+            elif name in members:
+                del members[name]
+        if self._revision is request.revision or row.params is None:
+            return members
+        for name in _ANSWERS:  # they answer the proxy
+            members.pop(name, None)
+        wire: dict[str, Any] = msgspec.json.decode(encode(members))
+        try:
+            shaped: dict[str, Any] = to_builtins(convert(wire, row.params))
+        except UNWRITABLE:
+            return members  # the server refuses them, or not
+        for place in lost_members(wire, shaped):
+            self._report_loss(f"{row.name}: params.{place}", f"{self._spoken()} has no such member")
+        return {name: members[name] for name in members if name in shaped}
+
+    def _converted(self, raw: Raw, request: RequestContext) -> Any:
+        """A result in the revision of the client."""
+        if self._revision is request.revision:
+            return raw
+        name = request.method.name
+        wire: dict[str, Any] = msgspec.json.decode(raw)
+        try:
+            typed, lost = in_revision(wire, request.method, self._revision, request.revision)
+        except UNWRITABLE as error:
+            raise InternalError(
+                f"{self._behind()}: {name}: the result has no form in {request.revision.name}: "
+                f"{error_text(error)}"
+            ) from error
+        for place in lost:
+            why = f"{request.revision.name}, which the client speaks, has no such member"
+            self._report_loss(f"{name}: {place}", why)
+        return typed
+
+    def _translated(self, error: RemoteError, request: RequestContext) -> ProtocolError:
+        """An error of the server as an error for the client; its code stays."""
+        uri = getattr(request.params, "uri", None)
+        is_unknown = error.code == RESOURCE_NOT_FOUND or (
+            error.code == self._revision.facts.errors.resource_not_found
+            and is_object(error.data)
+            and "uri" in error.data
+        )
+        if uri is not None and is_unknown:
+            return ResourceNotFoundError(uri)
+        data = NO_DATA if error.data is None else error.data
+        return ProtocolError(error.message, code=error.code, data=data)
+
+    def _behind(self) -> str:
+        return f"the server behind proxy {self._name!r}"
+
+    def _spoken(self) -> str:
+        return f"{self._revision.name}, which the server speaks,"
+
+    # changes
+
+    async def follow(self, uri: str) -> None:
+        """Announce updates of a resource from now on.
+
+        Raises:
+            ProtocolError: The server refused.
+        """
+        self._followed[uri] = self._followed.get(uri, 0) + 1
+        if self._followed[uri] == 1:
+            try:
+                await self._tasks.start(self._announce_updates, uri)
+            except RemoteError as error:
+                del self._followed[uri]
+                raise ProtocolError(error.message, code=error.code) from error
+            except McpError as error:
+                del self._followed[uri]
+                raise InternalError(f"{self._behind()} does not answer: {error}") from error
+
+    def follow_soon(self, uris: Collection[str]) -> None:
+        """The same for several resources; what the server refuses is logged."""
+        for uri in uris:
+            if uri not in self._followed:
+                self._followed[uri] = 1
+                self._tasks.start_soon(self._announce_updates, uri)
+
+    def stop_following(self, uri: str) -> None:
+        """Undo one `follow`."""
+        left = self._followed.pop(uri, 0) - 1
+        if left > 0:
+            self._followed[uri] = left
+        elif uri in self._scopes:
+            self._scopes.pop(uri).cancel()
+
+    async def _announce_updates(
+        self, uri: str, *, task_status: anyio.abc.TaskStatus[None] | None = None
+    ) -> None:
+        """Announce updates of a resource while somebody follows it."""
+        with anyio.CancelScope() as scope:
+            self._scopes[uri] = scope
+            try:
+                async with self._client.listen(uris=[uri], idle_seconds=None) as changes:
+                    if task_status is not None:
+                        task_status.started()
+                        task_status = None
+                    async for change in changes:
+                        if isinstance(change, ResourceUpdated):
+                            self._announce(RESOURCE_UPDATED, {"uri": change.uri})
+            except McpError as error:
+                if task_status is not None:
+                    raise
+                _logger.warning("%s: updates of %r end: %s", self._behind(), uri, error)
+
+    async def _announce_changes(self, wanted: Mapping[str, bool]) -> None:
+        """Announce changes of the lists."""
+        names: dict[object, str] = dict(_LISTS.values())
+        try:
+            async with self._client.listen(
+                tools=wanted["tools"],
+                prompts=wanted["prompts"],
+                resources=wanted["resources"],
+                idle_seconds=None,
+            ) as changes:
+                async for change in changes:
+                    if type(change) in names:
+                        self._announce(names[type(change)])
+        except McpError as error:
+            _logger.warning("%s: changes of its lists end: %s", self._behind(), error)
+
+    # what the server asks of clients
+
+    def mcp_handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
+        """See `Handlers`."""
+        if method.name in REVISIONS.newest().input_requests:
+            return self._question
+        return self._notice if method.name in (MESSAGE, ELICITATION_COMPLETE) else None
+
+    async def _question(self, params: Any, context: RequestContext) -> Any:
+        """The answer of a client to a request of the server."""
+        name = context.method.name
+        wire: dict[str, Any] = {} if params is None else to_builtins(params)
+        wire.pop("_meta", None)
+        call = self._asking_call(name)
+        if call is not None:
+            return await self._asked(call, name, wire)
+        clients = list(self._clients)
+        if len(clients) == 1 and clients[0].connection.session is not None:
+            return to_builtins(await clients[0].request(name, wire))
+        raise self._unclear(name)
+
+    async def _asked(self, call: PassedCall, name: str, params: Mapping[str, Any] | None) -> Any:
+        wire = {key: value for key, value in (params or {}).items() if key != "_meta"}
+        try:
+            return await call.ask(name, wire)
+        except RemoteError as error:
+            data = NO_DATA if error.data is None else error.data
+            raise ProtocolError(error.message, code=error.code, data=data) from error
+        except (LocalProtocolError, MethodNotFoundError, MissingCapabilityError) as error:
+            self._report_loss(name, str(error))
+            raise
+
+    def _asking_call(self, name: str) -> PassedCall | None:
+        """The call that the server is working on; `None` if there is none.
+
+        Raises:
+            InvalidRequestError: There are several, and nothing says which.
+        """
+        calls = list(self._calls)
+        if not calls:
+            return None
+        if len({call.context.peer for call in calls}) > 1:
+            raise self._unclear(name)
+        if calls[-1].context.revision.server_requests or len(calls) == 1:
+            return calls[-1]
+        raise self._unclear(name)
+
+    def _unclear(self, name: str) -> ProtocolError:
+        why = "nothing says which of several calls, or of several clients, it is about"
+        self._report_loss(name, why)
+        return InvalidRequestError(f"{name}: {why}")
+
+    async def _notice(self, params: Any, context: RequestContext) -> None:
+        """Pass on a log message, or the end of an elicitation."""
+        wire: dict[str, Any] = to_builtins(params)
+        if context.method.name != MESSAGE:
+            for client in list(self._clients):
+                await client.notify(context.method.name, wire)
+            return
+        arguments = wire["level"], wire.get("data"), wire.get("logger")
+        calls, clients = list(self._calls), list(self._clients)
+        if calls and len({call.context.peer for call in calls}) == 1:
+            await calls[-1].context.log(*arguments)
+        elif not calls and len(clients) == 1:
+            await clients[0].send(clients[0].connection.log(None, *arguments))
+        else:
+            self._report_loss(MESSAGE, "nothing says which of several clients it is for")
+
+
+def _check_askable(request: RequestContext, questions: Mapping[str, Any]) -> None:
+    """Check that a client declared what the server asks of it.
+
+    Raises:
+        MissingCapabilityError: It did not.
+    """
+    for question in questions.values():
+        row = request.revision.input_requests.get(question["method"])
+        path = (
+            None if row is None else missing(row, question.get("params"), request.peer_capabilities)
+        )
+        if path is not None:
+            raise MissingCapabilityError(path, question["method"])

@@ -1,0 +1,193 @@
+"""Calls that wait for answers of a client that is asked by a result.
+
+The server behind the proxy asks by a request, and waits. The client gets a result with the question
+and a key of the call; the call goes on when the client's retry brings the answer. A call belongs to
+this process and to the principal that began it.
+
+Source: basic/patterns/mrtr (2026-07-28).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import anyio
+import anyio.abc
+import msgspec
+
+from .._wire import Raw, to_builtins
+from ..errors import InternalError, InvalidParamsError, LocalProtocolError, MissingCapabilityError
+from ..protocol.capabilities import missing
+from ..runtime.principal import PRINCIPAL
+from ..runtime.request_context import RequestContext
+
+MOST_CALLS = 100
+"""Most calls that wait at a time; the oldest is cancelled."""
+
+WAITING_SECONDS = 1800.0
+"""How long a call may take."""
+
+_NOT_REPEATED = ("_meta", "inputResponses", "requestState")
+
+
+class PassedCall:
+    """A request of a client that is being passed on.
+
+    Args:
+        context: The request; the retry, once there is one.
+
+    Attributes:
+        context: As passed.
+    """
+
+    def __init__(self, context: RequestContext) -> None:
+        self.context = context
+
+    async def progress(self, value: float, total: float | None, message: str | None) -> None:
+        """Report progress to the client."""
+        await self.context.progress(value, total, message)
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> Any:
+        """The client's answer to a question, as wire object.
+
+        Raises:
+            LocalProtocolError: The request can't ask in the client's revision.
+            MissingCapabilityError: The client did not declare a required capability.
+            RemoteError: The client refused.
+        """
+        context = self.context
+        if not context.revision.server_requests:
+            raise LocalProtocolError(
+                f"{context.method.name} can't ask for {method} in {context.revision.name}"
+            )
+        return to_builtins(await context.request(method, params))
+
+
+class _Question(msgspec.Struct, eq=False):
+    wire: dict[str, Any]
+    answered: anyio.Event
+    answer: Any = None
+
+
+class _WaitingCall(PassedCall):
+    """A call whose client is asked by a result."""
+
+    def __init__(self, context: RequestContext) -> None:
+        super().__init__(context)
+        self.binding = _binding(context)
+        self.scope = anyio.CancelScope()
+        self.changed = anyio.Event()
+        self.is_over = False
+        self.result: Any = None
+        self.error: Exception | None = InternalError("the call was cancelled or took too long")
+        self._questions: dict[str, _Question] = {}
+        self._count = 0
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> Any:
+        context = self.context
+        row = context.revision.input_requests.get(method)
+        path = (method,) if row is None else missing(row, params, context.peer_capabilities)
+        if path is not None:
+            raise MissingCapabilityError(path, f"{method} in {context.revision.name}")
+        self._count += 1
+        question = _Question({"method": method, "params": dict(params)}, anyio.Event())
+        self._questions[f"question-{self._count}"] = question
+        self.changed.set()
+        await question.answered.wait()
+        return question.answer
+
+    def resume(self, context: RequestContext) -> None:
+        """Continue with the answers that a retry has brought."""
+        self.context = context
+        self.changed = anyio.Event()
+        answers: Mapping[str, Any] = to_builtins(
+            getattr(context.params, "input_responses", None) or {}
+        )
+        for key, answer in answers.items():
+            question = self._questions.pop(key, None)
+            if question is not None:
+                question.answer = answer
+                question.answered.set()
+        if self._questions:
+            self.changed.set()  # asks again
+
+    async def run(self, respond: Callable[[PassedCall], Awaitable[Any]]) -> None:
+        """Have the response made, for as long as it may take."""
+        with self.scope:
+            self.scope.deadline = anyio.current_time() + WAITING_SECONDS
+            try:
+                self.result = await respond(self)
+                self.error = None
+            except Exception as error:
+                self.error = error
+        self.is_over = True
+        self.changed.set()
+
+    def questions(self, key: str) -> dict[str, Any]:
+        """The result that asks the client."""
+        requests = {name: question.wire for name, question in self._questions.items()}
+        return {"resultType": "input_required", "inputRequests": requests, "requestState": key}
+
+
+class WaitingCalls:
+    """The calls that wait for answers, by the request state that clients send back."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, _WaitingCall] = {}
+
+    async def response(
+        self,
+        request: RequestContext,
+        respond: Callable[[PassedCall], Awaitable[Any]],
+        tasks: anyio.abc.TaskGroup,
+    ) -> Any:
+        """The response to a request or to its retry: the final one, or a question.
+
+        Args:
+            request: The request.
+            respond: Makes the final response of a call.
+            tasks: Runs the calls.
+
+        Raises:
+            InvalidParamsError: The request state is not that of a call that waits for its answer.
+        """
+        state = getattr(request.params, "request_state", None)
+        if state is None:
+            call = _WaitingCall(request)
+            tasks.start_soon(call.run, respond)
+        else:
+            call = self._taken(state, request)
+            call.resume(request)
+        try:
+            await call.changed.wait()
+        except BaseException:
+            call.scope.cancel()
+            raise
+        if not call.is_over:
+            key = secrets.token_urlsafe(24)
+            self._calls[key] = call
+            if len(self._calls) > MOST_CALLS:
+                self._calls.pop(next(iter(self._calls))).scope.cancel()
+            return call.questions(key)
+        if call.error is not None:
+            raise call.error
+        return call.result
+
+    def _taken(self, key: str, request: RequestContext) -> _WaitingCall:
+        call = self._calls.get(key)
+        if call is None or call.binding != _binding(request):
+            raise InvalidParamsError(
+                "requestState: expected that of a call of this request, which waits here"
+            )
+        del self._calls[key]
+        return call
+
+
+def _binding(request: RequestContext) -> Any:
+    """Identifies a request, its retries and its principal."""
+    raw = Raw(b"{}") if request.raw_params is None else request.raw_params
+    params: dict[str, Any] = msgspec.json.decode(raw)
+    repeated = {name: value for name, value in params.items() if name not in _NOT_REPEATED}
+    return request.method.name, repeated, PRINCIPAL.get().identity

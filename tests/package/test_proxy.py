@@ -1,0 +1,423 @@
+"""Servers in front of others: `Server.proxy(target)`, each side with a revision of its own."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from mcp_protocol import (
+    Audio,
+    Context,
+    MiddlewareRequest,
+    Next,
+    ProtocolError,
+    RemoteError,
+    Server,
+)
+from mcp_protocol.client.async_client import ClientHandlers
+from mcp_protocol.errors import McpError
+from mcp_protocol.testing import connected
+from package.asgi_client import asgi
+from package.wire import ALL, HANDSHAKE, PER_REQUEST
+
+pytestmark = pytest.mark.anyio
+
+NEWEST, OLDEST, SESSION = ALL[-1], ALL[0], HANDSHAKE[-1]
+PAIRS = [(SESSION, SESSION), (NEWEST, NEWEST), (SESSION, NEWEST), (NEWEST, SESSION)]
+across = pytest.mark.parametrize(("near", "far"), PAIRS)
+"""The revision of the client, and that of the server behind the proxy."""
+
+
+@dataclass
+class Seat:
+    """What a tool asks for."""
+
+    row: int
+
+
+class Person(ClientHandlers):
+    """Answers questions."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def elicit(self, params: Any, ctx: Any) -> Any:
+        self.asked += 1
+        return {"action": "accept", "content": {"row": 6 + self.asked}}
+
+    async def list_roots(self, params: Any, ctx: Any) -> Any:
+        return {"roots": [{"uri": "file:///home"}]}
+
+
+def shop(runs: list[str] | None = None, **settings: Any) -> Server:
+    """A server.
+
+    Args:
+        runs: Gets a line for each run of `book`.
+        settings: Further settings.
+    """
+    server = Server("shop", instructions="Order first.", **settings)
+
+    @server.tool(title="Order", meta={"com.example/color": "red"})
+    async def order(item: str, ctx: Context) -> dict[str, str]:
+        """Order an item."""
+        await ctx.progress(1, 2, "half")
+        await ctx.warning("ordering")
+        return {"ordered": item, "trace": str(ctx.meta.get("com.example/trace"))}
+
+    @server.tool()
+    async def book(ctx: Context) -> str:
+        if runs is not None:
+            runs.append("book")
+        first: Any = await ctx.elicit("Which row?", Seat)
+        second: Any = await ctx.elicit("And then?", Seat)
+        roots = await ctx.list_roots()
+        return f"rows {first.content.row} and {second.content.row} in {roots[0].uri}"
+
+    @server.tool()
+    async def fail() -> str:
+        raise ProtocolError("out of order", code=1234, data={"why": "rain"})
+
+    @server.resource("shop://stock")
+    def stock() -> str:
+        return "3 pears"
+
+    @server.resource("shop://items/{item}")
+    def item(item: str) -> str:
+        return item
+
+    @server.prompt()
+    def greet(name: str) -> str:
+        return f"greet {name}"
+
+    @server.completion(prompt="greet", argument="name")
+    def names(text: str) -> list[str]:
+        return [f"{text}nn"]
+
+    return server
+
+
+def text_of(result: Any) -> str:
+    text: str = result.content[0].text
+    return text
+
+
+@pytest.mark.parametrize(
+    ("near", "far"), [*PAIRS, (OLDEST, NEWEST), (NEWEST, OLDEST), (HANDSHAKE[1], HANDSHAKE[2])]
+)
+async def test_everything_passes_between_any_two_revisions(near: str, far: str) -> None:
+    proxy = Server.proxy(shop(), name="front", revision=far)
+    async with connected(proxy, revision=near) as pair:
+        client: Any = pair.client
+        assert client.instructions == "Order first."
+        tools = await client.list_tools()
+        assert [tool.name for tool in tools] == ["order", "book", "fail"]
+        assert tools[0].input_schema["required"] == ["item"]
+        result = await client.call_tool("order", {"item": "pear"})
+        assert '"ordered":"pear"' in text_of(result).replace(" ", "")
+        assert [each.uri for each in await client.list_resources()] == ["shop://stock"]
+        templates = await client.list_resource_templates()
+        assert [each.uri_template for each in templates] == ["shop://items/{item}"]
+        assert (await client.read_resource("shop://items/fig")).contents[0].text == "fig"
+        assert [each.name for each in await client.list_prompts()] == ["greet"]
+        greeting = await client.get_prompt("greet", {"name": "Ann"})
+        assert greeting.messages[0].content.text == "greet Ann"
+        params = {
+            "ref": {"type": "ref/prompt", "name": "greet"},
+            "argument": {"name": "name", "value": "A"},
+        }
+        completed = await client.request("completion/complete", params)
+        assert completed.completion.values == ["Ann"]
+        with pytest.raises(RemoteError, match="out of order") as failed:
+            await client.call_tool("fail")
+        assert (failed.value.code, failed.value.data) == (1234, {"why": "rain"})
+        with pytest.raises(RemoteError) as absent:
+            await client.read_resource("shop://none")
+        assert absent.value.resource_not_found
+
+
+@across
+async def test_progress_logs_and_metadata_pass(near: str, far: str) -> None:
+    proxy = Server.proxy(shop(), revision=far)
+    reports: list[tuple[float, float | None, str | None]] = []
+
+    def report(progress: float, total: float | None, message: str | None) -> None:
+        reports.append((progress, total, message))
+
+    async with connected(proxy, revision=near) as pair:
+        client: Any = pair.client
+        if near in PER_REQUEST:
+            client.ask_for_logs("info")
+        else:
+            await client.set_level("info")
+        result = await client.call_tool(
+            "order", {"item": "pear"}, on_progress=report, meta={"com.example/trace": "t1"}
+        )
+        assert "t1" in text_of(result)
+        assert reports == [(1, 2, "half")]
+        logs = [m for m in pair.received if m.get("method") == "notifications/message"]
+        assert [m["params"]["data"] for m in logs] == ["ordering"]
+
+
+@across
+async def test_questions_reach_the_user_and_no_tool_runs_twice_for_a_session(
+    near: str, far: str
+) -> None:
+    runs: list[str] = []
+    proxy = Server.proxy(shop(runs), revision=far)
+    async with connected(proxy, revision=near, handlers=Person()) as pair:
+        client: Any = pair.client
+        assert text_of(await client.call_tool("book")) == "rows 7 and 8 in file:///home"
+    assert len(runs) == (1 if far in HANDSHAKE else 4)
+
+
+@across
+async def test_what_a_client_can_not_be_asked_is_an_error_that_says_so(
+    near: str, far: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with connected(Server.proxy(shop(), revision=far), revision=near) as pair:
+        client: Any = pair.client
+        try:
+            text = text_of(await client.call_tool("book"))
+        except RemoteError as error:
+            text = str(error)
+    assert "elicitation" in text or "elicitation" in caplog.text
+
+
+@across
+async def test_changes_of_lists_and_resources_are_announced(near: str, far: str) -> None:
+    server = shop(subscribe=True)
+    async with connected(Server.proxy(server, revision=far), revision=near) as pair:
+        client: Any = pair.client
+        kinds = set[str]()
+
+        async def listen() -> None:
+            async with client.listen(tools=True, uris=["shop://stock"]) as changes:
+                async for change in changes:
+                    kinds.add(type(change).__name__)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(listen)
+            with anyio.fail_after(10):
+                while len(kinds) < 2:
+                    server.add_tool(lambda: "x", name="added")
+                    server.remove_tool("added")
+                    server.resource_updated("shop://stock")
+                    await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+    assert kinds == {"ToolsChanged", "ResourceUpdated"}
+
+
+async def test_between_equal_revisions_json_passes_unchanged() -> None:
+    server = Server("odd")
+
+    @server.tool(input_schema={"type": "object", "x-unknown": [1], "properties": {}})
+    async def odd() -> str:
+        return "odd"
+
+    async with connected(Server.proxy(server, revision=NEWEST), revision=NEWEST) as pair:
+        await pair.client.list_tools()
+        listed = pair.received[-1]["result"]
+    async with connected(server, revision=NEWEST) as pair:
+        await pair.client.list_tools()
+        assert listed == pair.received[-1]["result"]
+
+
+async def test_what_the_revision_of_the_client_lacks_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = shop()
+
+    @server.tool()
+    async def play() -> Audio:
+        return Audio(data=b"\0", mime_type="audio/wav")
+
+    async with connected(
+        Server.proxy(server, name="front", revision=NEWEST), revision=OLDEST
+    ) as pair:
+        client: Any = pair.client
+        for _ in range(2):
+            await client.list_tools()
+            assert "audio" in text_of(await client.call_tool("play"))
+    lines = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(lines) == len(set(lines))
+    for lost in ("tools/list: tools[].title", "tools/call: content[] of type 'audio'"):
+        assert any(line.startswith(f"proxy 'front': {lost} is lost: ") for line in lines), lines
+
+
+def gone() -> tuple[Any, anyio.Event]:
+    """A shop, and an event that ends it."""
+    ended = anyio.Event()
+
+    class Gone:
+        async def serve(self, channel: Any) -> None:
+            async with anyio.create_task_group() as tasks:
+
+                async def end() -> None:
+                    await ended.wait()
+                    tasks.cancel_scope.cancel()
+
+                tasks.start_soon(end)
+                await shop().serve(channel)
+
+    return Gone(), ended
+
+
+async def test_a_server_that_is_gone_is_an_error_that_names_the_proxy() -> None:
+    server, ended = gone()
+    async with connected(Server.proxy(server, name="front"), revision=NEWEST) as pair:
+        client: Any = pair.client
+        await client.call_tool("order", {"item": "pear"})
+        ended.set()
+        await anyio.lowlevel.checkpoint()
+        with pytest.raises(RemoteError, match="the server behind proxy 'front' does not answer"):
+            await client.call_tool("order", {"item": "pear"})
+
+
+async def test_a_target_that_can_not_be_reached_ends_the_client_with_the_reason() -> None:
+    with pytest.raises(McpError, match=r"127\.0\.0\.1:9"):
+        async with connected(Server.proxy("http://127.0.0.1:9/mcp")):
+            pass
+
+
+def test_wrong_options_and_own_tools_are_refused_at_once() -> None:
+    with pytest.raises(TypeError, match="revisoin"):
+        Server.proxy("https://example.com/mcp", revisoin=NEWEST)
+    with pytest.raises(TypeError, match="a proxy has nothing of its own: mount it"):
+        Server.proxy(shop()).add_tool(lambda: "x", name="own")
+
+
+@across
+async def test_a_mounted_proxy_has_its_names_under_the_prefix(near: str, far: str) -> None:
+    main, behind = Server("main"), shop(subscribe=True)
+    middle = Server("middle")
+    main.mount(middle, prefix="a")
+    middle.mount(Server.proxy(behind, revision=far), prefix="b")
+
+    @main.tool()
+    async def ping() -> str:
+        return "pong"
+
+    async with connected(main, revision=near, handlers=Person()) as pair:
+        client: Any = pair.client
+        tools = [tool.name for tool in await client.list_tools()]
+        assert tools == ["ping", "a_b_order", "a_b_book", "a_b_fail"]
+        assert text_of(await client.call_tool("ping")) == "pong"
+        assert "pear" in text_of(await client.call_tool("a_b_order", {"item": "pear"}))
+        assert "rows 7 and 8" in text_of(await client.call_tool("a_b_book"))
+        assert [each.uri for each in await client.list_resources()] == ["shop://a/b/stock"]
+        contents = (await client.read_resource("shop://a/b/items/fig")).contents[0]
+        assert (contents.uri, contents.text) == ("shop://a/b/items/fig", "fig")
+        assert [each.name for each in await client.list_prompts()] == ["a_b_greet"]
+        greeting = await client.get_prompt("a_b_greet", {"name": "Ann"})
+        assert greeting.messages[0].content.text == "greet Ann"
+        params = {
+            "ref": {"type": "ref/prompt", "name": "a_b_greet"},
+            "argument": {"name": "name", "value": "A"},
+        }
+        completed = await client.request("completion/complete", params)
+        assert completed.completion.values == ["Ann"]
+        with pytest.raises(RemoteError, match="unknown tool: 'order'"):
+            await client.call_tool("order", {"item": "pear"})
+
+        async def update() -> None:
+            while True:
+                behind.resource_updated("shop://stock")
+                await anyio.lowlevel.checkpoint()
+
+        with anyio.fail_after(10):
+            listening = client.listen(uris=["shop://a/b/stock"])
+            async with anyio.create_task_group() as tasks, listening as changes:
+                tasks.start_soon(update)
+                async for change in changes:
+                    assert change.uri == "shop://a/b/stock"
+                    tasks.cancel_scope.cancel()
+                    break
+
+
+async def test_two_proxies_need_prefixes_of_their_own() -> None:
+    main = Server("main")
+    main.mount(Server.proxy(shop(), name="one"), prefix="x")
+    with pytest.raises(ValueError, match="server 'two': expected a prefix of its own"):
+        main.mount(Server.proxy(shop(), name="two"), prefix="x")
+    main.mount(Server.proxy(shop(), name="two"), prefix="x_y")
+    result: Any = await main.call_tool("x_y_order", {"item": "fig"})
+    assert "fig" in text_of(result)
+
+
+async def test_a_proxied_server_that_is_gone_hides_no_other_tools(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    main, (behind, ended) = Server("main"), gone()
+    main.add_tool(lambda: "pong", name="ping")
+    main.mount(Server.proxy(behind, name="front"), prefix="shop")
+    async with connected(main, revision=NEWEST) as pair:
+        client: Any = pair.client
+        assert len(await client.list_tools()) == 4
+        ended.set()
+        await anyio.lowlevel.checkpoint()
+        client.cache.clear()
+        assert [tool.name for tool in await client.list_tools()] == ["ping"]
+    assert "the server behind proxy 'front' does not answer" in caplog.text
+
+
+@pytest.mark.parametrize("far", [SESSION, NEWEST])
+async def test_over_http_clients_share_the_server_behind_the_proxy(far: str) -> None:
+    server = shop()
+    capabilities: dict[str, Any] = {"elicitation": {"form": {}}, "roots": {}}
+    call: dict[str, Any] = {"name": "book", "arguments": {}}
+    async with asgi(Server.proxy(server, revision=far)) as http:
+        order = {"name": "order", "arguments": {"item": "fig"}}
+        ordered = await http.ask(NEWEST, "tools/call", order)
+        assert ordered.result["structuredContent"]["ordered"] == "fig"
+        asked = await http.ask(NEWEST, "tools/call", call, capabilities=capabilities)
+        [key] = asked.result["inputRequests"]
+        reply = {key: {"action": "accept", "content": {"row": 7}}}
+        again = call | {"inputResponses": reply, "requestState": asked.result["requestState"]}
+        wrong = again | {"name": "order", "arguments": {"item": "fig"}}
+        refused = await http.ask(NEWEST, "tools/call", wrong, capabilities=capabilities)
+        assert "requestState" in refused.messages[-1]["error"]["message"]
+        second = await http.ask(NEWEST, "tools/call", again, capabilities=capabilities)
+        assert second.result["resultType"] == "input_required"
+
+
+async def test_an_unanswered_call_is_cancelled_when_the_client_gives_up() -> None:
+    server, started, cancelled = Server("slow"), anyio.Event(), anyio.Event()
+
+    @server.tool()
+    async def wait() -> None:
+        started.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            cancelled.set()
+
+    async with connected(Server.proxy(server, revision=SESSION), revision=NEWEST) as pair:
+        client: Any = pair.client
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "wait")
+            await started.wait()
+            tasks.cancel_scope.cancel()
+        with anyio.fail_after(10):
+            await cancelled.wait()
+
+
+async def test_middleware_of_a_proxy_gets_typed_results() -> None:
+    proxy, seen = Server.proxy(shop(), revision=NEWEST), list[str]()
+
+    @proxy.middleware
+    async def note(request: MiddlewareRequest, next: Next) -> Any:
+        result = await next(request)
+        seen.append(f"{request.method} {type(result).__name__}")
+        return result
+
+    async with connected(proxy, revision=NEWEST) as pair:
+        client: Any = pair.client
+        await client.list_tools()
+        await client.call_tool("order", {"item": "pear"})
+    assert seen == ["tools/list ListToolsResult", "tools/call CallToolResult"]
