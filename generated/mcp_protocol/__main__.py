@@ -12,6 +12,7 @@ import argparse
 from collections.abc import Sequence
 
 from .client import command_line
+from .runtime import trace_report
 from .server import serve_command
 
 
@@ -30,7 +31,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     serve_command.add_command(commands.add_parser)
     command_line.add_commands(commands.add_parser, _serve_page)
+    trace_report.add_command(commands.add_parser)
     chosen = parser.parse_args(argv)
+    if chosen.command == "trace":
+        raise SystemExit(trace_report.run(chosen))
     if chosen.command != "serve":
         raise SystemExit(command_line.run(chosen))
     serve_command.serve(chosen, parser)

@@ -71,7 +71,11 @@ class UntaggedType(type):
 
     def names(cls) -> str:
         """The members by name, for error texts."""
-        return ", ".join(getattr(v.type, "__name__", str(v.type)) for v in cls.variants)
+        return ", ".join(cls.member_names())
+
+    def member_names(cls) -> list[str]:
+        """The name of each member."""
+        return [getattr(v.type, "__name__", str(v.type)) for v in cls.variants]
 
 
 def _shape(value: Any) -> str:

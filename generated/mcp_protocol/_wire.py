@@ -109,7 +109,8 @@ def has_member(kind: StructType, name: str) -> bool:
 
 def structs_of(kind: Any) -> frozenset[StructType]:
     """The Structs that a value of a type may be."""
-    kind = getattr(kind, "__value__", kind)  # of a named alias
+    if hasattr(kind, "__value__"):  # a named alias
+        return structs_of(kind.__value__)
     if isinstance(kind, UntaggedType):
         return frozenset(each for variant in kind.variants for each in structs_of(variant.type))
     if isinstance(kind, type) and issubclass(kind, STRUCTS):

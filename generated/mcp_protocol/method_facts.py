@@ -27,9 +27,8 @@ class MethodFacts:
         listed_by: The request whose result lists what this one names, or `None`.
         invalidates: Requests whose cached results are stale after this notification.
         subscription: The member of a subscription's filter that asks for it, or `None`.
-        routed_by: What tells a client of several servers which one a request is for: `name` or
-            `uri` in its params, `ref` for a reference with one of these, `all` for every server;
-            `None` for a message that such a client does not send.
+        routed_by: What finds one of several servers, unless `named_by` does: `uri` or `ref` in the
+            params, `all` for every server, `None` for what is not sent to several.
         runs_tool: Whether it runs a tool, whose result has a value.
         unchecked: Members of the params that are any JSON object, since the handler validates them.
         extension_results: Types of extensions that its result may be, where the package has them.

@@ -1234,12 +1234,12 @@ def connect(
     )
     identity = Identity(own, capabilities or {})
     if isinstance(target, Mapping | PathLike):
-        if (env, cwd) != (None, None) or UrlOptions(
-            transport, headers, auth, http_client
-        ) != UrlOptions():
+        if env is not None or cwd is not None:
+            raise TypeError("env and cwd: the entries of a configuration have their own")
+        if UrlOptions(transport, headers, auth, http_client) != UrlOptions():
             raise TypeError(
-                "env, cwd, transport, headers, auth and http_client are for one server; the "
-                "entries of a configuration have their own"
+                "transport, headers, auth and http_client: the entries of a configuration have "
+                "their own"
             )
         return _open_config(target, chosen, handlers, identity, settings)
     application = ClientApplication(handlers, identity, settings)
@@ -1330,6 +1330,7 @@ def _checked_url(target: str | bytes) -> str:
     from ..command_masking import masked_command  # its patterns take long to compile
 
     raise TypeError(
-        "expected a command as a list of words, a URL that begins with http:// or https://, or a "
-        f"configuration as pathlib.Path or dict, got the text {masked_command(str(target).split())!r}"
+        "expected a command as a list of words, a URL that begins with http:// or https://, or "
+        "a configuration as pathlib.Path or dict, got the text "
+        f"{masked_command(str(target).split())!r}"
     )

@@ -260,10 +260,12 @@ class ClientBase(ModelCalls):
         name: str,
         params: Mapping[str, Any] | Raw | None = None,
         *,
+        meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Raw:
         """Like `request`, but return the result as JSON with all members, as gateways need."""
-        return await self._requests.send_raw(name, params, timeout)
+        return await self._requests.send_raw(name, params, meta, timeout, on_progress)
 
     def start_call(
         self,

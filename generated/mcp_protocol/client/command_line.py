@@ -24,6 +24,7 @@ import shlex
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ import anyio
 from .._wire import is_object, to_builtins
 from ..errors import InvalidParamsError, McpError, RemoteProtocolError
 from ..foreign_text import safe_repr, safe_text
+from .host_config import HOSTS, default_name, entry
 
 if TYPE_CHECKING:  # what serves only does not load the client
     from .base import ClientBase
@@ -45,7 +47,8 @@ _PAGES = 1000  # of one list
 
 _NONE: Mapping[str, Any] = {}
 
-_Run = Callable[["ClientBase", argparse.Namespace], Awaitable[int]]
+_Run = Callable[[Any, argparse.Namespace], Awaitable[int]]
+"""Is given a client of the session's revision, whose methods depend on that."""
 
 
 class UsageError(Exception):
@@ -81,11 +84,15 @@ def add_commands(
     if serve_page is not None:
         inspect.add_argument(
             "--web",
-            dest="serve_page",
+            dest="at_once",
             action="store_const",
             const=serve_page,
             help="serve a page at a free port of 127.0.0.1 to use the server and see all messages",
         )
+    config = _command(add, "config", "print the entry for the configuration of another program")
+    config.add_argument("--client", required=True, choices=[*HOSTS], help="the program")
+    config.add_argument("--name", help="name of the server there")
+    config.set_defaults(run=None, at_once=_print_config)
 
 
 def _command(
@@ -116,7 +123,7 @@ def _command(
         "--timeout", type=float, default=30.0, metavar="SECONDS", help="30 by default"
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.set_defaults(serve_page=None)
+    parser.set_defaults(at_once=None)
     return parser
 
 
@@ -138,8 +145,8 @@ def run(chosen: argparse.Namespace) -> int:
     """
     work = _inspect if chosen.run is None else _in_session
     try:
-        if chosen.serve_page is not None:
-            return int(chosen.serve_page(chosen))
+        if chosen.at_once is not None:
+            return int(chosen.at_once(chosen))
         return anyio.run(work, chosen)
     except (UsageError, InvalidParamsError) as error:
         return _report(error, WRONG)
@@ -176,13 +183,7 @@ def _options(chosen: argparse.Namespace, revision: str | None) -> dict[str, Any]
     options: dict[str, Any] = {"timeouts": Timeouts(opening=chosen.timeout)}
     if revision is not None:
         options["revision"] = revision
-    headers: dict[str, str] = {}
-    for header in chosen.header:
-        name, colon, value = header.partition(":")
-        if not colon or not name.strip():
-            raise UsageError(f"--header: expected 'NAME: VALUE', got {name!r}")
-        headers[name.strip()] = value.strip()
-    if headers:
+    if headers := _headers(chosen):
         options["headers"] = headers
     if _SERVED.fullmatch(chosen.target):  # the user's own code
         options["env"] = dict(os.environ)
@@ -194,9 +195,24 @@ def _options(chosen: argparse.Namespace, revision: str | None) -> dict[str, Any]
     return options
 
 
+def _headers(chosen: argparse.Namespace) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for header in chosen.header:
+        name, colon, value = header.partition(":")
+        if not colon or not name.strip():
+            raise UsageError(f"--header: expected 'NAME: VALUE', got {name!r}")
+        headers[name.strip()] = value.strip()
+    return headers
+
+
 async def _in_session(chosen: argparse.Namespace) -> int:
     command: _Run = chosen.run
-    async with opened(chosen, chosen.revision) as client:
+    more: dict[str, Any] = {}
+    if sys.stdin.isatty():
+        from .terminal_handlers import CAPABILITIES, TerminalHandlers
+
+        more = {"handlers": TerminalHandlers(), "capabilities": CAPABILITIES}
+    async with opened(chosen, chosen.revision, **more) as client:
         return await command(client, chosen)
 
 
@@ -346,15 +362,14 @@ def _first_line(text: str) -> str:
 # call, read, prompt
 
 
-async def _call(client: ClientBase, chosen: argparse.Namespace) -> int:
+async def _call(client: Any, chosen: argparse.Namespace) -> int:
     tools = {_text(tool, "name"): tool for tool in await _items(client, "tools", chosen.timeout)}
     if chosen.tool not in tools:
         names = ", ".join(map(safe_text, tools)) or "no tools"
         raise UsageError(f"expected one of the server's tools ({names}), got {chosen.tool!r}")
     arguments = _json_object(chosen.args) if chosen.args is not None else {}
     arguments |= _typed(_pairs(chosen.arg), tools[chosen.tool].get("inputSchema"))
-    params = {"name": chosen.tool, "arguments": arguments}
-    result = await _result(client, "tools/call", params, chosen.timeout)
+    result = await _answered(client.call_tool(chosen.tool, arguments, timeout=_timeout(chosen)))
     content = result.get("content") or ()
     if chosen.json:
         _print_json(result)
@@ -366,8 +381,8 @@ async def _call(client: ClientBase, chosen: argparse.Namespace) -> int:
     return FAILED if result.get("isError") else DONE
 
 
-async def _read(client: ClientBase, chosen: argparse.Namespace) -> int:
-    result = await _result(client, "resources/read", {"uri": chosen.uri}, chosen.timeout)
+async def _read(client: Any, chosen: argparse.Namespace) -> int:
+    result = await _answered(client.read_resource(chosen.uri, timeout=_timeout(chosen)))
     if chosen.json:
         _print_json(result)
         return DONE
@@ -376,15 +391,25 @@ async def _read(client: ClientBase, chosen: argparse.Namespace) -> int:
     return DONE
 
 
-async def _prompt(client: ClientBase, chosen: argparse.Namespace) -> int:
-    params = {"name": chosen.prompt, "arguments": _pairs(chosen.arg)}
-    result = await _result(client, "prompts/get", params, chosen.timeout)
+async def _prompt(client: Any, chosen: argparse.Namespace) -> int:
+    asked = client.get_prompt(chosen.prompt, _pairs(chosen.arg), timeout=_timeout(chosen))
+    result = await _answered(asked)
     if chosen.json:
         _print_json(result)
         return DONE
     for message in map(_members, result.get("messages") or ()):
         _print(f"{_text(message, 'role')}: {_block(_members(message.get('content')))}")
     return DONE
+
+
+async def _answered(request: Awaitable[Any]) -> Mapping[str, Any]:
+    """The result of a request that the server may answer with questions, as wire object."""
+    return _members(to_builtins(await request))
+
+
+def _timeout(chosen: argparse.Namespace) -> float | None:
+    """Seconds that a request may take; none where the user may be asked, who takes longer."""
+    return None if sys.stdin.isatty() else chosen.timeout
 
 
 def _pairs(words: Sequence[str]) -> dict[str, str]:
@@ -504,6 +529,33 @@ def _capabilities(declared: Mapping[str, Any]) -> Iterator[str]:
             continue
         inner = [key for key, value in _members(members).items() if value]
         yield f"{name} ({', '.join(inner)})" if inner else name
+
+
+# config
+
+
+def _print_config(chosen: argparse.Namespace) -> int:
+    """Print the entry for another program, without connecting.
+
+    `module:server` is found from everywhere: the entry names the current directory. The name of a
+    variable stands for its value where the program has references to variables.
+    """
+    host, target, headers = HOSTS[chosen.client], _target(chosen.target), _headers(chosen)
+    if isinstance(target, str) and chosen.env:
+        raise UsageError("--env: expected a command or MODULE:SERVER, got a URL")
+    if not isinstance(target, str) and headers:
+        raise UsageError("--header: expected a URL, got a command or MODULE:SERVER")
+    env: dict[str, str] = {}
+    if _SERVED.fullmatch(chosen.target):
+        folders = [str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])]
+        env["PYTHONPATH"] = os.pathsep.join(folders)
+    for word in chosen.env:
+        name, equals, value = word.partition("=")
+        reference = host.variable.replace("NAME", name) or os.environ.get(name, "")
+        env[name] = value if equals else reference
+    name = chosen.name or default_name(target)
+    _print_json(entry(host, name, target, env, headers))
+    return DONE
 
 
 # output

@@ -19,7 +19,7 @@ from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectSendStream
 
 from ..errors import McpError
-from .group_base import GroupServer
+from .group_requests import GroupServer
 from .listen import Change, NotificationFilter, Subscription
 
 _CAPABILITIES = {

@@ -141,10 +141,25 @@ class RequestPipeline:
             self.state.tools_listed(result.tools)
         return result
 
-    async def send_raw(self, method: str, params: Any, timeout: float | None) -> Raw:
+    async def send_raw(
+        self,
+        method: str,
+        params: Any,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Raw:
         """Send a request without cache and input rounds, and return its result as JSON."""
-        request = partial(self._peer.callers.request_raw, method, params, timeout=timeout)
-        raw: Raw = await self._send(self._options(method, None, timeout), params, request)
+        request = partial(
+            self._peer.callers.request_raw,
+            method,
+            params,
+            meta=meta,
+            timeout=timeout,
+            on_progress=on_progress,
+        )
+        options = self._options(method, meta, timeout, on_progress)
+        raw: Raw = await self._send(options, params, request)
         if method == TOOLS_LIST and self.state.param_headers.in_use:
             self.state.tools_listed(result_decoder(self._row(method))(raw).tools)
         return raw

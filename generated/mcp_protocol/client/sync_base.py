@@ -214,14 +214,18 @@ class SyncClientBase:
         name: str,
         params: Mapping[str, Any] | Raw | None = None,
         *,
+        meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Raw:
         """Like `request`, but return the result as JSON with all members, as gateways need."""
         return self._thread.run(
             lambda: self._base.request_raw(
                 name=name,
                 params=params,
+                meta=meta,
                 timeout=timeout,
+                on_progress=in_thread(on_progress),
             )
         )
 

@@ -164,11 +164,15 @@ _work = _Work()
 _limiter: anyio.lowlevel.RunVar[anyio.CapacityLimiter] = anyio.lowlevel.RunVar("json_schema")
 
 
+class CheckedSchema(dict[str, Any]):
+    """A schema whose form its maker has checked: `validator` compiles it when it is used first."""
+
+
 def validator(schema: JsonSchema, feature: str) -> Complaint:
     """Compile a schema. If a reference can't be resolved, no value is valid.
 
     Args:
-        schema: The schema.
+        schema: The schema. A `CheckedSchema` costs nothing before its first use.
         feature: The feature that needs validation, for error texts.
 
     Raises:
@@ -179,8 +183,30 @@ def validator(schema: JsonSchema, feature: str) -> Complaint:
         library: Any = importlib.import_module("jsonschema")
     except ImportError as error:
         raise MissingExtraError(feature, "jsonschema") from error
+    if isinstance(schema, CheckedSchema):
+        return _late_complaint(library, schema)
+    return partial(_complaint, _compiled(library, schema))
+
+
+def _late_complaint(library: Any, schema: JsonSchema) -> Complaint:
+    """A complaint that compiles its schema for the first value."""
+    checker: Any = None
+
+    def complain(value: Any) -> str | None:
+        nonlocal checker
+        try:
+            checker = checker or _compiled(library, schema)
+        except _SchemaError as error:
+            return str(error)
+        return _complaint(checker, value)
+
+    return complain
+
+
+def _compiled(library: Any, schema: JsonSchema) -> Any:
+    """The library's validator for a schema; its errors are those of `validator`."""
     try:
-        return partial(_complaint, _checker(library, schema))
+        return _checker(library, schema)
     except (_OutOfTimeError, _SchemaError):
         raise
     except RecursionError:

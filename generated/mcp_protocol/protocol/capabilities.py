@@ -161,3 +161,12 @@ def settings_of(capabilities: Mapping[str, Any], identifier: str) -> Mapping[str
     declared = capabilities.get(CAPABILITY)
     settings = declared.get(identifier) if is_object(declared) else None
     return settings if is_object(settings) else None
+
+
+def merged_objects(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Two objects as one, merged recursively."""
+    merged = dict(base)
+    for name, value in more.items():
+        old = merged.get(name)
+        merged[name] = merged_objects(old, value) if is_object(old) and is_object(value) else value
+    return merged

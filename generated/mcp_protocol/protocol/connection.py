@@ -55,7 +55,7 @@ from .notifications import (
 from .receiver import Receiver
 from .request_meta import NO_META, MetaCache, check_user_meta, with_meta
 from .responses import check_required_capabilities, error_response, success_response
-from .state import Admit, ConnectionState, InboundRequest, OutboundRequest
+from .state import Admit, ConnectionState, InboundRequest, OnSubscription, OutboundRequest
 from .version_negotiation import Step, VersionNegotiation
 
 _TOKEN = "progressToken"
@@ -86,10 +86,11 @@ class Connection:
         *,
         extra: bool = False,
         admit: Admit | None = None,
+        on_subscription: OnSubscription | None = None,
     ) -> None:
         meta = meta_cache or MetaCache(revisions)
         self._state = ConnectionState(
-            role, revisions, describe, extensions or {}, meta, extra, admit
+            role, revisions, describe, extensions or {}, meta, extra, admit, on_subscription
         )
         self._receiver = Receiver(self._state)
         self._negotiation: VersionNegotiation | None = None

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
-from .._wire import Raw, convert, error_text, is_many
+from .._wire import Raw, ValidationError, convert, error_text, is_many
 from ..channel import OutgoingMessage, RequestId
 from ..errors import InvalidParamsError, LocalProtocolError, MissingCapabilityError
 from ..facts import Method, Revision, Role
@@ -50,7 +50,8 @@ URI_CHARACTERS = 256 * 1024
 STREAMS = 100
 """Most subscription streams that a connection may hold open."""
 
-_RESOURCES = "resourceSubscriptions"
+SUBSCRIBED_URIS = "resourceSubscriptions"
+"""Member of a filter: the resources to whose updates a stream subscribes."""
 _URI = "uri"
 
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -79,7 +80,7 @@ def notification(
     if method is not None and method.params is not None and params:
         try:
             shaped = convert(params, method.params)
-        except msgspec.ValidationError as error:
+        except ValidationError as error:
             raise LocalProtocolError(f"{name}: params: {error_text(error)}") from None
     data = jsonrpc.encode_notification(name, shaped)
     return OutgoingMessage(data, "notification", None, name, revision, related_request_id, params)
@@ -170,7 +171,9 @@ class SubscriptionStreams:
     def uris(self) -> Iterator[str]:
         """The resources of all streams."""
         return (
-            uri for accepted, _ in self._filters.values() for uri in accepted.get(_RESOURCES, ())
+            uri
+            for accepted, _ in self._filters.values()
+            for uri in accepted.get(SUBSCRIBED_URIS, ())
         )
 
     def open(self, identifier: RequestId, accepted: Mapping[str, Any], facts: Facts) -> None:

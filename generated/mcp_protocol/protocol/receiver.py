@@ -61,6 +61,7 @@ from .lifecycle import (
 from .notifications import (
     ACKNOWLEDGED,
     PROGRESS,
+    SUBSCRIBED_URIS,
     accepted_filter,
     accepted_of_extensions,
     check_subscription_limits,
@@ -433,6 +434,8 @@ class Receiver:
         own = self._state.own_capabilities(revision)
         accepted = accepted_filter(requested, own, revision)
         added = self._admitted(event, own)
+        if self._state.on_subscription is not None and (uris := accepted.get(SUBSCRIBED_URIS)):
+            self._state.on_subscription(uris)
         self._state.streams.open(event.id, {**accepted, **added}, revision.facts)
         self._state.inbound[event.id].silence()
         key = revision.facts.meta.subscription_id

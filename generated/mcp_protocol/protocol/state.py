@@ -12,7 +12,7 @@ token of a request is its id, so that it is unique for as long as the request is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -142,6 +142,9 @@ class OutboundRequests:
 Admit: TypeAlias = Callable[[str, Sequence[str]], Sequence[str]]
 """Those of some subjects whose changes a server reports to a peer, by the notification."""
 
+OnSubscription: TypeAlias = Callable[[Collection[str]], object]
+"""Told the URIs of resources to whose updates a client subscribes by a stream."""
+
 
 class ConnectionState(msgspec.Struct, dict=True):
     """The state that both directions of a connection share.
@@ -154,6 +157,7 @@ class ConnectionState(msgspec.Struct, dict=True):
         meta: `_meta` shared with other connections of the same client or server.
         extra: Whether the objects of results keep the members that their schemas do not have.
         admit: Which of the subjects in a subscription to a notification are admitted.
+        on_subscription: Told the resources to whose updates a new stream subscribes.
         session: What was agreed; `None` before that, and always on a server without handshake.
         outbound: Requests that this side sent.
         inbound: Requests that the peer sent, by id.
@@ -168,6 +172,7 @@ class ConnectionState(msgspec.Struct, dict=True):
     meta: MetaCache
     extra: bool = False
     admit: Admit | None = None
+    on_subscription: OnSubscription | None = None
     session: Session | None = None
     outbound: OutboundRequests = msgspec.field(default_factory=OutboundRequests)
     inbound: dict[RequestId, InboundRequest] = msgspec.field(

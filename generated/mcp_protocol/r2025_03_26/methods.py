@@ -65,7 +65,7 @@ READ_RESOURCE = Method(
     params_required=True,
     result=models.ReadResourceResult,
     capability=("resources",),
-    facts=MethodFacts(idempotent=True, named_by="uri", listed_by="resources/list", routed_by="uri"),
+    facts=MethodFacts(idempotent=True, named_by="uri", listed_by="resources/list"),
     python_name="read_resource",
 )
 SUBSCRIBE = Method(
@@ -110,7 +110,7 @@ GET_PROMPT = Method(
     params_required=True,
     result=models.GetPromptResult,
     capability=("prompts",),
-    facts=MethodFacts(idempotent=True, named_by="name", listed_by="prompts/list", routed_by="name"),
+    facts=MethodFacts(idempotent=True, named_by="name", listed_by="prompts/list"),
     python_name="get_prompt",
 )
 LIST_TOOLS = Method(
@@ -133,13 +133,7 @@ CALL_TOOL = Method(
     params_required=True,
     result=models.CallToolResult,
     capability=("tools",),
-    facts=MethodFacts(
-        named_by="name",
-        param_headers=True,
-        listed_by="tools/list",
-        routed_by="name",
-        runs_tool=True,
-    ),
+    facts=MethodFacts(named_by="name", param_headers=True, listed_by="tools/list", runs_tool=True),
     python_name="call_tool",
 )
 SET_LEVEL = Method(

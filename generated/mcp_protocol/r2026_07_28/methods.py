@@ -56,11 +56,7 @@ READ_RESOURCE = Method(
     result=models.ReadResourceResultResponseResult,
     capability=("resources",),
     facts=MethodFacts(
-        idempotent=True,
-        named_by="uri",
-        input_required=True,
-        listed_by="resources/list",
-        routed_by="uri",
+        idempotent=True, named_by="uri", input_required=True, listed_by="resources/list"
     ),
     python_name="read_resource",
 )
@@ -94,11 +90,7 @@ GET_PROMPT = Method(
     result=models.GetPromptResultResponseResult,
     capability=("prompts",),
     facts=MethodFacts(
-        idempotent=True,
-        named_by="name",
-        input_required=True,
-        listed_by="prompts/list",
-        routed_by="name",
+        idempotent=True, named_by="name", input_required=True, listed_by="prompts/list"
     ),
     python_name="get_prompt",
 )
@@ -127,7 +119,6 @@ CALL_TOOL = Method(
         param_headers=True,
         input_required=True,
         listed_by="tools/list",
-        routed_by="name",
         runs_tool=True,
         extension_results=("CreateTaskResult",),
     ),

@@ -198,10 +198,24 @@ class PendingRequests:
         return response.result
 
     async def request_raw(
-        self, name: str, params: Any = None, *, timeout: float | None = None
+        self,
+        name: str,
+        params: Any = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Raw:
         """Like `request`, but return the result as received, unknown members included."""
-        return (await self.ask(self.waiter(), name, params, timeout=timeout)).raw
+        response = await self.ask(
+            self.waiter(on_progress),
+            name,
+            params,
+            meta=meta,
+            timeout=timeout,
+            progress=on_progress is not None,
+        )
+        return response.raw
 
     def waiter(
         self, on_notification: Callable[..., Awaitable[None] | None] | None = None

@@ -15,13 +15,14 @@ from .._wire import (
     STRUCTS,
     UNSET,
     UNWRITABLE,
+    EncodingError,
     ValidationError,
     convert,
     error_text,
     is_object,
     to_builtins,
 )
-from ..errors import InvalidParamsError, MethodNotFoundError
+from ..errors import InvalidParamsError, LocalProtocolError, MethodNotFoundError
 from ..facts import Method
 from ..protocol.lenient import recast
 from ..protocol.uris import WEB_SCHEMES
@@ -99,6 +100,7 @@ def typed_params(method: Method, fields: Mapping[str, Any], revision: str) -> An
     Raises:
         InvalidParamsError: The revision has no such field, a required one is missing, or a value
             has another type there.
+        LocalProtocolError: A value has no JSON form. (Only pydantic looks for that here.)
     """
     wire_names = method.wire_names
     members: dict[str, Any] = {}
@@ -119,11 +121,15 @@ def _typed(params: Any, method: Method) -> Any:
     try:
         try:
             typed = convert(params, method.params)
+        except EncodingError:
+            raise
         except ValidationError:
             return recast(params, method.params)
         values = params.values() if is_object(params) else (params,)
         if any(isinstance(value, _MAY_HAVE_STRUCTS) for value in values):
             return recast(typed, method.params)  # nested Structs may be of other revisions
+    except EncodingError as error:
+        raise LocalProtocolError(f"{method.name}: params: {error}") from None
     except UNWRITABLE as error:
         raise InvalidParamsError(f"{method.name}: {error_text(error)}") from None
     return typed

@@ -11,10 +11,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import inspect
 import os
 import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
 from ..errors import ListenFailedError, MissingExtraError
@@ -23,7 +25,8 @@ from .toolkit.server import RunWhileImportedError, Server, importing
 if TYPE_CHECKING:
     from .asgi.settings import ServerHttpOptions
 
-_DEFAULT_NAME = "server"
+_DEFAULT_NAMES = ("server", "app", "mcp")
+"""Names of servers that are looked for in a module, in order, if none is given."""
 _SSE_PATH = "/sse"
 
 
@@ -41,6 +44,13 @@ def serve(chosen: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     over_http = chosen.path is not None or chosen.stateless or chosen.sse
     if chosen.http is None and over_http:
         parser.error("--path, --stateless and --sse need --http")
+    if chosen.reload:
+        if chosen.http is None:
+            parser.error(
+                "--reload needs --http: over standard streams the client starts the server"
+            )
+        _serve_again(chosen)
+        return
     server = load(chosen.target)
     if chosen.http is None:
         server.run(backend=chosen.backend)
@@ -63,7 +73,8 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
     serve.add_argument(
         "target",
         metavar="MODULE[:NAME]",
-        help=f"module and the server in it ({_DEFAULT_NAME} by default), such as weather:server",
+        help="module and the server in it, or a function that returns one, such as weather:server; "
+        f"without a name the first of {', '.join(_DEFAULT_NAMES)}, or the only server",
     )
     serve.add_argument(
         "--backend", choices=("asyncio", "trio"), default="asyncio", help="event loop to run on"
@@ -74,6 +85,11 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
         help="serve over HTTP at this address, such as 127.0.0.1:8000; port 0 is any free one",
     )
     serve.add_argument("--path", metavar="PATH", help="path of the HTTP endpoint (/mcp by default)")
+    serve.add_argument(
+        "--reload",
+        action="store_true",
+        help="start the process anew when a Python file below the current directory changes",
+    )
     serve.add_argument(
         "--stateless",
         action="store_true",
@@ -106,19 +122,49 @@ def _serve_http(server: Server, chosen: argparse.Namespace) -> None:
         _fail(str(error))
 
 
+def _serve_again(chosen: argparse.Namespace) -> None:
+    """Serve over HTTP in a process of its own, and in a new one after each change.
+
+    Clients keep their connection to the address; those with a session open another one, as after
+    every restart of a server.
+    """
+    from .asgi.uvicorn_adapter import parse_address
+
+    try:
+        import watchfiles
+    except ModuleNotFoundError:
+        _fail(str(MissingExtraError("--reload", "watchfiles")))
+    try:
+        _, port = parse_address(chosen.http)
+    except ValueError as error:
+        _fail(str(error))
+    if port == 0:
+        _fail("--reload: expected a port other than 0, so that clients find the new process")
+    watchfiles.run_process(
+        Path.cwd(),
+        target=_serve_target,
+        args=(chosen,),
+        watch_filter=watchfiles.PythonFilter(),
+    )
+
+
+def _serve_target(chosen: argparse.Namespace) -> None:
+    _serve_http(load(chosen.target), chosen)
+
+
 def load(target: str) -> Server:
     """The server that a target such as `package.module:name` names.
 
-    What the module prints while it is imported goes to standard error.
+    A function is called for its server. What the module prints meanwhile goes to standard error.
 
     Raises:
         SystemExit: No such module, no such name, no server, or one that the module runs itself.
     """
     module_name, _, name = target.partition(":")
-    name = name or _DEFAULT_NAME
     is_path = module_name.endswith(".py") or os.sep in module_name
     if is_path or not all(part.isidentifier() for part in module_name.split(".")):
-        hint = f"; did you mean {_dotted(module_name)}:{name}?" if is_path else ""
+        dotted = _dotted(module_name)
+        hint = f"; did you mean {dotted}:{name or _DEFAULT_NAMES[0]}?" if is_path else ""
         _fail(f"{target!r}: expected MODULE:NAME, such as weather:server{hint}")
     here = str(Path.cwd())
     if here not in sys.path:
@@ -127,6 +173,7 @@ def load(target: str) -> Server:
     try:
         with _prints_to_stderr():
             module = importlib.import_module(module_name)
+            found = _named(module, name) if name else _guessed(module)
     except RunWhileImportedError as error:
         _fail(f"{target!r}: {module_name} runs its server while it is imported; {error}")
     except ModuleNotFoundError as error:
@@ -135,15 +182,40 @@ def load(target: str) -> Server:
         _fail(f"{target!r}: there is no module {error.name!r} in {here} or on sys.path")
     finally:
         importing.reset(running)
+    if isinstance(found, Server):
+        return found
+    servers = _servers(module)
+    known = f"; it has {', '.join(servers)}" if servers else ""
+    what = "nothing" if found is None else f"a {type(found).__name__}"
+    shown = repr(name) if name else " or ".join(map(repr, _DEFAULT_NAMES))
+    _fail(f"{target!r}: expected a Server named {shown} in {module_name}, got {what}{known}")
+
+
+def _named(module: ModuleType, name: str) -> object:
+    """What a name in a module stands for; what a function returns stands for the function."""
     found: object = module
     for part in name.split("."):
         found = getattr(found, part, None)
-    if not isinstance(found, Server):
-        servers = [key for key, value in vars(module).items() if isinstance(value, Server)]
-        known = f"; it has {', '.join(servers)}" if servers else ""
-        what = "nothing" if found is None else f"a {type(found).__name__}"
-        _fail(f"{target!r}: expected a Server named {name!r} in {module_name}, got {what}{known}")
+    if not isinstance(found, Server) and callable(found):
+        try:
+            inspect.signature(found).bind()
+        except TypeError as error:
+            _fail(f"{module.__name__}:{name}: expected a function without arguments: {error}")
+        return found()
     return found
+
+
+def _guessed(module: ModuleType) -> object:
+    """The server of a module that no name was given for; `None` if it is not clear which."""
+    servers = _servers(module)
+    named = [servers[name] for name in _DEFAULT_NAMES if name in servers]
+    single = {id(server): server for server in servers.values()}
+    return named[0] if named else [*single.values()][0] if len(single) == 1 else None
+
+
+def _servers(module: ModuleType) -> dict[str, Server]:
+    """The servers of a module, by name."""
+    return {name: value for name, value in vars(module).items() if isinstance(value, Server)}
 
 
 @contextlib.contextmanager

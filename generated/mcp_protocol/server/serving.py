@@ -32,7 +32,7 @@ from ..facts import Method, Revision, Revisions
 from ..protocol import jsonrpc
 from ..protocol.connection import Connection
 from ..protocol.lifecycle import Description
-from ..protocol.state import Admit
+from ..protocol.state import Admit, OnSubscription
 from ..runtime.peer import CONCURRENT_REQUESTS, Peer
 from ..runtime.request_context import Application
 
@@ -214,6 +214,7 @@ class Service(msgspec.Struct, frozen=True):
         required_scopes: The scopes that a message needs.
         param_headers_of: Path and field name of each argument of a tool that headers repeat.
         secret_names_of: Names of the arguments of a tool that traces mask.
+        on_subscription: Told the resources to whose updates a stream subscribes.
         admit: Which subjects of a subscription to a notification of an extension are admitted.
     """
 
@@ -229,6 +230,7 @@ class Service(msgspec.Struct, frozen=True):
     required_scopes: Callable[[jsonrpc.Message], Collection[str]] = _no_scopes
     param_headers_of: Callable[[str], Mapping[tuple[str, ...], str]] = _no_param_headers
     secret_names_of: Callable[[str], Collection[str]] = _no_secrets
+    on_subscription: OnSubscription | None = None
     admit: Admit | None = None
 
 
@@ -257,7 +259,12 @@ def new_session(service: Service, channel: Channel) -> AnnouncementQueue:
     from ..runtime.trace import traced  # slow to import, and needed for serving only
 
     connection = Connection(
-        "server", service.revisions, service.describe, service.extensions, admit=service.admit
+        "server",
+        service.revisions,
+        service.describe,
+        service.extensions,
+        admit=service.admit,
+        on_subscription=service.on_subscription,
     )
     channel = traced(channel, "server", service.secret_names_of)
     return AnnouncementQueue(

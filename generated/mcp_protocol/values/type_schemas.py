@@ -14,6 +14,7 @@ Source: basic/index#json-schema-usage.
 
 from __future__ import annotations
 
+import inspect
 import typing
 from collections.abc import Mapping, Sequence
 from datetime import datetime, time
@@ -122,6 +123,8 @@ def _finish(node: Any, parts: TypeParts) -> None:
     for kind, hints in parts.classes.items():
         if node.get("title") == kind.__name__ and "properties" in node:
             _add_formats(node["properties"], hints)
+            if "description" in node:
+                node["description"] = inspect.cleandoc(node["description"])
 
 
 def _finish_choices(node: Schema, orders: Sequence[Sequence[Any]]) -> None:

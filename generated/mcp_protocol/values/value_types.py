@@ -223,7 +223,10 @@ def _custom_schema(kind: Any, *, use: Use) -> Schema:
         return {"type": "string", "format": "path"}
     if is_pydantic_class(kind):
         return pydantic_schema(class_adapter(kind), use)
-    raise NotImplementedError
+    raise TypeError(
+        f"{kind!r} has no JSON form; Any, a dataclass, a TypedDict, and a class of pydantic, attrs "
+        "or msgspec have one"
+    )
 
 
 def _pydantic_class(annotation: Any) -> Any:

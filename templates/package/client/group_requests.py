@@ -340,7 +340,7 @@ async def _sent(
 
 def _renamed(item: Any, prefix: str) -> Any:
     """An item of a list under its name in the group."""
-    return msgspec.structs.replace(item, name=prefix + item.name) if prefix else item
+    return replace(item, name=prefix + item.name) if prefix else item
 
 
 def _owners(uri: str, servers: Sequence[GroupServer[Any]]) -> list[GroupServer[Any]]:

@@ -212,6 +212,7 @@ class StatelessEndpoint:
             service.extensions,
             headers.meta_cache,
             admit=service.admit,
+            on_subscription=service.on_subscription,
         )
 
     def _refusal(self, identifier: RequestId | None, error: ProtocolError) -> OutgoingMessage:

@@ -36,7 +36,7 @@ DOCUMENT_BYTES = 64 * 1024 * 1024
 OPERATIONS = 10_000
 """Most operations of a document."""
 
-DOCUMENT_WORK = 10_000_000
+DOCUMENT_WORK = 5_000_000
 """Most parts of schemas that are converted for all operations together."""
 
 _REFERENCES = 32  # followed in a row
@@ -74,16 +74,17 @@ class Document:
             raise ValueError(f"spec: openapi: expected a version 3, got {safe_repr(version)}")
         self.is_3_0 = version.startswith("3.0")
         self._work = DOCUMENT_WORK
+        self._operations = 0
 
     def take_work(self) -> None:
         """Count one part of a schema that is converted.
 
         Raises:
-            TooMuchWorkError: The schemas have too many parts.
+            DocumentTooLargeError: The schemas have too many parts.
         """
         self._work -= 1
         if self._work < 0:
-            raise TooMuchWorkError(f"spec: its schemas have more than {DOCUMENT_WORK} parts")
+            raise DocumentTooLargeError(f"spec: its schemas have more than {DOCUMENT_WORK} parts")
 
     def text(self, *names: str) -> str | None:
         """A text at a place of the document, if there is one."""
@@ -92,24 +93,36 @@ class Document:
             node = node.get(name) if is_object(node) else None
         return node if isinstance(node, str) else None
 
-    def operations(self) -> Iterator[tuple[str, str, Mapping[str, Any], Mapping[str, Any]]]:
-        """Method, path, path item and operation of each, in the order of the document.
+    def path_items(self) -> Iterator[tuple[str, Any]]:
+        """Each path with what the document has for it, in the order of the document.
 
         Raises:
-            ValueError: `paths` has another form, or too many operations.
+            ValueError: `paths` is no object.
         """
-        count = 0
         for path, node in object_member(self.root, "paths").items():
-            if path.startswith("x-"):
-                continue
-            item = self.follow(node, f"paths: {safe_text(path)}")
-            more = object_member(item, "additionalOperations")
-            named = {method.upper(): item[method] for method in _METHODS if method in item}
-            for method, operation in {**named, **more}.items():
-                count += 1
-                if count > OPERATIONS:
-                    raise ValueError(f"spec: expected at most {OPERATIONS} operations")
-                yield method, path, item, self.follow(operation, f"{safe_text(path)}: {method}")
+            if not str(path).startswith("x-"):
+                yield str(path), node
+
+    def operations_of(self, node: Any) -> list[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+        """Method, path item and operation of each operation of a path.
+
+        Raises:
+            ValueError: The path item or an operation is no object.
+            DocumentTooLargeError: The document has too many operations.
+        """
+        item = self.follow(node, "path item")
+        named = {method.upper(): item[method] for method in _METHODS if method in item}
+        operations = [
+            (method, item, self.follow(operation, safe_text(str(method))))
+            for method, operation in {
+                **named,
+                **object_member(item, "additionalOperations"),
+            }.items()
+        ]
+        self._operations += len(operations)
+        if self._operations > OPERATIONS:
+            raise DocumentTooLargeError(f"spec: expected at most {OPERATIONS} operations")
+        return operations
 
     def follow(self, node: Any, where: str) -> Mapping[str, Any]:
         """The object that a node is, or refers to.
@@ -150,8 +163,8 @@ class Document:
         return node
 
 
-class TooMuchWorkError(ValueError):
-    """The whole document is too large: no operation is left out for that."""
+class DocumentTooLargeError(ValueError):
+    """The document is too large as a whole, which leaving out an operation does not help."""
 
 
 def object_member(node: Mapping[str, Any], name: str) -> Mapping[str, Any]:

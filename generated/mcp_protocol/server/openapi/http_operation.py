@@ -94,6 +94,11 @@ class HttpClient(Protocol):
         """Query parameters of each request."""
         ...
 
+    @property
+    def cookies(self) -> Mapping[str, Any]:
+        """Cookies of each request."""
+        ...
+
     def stream(
         self,
         method: str,

@@ -24,7 +24,7 @@ from ...protocol.uris import url_complaint
 from ..toolkit.content import ToolAnnotations
 from ..toolkit.decorators import Decorators
 from ..toolkit.registry import checked_tags
-from .document import Document, Spec, TooMuchWorkError
+from .document import Document, DocumentTooLargeError, Spec, object_member
 from .http_operation import HttpClient, OperationResource, OperationTool, resource_name
 from .operations import Operation, OperationReader
 from .route_maps import HTTPRoute, MCPType, RouteMap, RouteMapFunction, mapped
@@ -41,6 +41,8 @@ _Made = TypeVar("_Made", bound=Decorators)
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "QUERY"})
 _REPLACING = frozenset({"PUT", "DELETE"})
+_NONE: frozenset[str] = frozenset()
+_NAME = re.compile(r"[A-Za-z0-9_.\-]{1,128}")
 _METHOD = re.compile(r"[A-Z0-9!#$%&'*+\-.^_`|~]{1,32}")
 
 
@@ -83,14 +85,16 @@ class OpenApiServerBuilder:
     ) -> None:
         self._document = Document(spec)
         self._client = CurrentClient(http_client, _base_url(self._document, http_client, base_url))
-        self._own_headers: frozenset[str] = frozenset()
-        self._own_query: frozenset[str] = frozenset()
+        self._own: Mapping[str, frozenset[str]] = {}
         if http_client is not None:
-            self._own_headers = frozenset(map(str.lower, http_client.headers))
-            self._own_query = frozenset(http_client.params)
+            self._own = {
+                "header": frozenset(map(str.lower, http_client.headers)),
+                "query": frozenset(http_client.params),
+                "cookie": frozenset(http_client.cookies),
+            }
         self._route_maps = route_maps
         self._route_map_fn = route_map_fn
-        self._mcp_names = mcp_names
+        self._mcp_names = _checked_names(mcp_names)
         self._tags = checked_tags(tags)
         self._validate_output = validate_output
         self._slashes = encoded_slashes
@@ -137,46 +141,35 @@ class OpenApiServerBuilder:
             if kind is MCPType.EXCLUDE:
                 continue
             try:
-                reader = OperationReader(
-                    self._document, route, item, operation, self._own_headers, self._own_query
-                )
+                reader = OperationReader(self._document, route, item, operation, self._own)
                 self._add(server, reader.read(), kind, name, tags)
-            except TooMuchWorkError:
+            except DocumentTooLargeError:
                 raise
             except ValueError as error:
                 self._left_out.append(f"{route.label}: {error}")
         if unused_names:
             unknown = ", ".join(sorted(map(repr, unused_names)))
             raise ValueError(f"mcp_names: the document has no operation {unknown}")
-        if not count:
+        if not count and not self._left_out:
             raise ValueError("spec: expected operations in paths, got none")
-        webhooks = self._document.root.get("webhooks") or ()
+        webhooks = object_member(self._document.root, "webhooks")
         self._left_out += [f"the webhook {safe_text(str(name))}" for name in webhooks]
 
     def _routes(self) -> Iterator[tuple[HTTPRoute, Mapping[str, Any], Mapping[str, Any]]]:
-        for method, path, item, operation in self._document.operations():
-            if not _METHOD.fullmatch(method):
-                self._left_out.append(
-                    f"{safe_text(path)}: expected a method, got {safe_repr(method)}"
-                )
+        for path, node in self._document.path_items():
+            try:
+                operations = self._document.operations_of(node)
+            except DocumentTooLargeError:
+                raise
+            except ValueError as error:
+                self._left_out.append(f"{safe_text(path)}: {error}")
                 continue
-            texts = {
-                name: value if isinstance(value := operation.get(key), str) else None
-                for name, key in (
-                    ("operation_id", "operationId"),
-                    ("summary", "summary"),
-                    ("description", "description"),
-                )
-            }
-            tags = operation.get("tags") or ()
-            yield HTTPRoute(
-                method=method,
-                path=path,
-                tags=frozenset(each for each in tags if isinstance(each, str)),
-                deprecated=operation.get("deprecated") is True,
-                extensions={key: operation[key] for key in operation if key.startswith("x-")},
-                **texts,
-            ), item, operation
+            for method, item, operation in operations:
+                if _METHOD.fullmatch(method):
+                    yield _route(method, path, operation), item, operation
+                else:
+                    shown = f"expected a method, got {safe_repr(method)}"
+                    self._left_out.append(f"{safe_text(path)}: {shown}")
 
     def _name(self, route: HTTPRoute) -> str:
         """The name of what an operation becomes."""
@@ -228,6 +221,38 @@ class OpenApiServerBuilder:
                 tags=all_tags,
             )(OperationResource(operation, self._client, uri, slashes=self._slashes))
         self._left_out += [f"{route.label}: {each}" for each in operation.left_out]
+
+
+def _route(method: str, path: str, operation: Mapping[str, Any]) -> HTTPRoute:
+    def text(name: str) -> str | None:
+        value = operation.get(name)
+        return value if isinstance(value, str) else None
+
+    tags = operation.get("tags")
+    return HTTPRoute(
+        method=method,
+        path=path,
+        operation_id=text("operationId"),
+        summary=text("summary"),
+        description=text("description"),
+        tags=frozenset(each for each in tags if isinstance(each, str)) if is_many(tags) else _NONE,
+        deprecated=operation.get("deprecated") is True,
+        extensions={key: operation[key] for key in operation if str(key).startswith("x-")},
+    )
+
+
+def _checked_names(names: Mapping[str, str]) -> Mapping[str, str]:
+    """Names of the user.
+
+    Raises:
+        ValueError: One is invalid, or is there twice.
+    """
+    for key, name in names.items():
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"mcp_names: {key!r}: expected letters, digits, '_', '-' and '.'")
+    if len(set(names.values())) < len(names):
+        raise ValueError("mcp_names: expected each name once")
+    return names
 
 
 def _hints(method: str) -> ToolAnnotations:
@@ -333,8 +358,8 @@ def _base_url(document: Document, client: HttpClient | None, base_url: str | Non
     if client is not None:
         if base_url is not None:
             raise ValueError("base_url: expected the base_url of http_client instead")
-        if complaint := url_complaint(str(client.base_url)):
-            raise ValueError(f"http_client: base_url: {complaint}")
+        if not str(client.base_url).startswith(("http://", "https://")):
+            raise ValueError("http_client: expected a client with a base_url")
         return ""
     if base_url is None:
         servers = document.root.get("servers")

@@ -24,6 +24,7 @@ from urllib.parse import quote
 from ..._wire import is_many, is_object
 from ...foreign_text import safe_repr, safe_text
 from ...framing.http_headers import media_type
+from ...json_schema.validation import CheckedSchema
 from ...tool_results import WRAPPER
 from .document import Document, object_member
 from .parameter_styles import STYLES, Place
@@ -140,8 +141,8 @@ class Operation:
     parts: Sequence[str]
     parameters: Sequence[RequestParameter]
     body: RequestBody | None
-    input_schema: Mapping[str, Any]
-    output_schema: Mapping[str, Any] | None
+    input_schema: CheckedSchema
+    output_schema: CheckedSchema | None
     is_wrapped: bool
     mime_type: str | None
     left_out: Sequence[str]
@@ -187,8 +188,8 @@ class OperationReader:
         route: Its method and path.
         item: The path item.
         operation: The operation.
-        own_headers: Header fields that the HTTP client sets, in lower case: they are no arguments.
-        own_query: Query parameters that it sets.
+        own: Names of the parameters that the HTTP client sends with each request, by their place,
+            those of header fields in lower case: they are no arguments.
     """
 
     def __init__(
@@ -197,14 +198,13 @@ class OperationReader:
         route: HTTPRoute,
         item: Mapping[str, Any],
         operation: Mapping[str, Any],
-        own_headers: frozenset[str],
-        own_query: frozenset[str],
+        own: Mapping[str, frozenset[str]],
     ) -> None:
         self._document = document
         self._route = route
         self._item = item
         self._operation = operation
-        self._own: Mapping[str, frozenset[str]] = {"header": own_headers, "query": own_query}
+        self._own = own
         self._converter = SchemaConverter(document, "request")
         self._arguments = _Arguments()
         self._encoding: Mapping[str, Any] = {}
@@ -253,7 +253,7 @@ class OperationReader:
             ],
         )
 
-    def _input_schema(self, dependent: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    def _input_schema(self, dependent: Mapping[str, Any] | None) -> CheckedSchema:
         schema: dict[str, Any] = {
             "type": "object",
             "properties": self._arguments.properties,
@@ -263,7 +263,9 @@ class OperationReader:
             "$defs": self._converter.definitions(),
         }
         optional = ("required", "dependentRequired", "$defs")
-        return {name: each for name, each in schema.items() if each or name not in optional}
+        return CheckedSchema(
+            {name: each for name, each in schema.items() if each or name not in optional}
+        )
 
     def _path_parts(self, declared: set[str]) -> list[str]:
         path = self._route.path
@@ -432,7 +434,8 @@ class OperationReader:
         if body.kind not in ("json", "form", "multipart") or not is_object(schema):
             return None
         members = self._members_of(schema, _ALL_OF_LEVELS)
-        return members if members is not None and members[0] else None
+        is_whole = members is not None and members[0] and members[1] <= members[0].keys()
+        return members if is_whole else None
 
     def _members_of(self, schema: Any, levels: int) -> tuple[dict[str, Any], set[str]] | None:
         schema = self._document.follow(schema, "a schema")
@@ -478,7 +481,7 @@ class _ResponseReader:
         types = [media_type(each) for content in self._responses for each in content]
         return next((each for each in types if "*" not in each and "/" in each), None)
 
-    def schema(self) -> tuple[Mapping[str, Any] | None, bool]:
+    def schema(self) -> tuple[CheckedSchema | None, bool]:
         """The JSON Schema of the structured result, and whether the result is wrapped in it.
 
         There is none unless every response is JSON with a schema, or empty.
@@ -496,7 +499,7 @@ class _ResponseReader:
             root: Mapping[str, Any] = self._converter.convert(roots[0])
             if root["type"] == "object":  # and not null
                 definitions = self._converter.definitions()
-                return {**root, **({"$defs": definitions} if definitions else {})}, False
+                return _with_definitions(root, definitions), False
         converted = [self._converter.convert(each) for each in schemas]
         definitions = self._converter.definitions()
         wrapped: dict[str, Any] = {
@@ -504,7 +507,11 @@ class _ResponseReader:
             "properties": {WRAPPER: converted[0] if len(converted) == 1 else {"anyOf": converted}},
             "required": [WRAPPER],
         }
-        return {**wrapped, **({"$defs": definitions} if definitions else {})}, True
+        return _with_definitions(wrapped, definitions), True
+
+
+def _with_definitions(root: Mapping[str, Any], definitions: Mapping[str, Any]) -> CheckedSchema:
+    return CheckedSchema({**root, "$defs": definitions} if definitions else root)
 
 
 def _is_binary(schema: Mapping[str, Any]) -> bool:

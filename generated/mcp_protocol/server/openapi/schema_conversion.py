@@ -16,7 +16,7 @@ Source: OpenAPI Specification 3.0.4 and 3.1.1, Schema Object.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 from ..._wire import is_many, is_object
@@ -41,17 +41,59 @@ _SCHEMAS = frozenset(
 )
 _SCHEMA_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _SCHEMA_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
-_VALUES = frozenset(
-    {
-        *("type", "enum", "const", "default", "title", "description", "format", "examples"),
-        *("multipleOf", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum"),
-        *("maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems"),
-        *("maxContains", "minContains", "maxProperties", "minProperties", "required"),
-        *("dependentRequired", "deprecated", "contentEncoding", "contentMediaType"),
-        *("readOnly", "writeOnly"),
-    }
-)
+_VALUES = frozenset({"const", "default"})
 _NULL: Mapping[str, Any] = {"type": "null"}
+_TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_type(value: Any) -> bool:
+    kinds = value if is_many(value) else [value]
+    return bool(kinds) and all(isinstance(kind, str) and kind in _TYPES for kind in kinds)
+
+
+def _are_names(value: Any) -> bool:
+    return is_many(value) and all(map(_is_text, value)) and len(set(value)) == len(value)
+
+
+def _are_schemas(value: Any) -> bool:
+    return is_many(value) and bool(value)
+
+
+_FORMS: Mapping[str, Callable[[Any], bool]] = {
+    "type": _is_type,
+    "required": _are_names,
+    "multipleOf": lambda value: _is_number(value) and value > 0,
+    "dependentRequired": lambda value: is_object(value) and all(map(_are_names, value.values())),
+    **dict.fromkeys(("enum", "examples"), is_many),
+    **dict.fromkeys(_SCHEMA_LISTS, _are_schemas),
+    **dict.fromkeys(_SCHEMA_MAPS, is_object),
+    **dict.fromkeys(("title", "description", "format", "pattern"), _is_text),
+    **dict.fromkeys(("contentEncoding", "contentMediaType"), _is_text),
+    **dict.fromkeys(("uniqueItems", "deprecated", "readOnly", "writeOnly"), _is_flag),
+    **dict.fromkeys(("maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum"), _is_number),
+    **{
+        f"{bound}{what}": _is_count
+        for bound in ("max", "min")
+        for what in ("Length", "Items", "Contains", "Properties")
+    },
+}
+"""The form of the value of a keyword. Schemas of this form are not checked again."""
 
 
 class SchemaConverter:
@@ -147,14 +189,20 @@ class SchemaConverter:
             elif keyword == "pattern":
                 if self._is_searchable(value):
                     converted[keyword] = value
-            elif keyword in _VALUES:
+            elif keyword in _VALUES or keyword in _FORMS:
                 converted[keyword] = value
             elif keyword == "example":
                 converted.setdefault("examples", [value])
         if is_object(properties := schema.get("properties")) and is_many(schema.get("required")):
             hidden = {name for name, each in properties.items() if self.is_hidden(each)}
             converted["required"] = [name for name in schema["required"] if name not in hidden]
-        return _of_3_0(converted, schema) if self._document.is_3_0 else converted
+        if self._document.is_3_0:
+            converted = _of_3_0(converted, schema)
+        for keyword, value in converted.items():
+            has_form = _FORMS.get(keyword)
+            if has_form is not None and not has_form(value):
+                raise ValueError(f"a schema has {keyword} {safe_repr(value)}")
+        return converted
 
     def _members(self, keyword: str, members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         for name, schema in members.items():

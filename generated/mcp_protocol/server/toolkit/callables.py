@@ -66,6 +66,8 @@ def resolved_hints(
         TypeError: An annotation can't be resolved.
     """
     annotated: Any = function
+    if "<locals>" not in getattr(function, "__qualname__", "<locals>"):
+        names = None  # defined in a module: local names of whoever registers it mean other things
     if not isinstance(function, types.FunctionType | types.MethodType | type):
         annotated = getattr(function, "func", None) or type(function).__call__
     try:
@@ -77,8 +79,13 @@ def resolved_hints(
 
 
 def local_names(frame: types.FrameType | None) -> Mapping[str, Any] | None:
-    """The local names where the function of a frame was called; `None` at the top of a module."""
+    """The local names where the function of a frame was called; `None` at the top of a module.
+
+    Methods of the toolkit that call each other are passed over.
+    """
     caller = None if frame is None else frame.f_back
+    while caller is not None and caller.f_globals.get("__package__") == __package__:
+        caller = caller.f_back
     if caller is None or caller.f_locals is caller.f_globals:
         return None
     return dict(caller.f_locals)

@@ -243,12 +243,12 @@ class ToolResult(Wire, frozen=True, kw_only=True):
     """A complete tool result: content, structured value and `_meta`.
 
     Attributes:
-        content: Blocks for the model; made from `structured` if `None`.
+        content: Blocks for the model, or a single one; made from `structured` if `None`.
         structured: The value of `structuredContent`.
         meta: `_meta` of the result.
     """
 
-    content: Sequence[Content | str] | None = None
+    content: Sequence[Content | str] | Content | str | None = None
     structured: Any = msgspec.UNSET
     meta: Mapping[str, Any] | None = None
 

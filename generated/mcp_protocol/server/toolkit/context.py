@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         Sampled,
         ToolChoice,
     )
+    from .registry import Registry
 
 LogLevel: TypeAlias = Literal[
     "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
@@ -73,6 +74,7 @@ class Context(Generic[StateT]):
         signer: Signs and verifies request states.
         url_elicitations: The open URL elicitations of the server.
         state: The value that the server's `lifespan` yielded, or `None`.
+        lists: The registries of the server, by the notification that their list has changed.
 
     Attributes:
         request_context: The request.
@@ -84,6 +86,7 @@ class Context(Generic[StateT]):
     """
 
     __slots__ = (
+        "_lists",
         "_signer",
         "_url_elicitations",
         "questions",
@@ -97,9 +100,11 @@ class Context(Generic[StateT]):
         signer: RequestStateSigner,
         url_elicitations: OpenURLElicitations,
         state: StateT,
+        lists: Mapping[str, Sequence[Registry[Any]]],
     ) -> None:
         self.request_context = request_context
         self.state: StateT = state
+        self._lists = lists
         self._signer = signer
         self._url_elicitations = url_elicitations
         self.questions: MultiRoundTrip | None = None
@@ -161,6 +166,56 @@ class Context(Generic[StateT]):
         from .sessions import session_id  # used by few tools
 
         return session_id(self.request_context)
+
+    def session_state(self, kind: Callable[[], _T], *, expires: float | None = None) -> _T:
+        """The value of a type that belongs to the client's session, made when it is first used.
+
+            cart = ctx.session_state(Cart)
+
+        It lasts as long as the session: over HTTP until the client ends it, or does nothing for
+        `Limits.idle` seconds; over other transports until the client disconnects.
+
+        Args:
+            kind: The type, or another function that makes the value; one value per function.
+            expires: Seconds without use after which the value is made anew; `None` for never.
+
+        Raises:
+            LocalProtocolError: The request belongs to no session, as in 2026-07-28 and with
+                `stateless=True`; or the session has too many values.
+        """
+        from .sessions import session_value  # used by few tools
+
+        return session_value(self.request_context, kind, expires)
+
+    async def enable_components(self, *names: str, tags: Collection[str] = ()) -> None:
+        """Show items that are hidden, in the client's session alone; its client is notified.
+
+        What a session shows takes precedence over `Server.enable` and `disable`.
+
+        Args:
+            names: Names of tools and prompts, URIs of resources and resource templates.
+            tags: Items with one of these tags.
+
+        Raises:
+            LookupError: A name or tag fits nothing; nothing was changed.
+            LocalProtocolError: The request belongs to no session, as in 2026-07-28 and with
+                `stateless=True`.
+        """
+        from .visibility import switch_in_session  # used by few tools
+
+        await switch_in_session(self._lists, self.request_context, names, tags, enabled=True)
+
+    async def disable_components(self, *names: str, tags: Collection[str] = ()) -> None:
+        """Hide items in the client's session alone; see `enable_components`."""
+        from .visibility import switch_in_session
+
+        await switch_in_session(self._lists, self.request_context, names, tags, enabled=False)
+
+    async def reset_visibility(self) -> None:
+        """Undo `enable_components` and `disable_components` in the client's session."""
+        from .visibility import reset_in_session
+
+        await reset_in_session(self._lists, self.request_context)
 
     @property
     def http_request(self) -> RequestHead | None:

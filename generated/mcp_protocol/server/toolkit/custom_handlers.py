@@ -15,7 +15,7 @@ sign and verify it.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from ..._wire import UNWRITABLE, Raw, error_text, to_builtins
 from ...errors import InternalError, MethodNotFoundError
@@ -25,6 +25,9 @@ from ...protocol.lenient import is_made_of, recast
 from ...runtime.request_context import RequestContext
 from . import signatures
 from .context import Context
+
+Handler: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Any]]
+"""Handles the requests of one method."""
 
 
 class CustomMethod:

@@ -4,7 +4,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Registration of functions, by decorators.
+"""Registration of functions: by decorators, and by methods with the same options.
 
 Source: server/tools, server/resources, server/prompts, server/utilities/completion.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 from ...auth.scopes import checked_scopes
 from ...protocol.capabilities import CAPABILITY, check_extensions
@@ -22,8 +22,8 @@ from ...protocol.state import Admit
 from ...revisions import REVISIONS
 from .callables import local_names
 from .content import Annotations, Icon, ToolAnnotations, present, wire_of
-from .custom_handlers import CustomMethod
-from .dispatcher import Announce, Dispatcher, Handler
+from .custom_handlers import CustomMethod, Handler
+from .dispatcher import Announce, Dispatcher
 from .registry import NO_CACHING, CacheHint, checked_tags
 from .tools import FROM_SIGNATURE, FromSignature, Tool, ToolRunner
 
@@ -32,9 +32,36 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+_Server = TypeVar("_Server")
+_Options = ParamSpec("_Options")
+
+
+def _adder(
+    decorator: Callable[Concatenate[_Server, _Options], Callable[[Any], Any]],
+) -> Callable[Concatenate[_Server, Callable[..., Any], _Options], None]:
+    """The method that registers a function which is not decorated.
+
+    Its further arguments are those of the decorator, and so are its errors.
+    """
+
+    def add(
+        self: _Server,
+        function: Callable[..., Any],
+        /,
+        *arguments: _Options.args,
+        **options: _Options.kwargs,
+    ) -> None:
+        decorator(self, *arguments, **options)(function)
+
+    return add
+
 
 class Decorators(Dispatcher):
-    """The decorators that register functions, and the methods that remove them."""
+    """The decorators that register functions, and the methods that add and remove them.
+
+    `add_tool(f, ...)` is `tool(...)(f)`: it registers a function that may be defined elsewhere,
+    also for clients that are connected. `add_resource` and `add_prompt` work the same way.
+    """
 
     def tool(
         self,
@@ -212,6 +239,10 @@ class Decorators(Dispatcher):
             return function
 
         return register
+
+    add_tool = _adder(tool)
+    add_resource = _adder(resource)
+    add_prompt = _adder(prompt)
 
     def completion(
         self, *, argument: str, prompt: str | None = None, template: str | None = None

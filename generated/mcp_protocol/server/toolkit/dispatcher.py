@@ -17,16 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from ..._wire import convert, is_object, to_builtins
+from ..._wire import convert, to_builtins
 from ...errors import InvalidParamsError, MethodNotFoundError, ResourceNotFoundError
 from ...facts import Method, Revision
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
+from ...protocol.capabilities import merged_objects
 from ...protocol.lifecycle import Description
 from ...protocol.notifications import MESSAGE, RESOURCE_UPDATED
-from ...protocol.state import Admit
+from ...protocol.state import Admit, OnSubscription
 from ...runtime.eager import check_own_failure
 from ...runtime.principal import PRINCIPAL
 from ...runtime.request_context import RequestContext
@@ -36,7 +37,7 @@ from .client_features.input_required import (
     URLElicitationRequiredError,
 )
 from .context import Context
-from .custom_handlers import CustomMethod, low_level_result
+from .custom_handlers import CustomMethod, Handler, low_level_result
 from .item_scopes import ForbiddenItems, RequiredScopes, is_permitted
 from .output_conversion import PromptResultBuilder, ToolResultBuilder, tool_result_builder
 from .registry import Follower, Registry
@@ -49,15 +50,13 @@ if TYPE_CHECKING:  # loaded only if a server has some
     from .prompts import Prompt
     from .resources import Resource
 
-Handler: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Any]]
-"""Handles the requests of one method."""
-
 Announce: TypeAlias = Callable[..., None]
 """Sends a notification to all sessions that want it: name, and optionally params and subject."""
 
 TOOLS_CHANGED = "notifications/tools/list_changed"
 RESOURCES_CHANGED = "notifications/resources/list_changed"
 PROMPTS_CHANGED = "notifications/prompts/list_changed"
+LIST_CHANGES = frozenset({TOOLS_CHANGED, RESOURCES_CHANGED, PROMPTS_CHANGED})
 _FLAGS = frozenset({"listChanged", "subscribe"})
 
 
@@ -68,6 +67,9 @@ class Dispatcher:
         settings: Settings of the server.
         announce: Sends a notification to all sessions.
     """
+
+    _is_open: ClassVar[bool] = False
+    """Whether it has items that are not registered: it is asked for them, and for what they are."""
 
     def __init__(self, settings: ServerSettings, announce: Announce) -> None:
         self._settings = settings
@@ -105,6 +107,11 @@ class Dispatcher:
         self._prompts: Registry[Prompt] = Registry(
             "prompt", "prompts", size, cache["prompts"], self._prompts_changed
         )
+        self._lists: Mapping[str, Sequence[Registry[Any]]] = {
+            TOOLS_CHANGED: (self._tools,),
+            RESOURCES_CHANGED: (self._resources, self._templates),
+            PROMPTS_CHANGED: (self._prompts,),
+        }
         self._scope_lookup = RequiredScopes(
             self._tools, self._resources, self._templates, self._prompts, self._method_scopes
         )
@@ -140,6 +147,10 @@ class Dispatcher:
             raise MethodNotFoundError(context.method.name)
         return handler(context)
 
+    def _subscription_listener(self) -> OnSubscription | None:
+        """Told the resources to whose updates a stream subscribes; `None` if nothing wants that."""
+        return None
+
     async def notified(self, context: RequestContext) -> None:
         """Pass a notification to the low-level handlers, and to mounted servers."""
         if self._mounts is not None:
@@ -165,7 +176,7 @@ class Dispatcher:
 
     def _secret_names(self, tool: str) -> Collection[str]:
         """Names of the arguments of a tool that are secret."""
-        registered = self._tools.items.get(tool)
+        registered = self._tools.find(tool)  # sessions may show a disabled one
         return () if registered is None else registered.secret_names
 
     def _declared(self, revision: Revision) -> dict[str, Any]:
@@ -272,7 +283,7 @@ class Dispatcher:
 
     def _call_tool(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         params, revision = request.params, request.revision
-        tool = self._tools.items.get(params.name)
+        tool = self._tools.items_for(request).get(params.name)
         if tool is not None and tool.scopes:
             tool = tool if is_permitted(tool, tool.label, self._forbidden) else None
         if tool is None:
@@ -282,7 +293,9 @@ class Dispatcher:
             structured_content = revision.facts.behaviour.structured_content
             results = tool_result_builder(request.method.result, structured_content)
             self._tool_results[revision.name] = results
-        context = Context(request, self._signer, self._url_elicitations, self._state.get())
+        context = Context(
+            request, self._signer, self._url_elicitations, self._state.get(), self._lists
+        )
         call = tool.call(params.arguments, context, results)
         if tool.runner is not None:
             call = tool.runner.run(context, call)
@@ -290,7 +303,7 @@ class Dispatcher:
 
     def _get_prompt(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         params, revision = request.params, request.revision
-        prompt = self._prompts.items.get(params.name)
+        prompt = self._prompts.items_for(request).get(params.name)
         if prompt is not None and prompt.scopes:
             prompt = prompt if is_permitted(prompt, prompt.label, self._forbidden) else None
         if prompt is None:
@@ -299,17 +312,24 @@ class Dispatcher:
         if results is None:
             results = PromptResultBuilder(request.method.result)
             self._prompt_results[revision.name] = results
-        context = Context(request, self._signer, self._url_elicitations, self._state.get())
+        context = Context(
+            request, self._signer, self._url_elicitations, self._state.get(), self._lists
+        )
         return _with_input(context, prompt.get(params.arguments, context, results))
 
     def _read_resource(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         from .resources import find_resource  # loaded already
 
         uri: str = request.params.uri
-        resource, values = find_resource(uri, self._resources, self._templates)
+        resources, templates = self._resources, self._templates
+        resource, values = find_resource(
+            uri, resources.items_for(request), templates.items_for(request)
+        )
         if resource.scopes and not is_permitted(resource, resource.label, self._forbidden):
             raise ResourceNotFoundError(uri)
-        context = Context(request, self._signer, self._url_elicitations, self._state.get())
+        context = Context(
+            request, self._signer, self._url_elicitations, self._state.get(), self._lists
+        )
         return _with_input(context, resource.read(uri, values, context))
 
     async def _subscribe(self, request: RequestContext) -> None:
@@ -317,7 +337,8 @@ class Dispatcher:
         from .resources import find_resource  # loaded already
 
         uri: str = request.params.uri
-        resource, _ = find_resource(uri, self._resources, self._templates)
+        resources, templates = self._resources, self._templates
+        resource, _ = find_resource(uri, resources.items_for(request), templates.items_for(request))
         if resource.scopes and not is_permitted(resource, resource.label, self._forbidden):
             raise ResourceNotFoundError(uri)
 
@@ -326,7 +347,7 @@ class Dispatcher:
         uri: str | None = getattr(params.ref, "uri", None)
         kind, owner = ("prompt", params.ref.name) if uri is None else ("template", uri)
         argument: str = params.argument.name
-        if argument not in self._arguments(kind, owner):
+        if argument not in self._arguments(kind, owner, request):
             raise InvalidParamsError(
                 f"{kind} {safe_repr(owner)} has no argument {safe_repr(argument)}"
             )
@@ -334,7 +355,9 @@ class Dispatcher:
         if completer is None:
             return {"completion": {"values": []}}
         others: Any = getattr(getattr(params, "context", None), "arguments", None)
-        context = Context(request, self._signer, self._url_elicitations, self._state.get())
+        context = Context(
+            request, self._signer, self._url_elicitations, self._state.get(), self._lists
+        )
         value: str = params.argument.value
         return await _with_input(context, completer.complete(value, others or None, context))
 
@@ -343,19 +366,21 @@ class Dispatcher:
     ) -> Coroutine[Any, Any, Any]:
         if method.scopes and not is_permitted(method, method.row.name, self._forbidden):
             raise MethodNotFoundError(method.row.name)
-        context = Context(request, self._signer, self._url_elicitations, self._state.get())
+        context = Context(
+            request, self._signer, self._url_elicitations, self._state.get(), self._lists
+        )
         return _with_input(context, method.call(context))
 
-    def _arguments(self, kind: str, owner: str) -> Sequence[str]:
+    def _arguments(self, kind: str, owner: str, request: RequestContext) -> Sequence[str]:
         """Names of the arguments of a prompt, or of the variables of a template."""
         if kind == "prompt":
-            prompt = self._prompts.items.get(owner)
+            prompt = self._prompts.items_for(request).get(owner)
             if prompt is not None and (
                 not prompt.scopes or is_permitted(prompt, prompt.label, self._forbidden)
             ):
                 return prompt.arguments
         else:
-            template = self._templates.items.get(owner)
+            template = self._templates.items_for(request).get(owner)
             if (
                 template is not None
                 and template.template is not None
@@ -384,15 +409,6 @@ async def _with_input(context: Context, handler: Coroutine[Any, Any, Any]) -> An
     if isinstance(result, InputRequired):
         return context.multi_round_trip().explicit_result(result)
     return result
-
-
-def merged_objects(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Two objects as one, merged recursively."""
-    merged = dict(base)
-    for name, value in more.items():
-        old = merged.get(name)
-        merged[name] = merged_objects(old, value) if is_object(old) and is_object(value) else value
-    return merged
 
 
 def _converted(wire: Mapping[str, Any], kind: Any) -> Mapping[str, Any]:

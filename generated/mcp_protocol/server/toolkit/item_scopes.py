@@ -145,9 +145,10 @@ class RequiredScopes:
         from .resources import find_resource  # loaded already
 
         try:
-            scopes: frozenset[str] = find_resource(uri, self._resources, self._templates)[0].scopes
+            resource, _ = find_resource(uri, self._resources.items, self._templates.items)
         except ProtocolError:
             return _NO_SCOPES
+        scopes: frozenset[str] = resource.scopes
         return scopes
 
 

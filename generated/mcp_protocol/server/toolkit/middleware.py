@@ -170,7 +170,7 @@ class MiddlewareChain:
         result = await self._application.handle(context)
         items = context.method.items
         encoded = items is not None and isinstance(getattr(result, items, None), Raw)
-        if not encoded and not is_object(result):
+        if not encoded and not is_object(result) and not isinstance(result, Raw):
             return result
         try:
             return context.method.decode_result(encode(result))

@@ -13,24 +13,29 @@ outside.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
-from ..._wire import Raw, convert, encode, is_many, is_object
-from ...errors import ResourceNotFoundError
+from ..._wire import Raw, convert, encode, is_many, is_object, replace
+from ...errors import ProtocolError, ResourceNotFoundError
 from ...runtime.principal import PRINCIPAL
 from ...runtime.request_context import RequestContext
-from .dispatcher import Handler
-from .mounting import KEY_MEMBERS, Mount, MountedItem
+from .custom_handlers import Handler
+from .mounting import KEY_MEMBERS, Mount, MountedItem, Mounts
 from .registry import ItemRegistries, Listed, Registry
 
-if TYPE_CHECKING:
-    from .mounting import Mounts
+_Route: TypeAlias = Callable[
+    [Mounts, ItemRegistries, Handler, RequestContext], Coroutine[Any, Any, Any]
+]
 
-_Route: TypeAlias = Callable[[ItemRegistries, Handler, RequestContext], Coroutine[Any, Any, Any]]
+_Found: TypeAlias = tuple[Mount, str]
+"""A mounted server, and the key of one of its items there."""
+
+_logger = logging.getLogger(__name__)
 
 
 def routed(
@@ -46,73 +51,104 @@ def routed(
     result = dict(handlers)
     for name, own in handlers.items():
         if name in _ROUTES:
-            result[name] = partial(_ROUTES[name], registries, own)
+            result[name] = partial(_ROUTES[name], mounts, registries, own)
         elif name in lists:
             result[name] = partial(_list, mounts, lists[name], own)
     return result
 
 
-def _mounted(item: Any) -> MountedItem | None:
-    """A mounted item that the principal may use; the server's own handler refuses others."""
+def _found(
+    mounts: Mounts,
+    registry: Registry[Any],
+    request: RequestContext,
+    key: str,
+    inner_key: Callable[[Mount, str], str | None],
+) -> _Found | None:
+    """The mounted server that has an item; `None` if it is the server's own, or unknown.
+
+    What the principal may not use is not found: the server's own handler refuses it.
+    """
+    item = registry.items_for(request).get(key)
     if isinstance(item, MountedItem) and PRINCIPAL.get().has_scopes(*item.scopes):
-        return item
+        return item.mount, item.inner_key
+    if key in registry.all_keys():
+        return None
+    return _in_open_mounts(mounts, key, inner_key)
+
+
+def _in_open_mounts(
+    mounts: Mounts, key: str, inner_key: Callable[[Mount, str], str | None]
+) -> _Found | None:
+    for mount in mounts.open_mounts():
+        inner = inner_key(mount, key)
+        if inner is not None:
+            return mount, inner
     return None
 
 
 def _call_tool(
-    registries: ItemRegistries, own: Handler, request: RequestContext
+    mounts: Mounts, registries: ItemRegistries, own: Handler, request: RequestContext
 ) -> Coroutine[Any, Any, Any]:
-    item = _mounted(registries.tools.items.get(request.params.name))
-    if item is None:
-        return own(request)
-    return _tool_result(item.mount, _named(item, request))
+    found = _found(mounts, registries.tools, request, request.params.name, Mount.inner_name)
+    return own(request) if found is None else _tool_result(*_named(found, request))
 
 
 def _get_prompt(
-    registries: ItemRegistries, own: Handler, request: RequestContext
+    mounts: Mounts, registries: ItemRegistries, own: Handler, request: RequestContext
 ) -> Coroutine[Any, Any, Any]:
-    item = _mounted(registries.prompts.items.get(request.params.name))
-    if item is None:
-        return own(request)
-    return _prompt_result(item.mount, _named(item, request))
+    found = _found(mounts, registries.prompts, request, request.params.name, Mount.inner_name)
+    return own(request) if found is None else _prompt_result(*_named(found, request))
 
 
-def _named(item: MountedItem, request: RequestContext) -> RequestContext:
-    return request.with_params(msgspec.structs.replace(request.params, name=item.inner_key))
+def _named(found: _Found, request: RequestContext) -> tuple[Mount, RequestContext]:
+    mount, name = found
+    return mount, request.with_params(replace(request.params, name=name))
 
 
 def _resource(
-    registries: ItemRegistries, own: Handler, request: RequestContext
+    mounts: Mounts, registries: ItemRegistries, own: Handler, request: RequestContext
 ) -> Coroutine[Any, Any, Any]:
     """Read a resource, subscribe to it, or unsubscribe."""
-    from .resources import find_resource  # loaded already
+    found = _found_resource(mounts, registries, request)
+    if found is None or request.method.name not in found[0].server.handlers:
+        return own(request)
+    params = replace(request.params, uri=found[1])
+    return _read_result(found[0], request.with_params(params), request.params.uri)
+
+
+def _found_resource(
+    mounts: Mounts, registries: ItemRegistries, request: RequestContext
+) -> _Found | None:
+    from .resources import find_resource  # loaded only if a server has resources
 
     uri: str = request.params.uri
-    item = _mounted(find_resource(uri, registries.resources, registries.templates)[0])
-    inner = None if item is None else item.mount.inner_uri(uri)
-    if item is None or request.method.name not in item.mount.server.handlers or inner is None:
-        return own(request)
-    params = msgspec.structs.replace(request.params, uri=inner)
-    return _read_result(item.mount, request.with_params(params), uri)
+    resources = registries.resources.items_for(request)
+    templates = registries.templates.items_for(request)
+    try:
+        item: Any = find_resource(uri, resources, templates)[0]
+    except ResourceNotFoundError:
+        return _in_open_mounts(mounts, uri, Mount.inner_uri)
+    if not isinstance(item, MountedItem) or not PRINCIPAL.get().has_scopes(*item.scopes):
+        return None
+    inner = item.mount.inner_uri(uri)
+    return None if inner is None else (item.mount, inner)
 
 
 def _complete(
-    registries: ItemRegistries, own: Handler, request: RequestContext
+    mounts: Mounts, registries: ItemRegistries, own: Handler, request: RequestContext
 ) -> Coroutine[Any, Any, Any]:
     ref = request.params.ref
     uri: str | None = getattr(ref, "uri", None)
-    found = (
-        registries.prompts.items.get(ref.name)
-        if uri is None
-        else registries.templates.items.get(uri)
-    )
-    item = _mounted(found)
-    if item is None or request.method.name not in item.mount.server.handlers:
+    if uri is None:
+        found = _found(mounts, registries.prompts, request, ref.name, Mount.inner_name)
+    else:
+        found = _found(mounts, registries.templates, request, uri, Mount.inner_uri)
+    if found is None or request.method.name not in found[0].server.handlers:
         return own(request)
-    inner = {"name" if uri is None else "uri": item.inner_key}
-    ref = msgspec.structs.replace(ref, **inner)
-    params = msgspec.structs.replace(request.params, ref=ref)
-    return item.mount.handle(request.with_params(params))
+    mount, key = found
+    ref = replace(ref, **{"name" if uri is None else "uri": key})
+    params = replace(request.params, ref=ref)
+    return mount.handle(request.with_params(params))
 
 
 _ROUTES: Mapping[str, _Route] = {
@@ -137,36 +173,52 @@ class _ListedItem(msgspec.Struct):
 async def _list(
     mounts: Mounts, registry: Registry[Any], own: Handler, request: RequestContext
 ) -> Any:
-    """A page of a list: from the registry, unless middleware of a mounted server may change it."""
-    if not mounts.lists_pass_middleware():
+    """A page of a list: from the registry, unless mounted servers have to be asked for theirs."""
+    if not mounts.have_to_be_asked():
         return await own(request)
     listed: dict[str, Listed] = {}
     asked: dict[Mount, Mapping[str, dict[str, Any]]] = {}
-    for key, item in registry.visible_items().items():
+    for key, item in registry.visible_items(request).items():
         if not isinstance(item, MountedItem):
             listed[key] = item
             continue
-        mount = item.mount
-        if mount not in asked:
-            asked[mount] = await _items_of(mount, registry, request)
-        if item.inner_key in asked[mount]:
-            listed[key] = _ListedItem(asked[mount][item.inner_key] | item.key)
+        if item.mount not in asked:
+            asked[item.mount] = await _items_of(item.mount, registry, request)
+        if item.inner_key in asked[item.mount]:
+            listed[key] = _ListedItem(asked[item.mount][item.inner_key] | item.key)
+    for mount in mounts.open_mounts():
+        items = asked[mount] if mount in asked else await _items_of(mount, registry, request)
+        for inner_key, members in items.items():
+            key = mount.outer_key(registry.kind, inner_key)
+            if key not in listed and key not in registry.all_keys():
+                listed[key] = _ListedItem({**members, KEY_MEMBERS[registry.kind]: key})
     return registry.page_of(request, listed)
 
 
 async def _items_of(
     mount: Mount, registry: Registry[Any], request: RequestContext
 ) -> Mapping[str, dict[str, Any]]:
-    """All items of a list of a mounted server, as wire objects by their keys there."""
+    """All items of a list of a mounted server, as wire objects by their keys there.
+
+    A server behind a proxy that does not answer has none, so that the others can be used.
+    """
     items: dict[str, dict[str, Any]] = {}
+    if request.method.name not in mount.server.handlers:
+        return items
     cursor: str | None = None
     while True:
         params = request.params
         if params is not None:
-            params = msgspec.structs.replace(params, cursor=cursor)
+            params = replace(params, cursor=cursor)
         elif cursor is not None:
             params = convert({"cursor": cursor}, request.method.params)
-        page = await mount.handle(request.with_params(params))
+        try:
+            page = await mount.handle(request.with_params(params))
+        except ProtocolError as error:
+            if not mount.is_open:
+                raise
+            _logger.warning("%s of server %r: %s", registry.kind, mount.server.name, error)
+            return items
         page = msgspec.json.decode(encode(page))
         for item in page[registry.member]:
             items[item[KEY_MEMBERS[registry.kind]]] = item
@@ -239,4 +291,4 @@ def _member(value: Any, name: str) -> Any:
 
 
 def _replaced(value: Any, **members: Any) -> Any:
-    return {**value, **members} if is_object(value) else msgspec.structs.replace(value, **members)
+    return {**value, **members} if is_object(value) else replace(value, **members)

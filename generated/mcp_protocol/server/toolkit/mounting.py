@@ -31,21 +31,21 @@ from collections.abc import (
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
 from ...errors import ProtocolError
 from ...facts import Method
+from ...protocol.capabilities import merged_objects
 from ...protocol.notifications import RESOURCE_UPDATED
-from ...protocol.state import Admit
+from ...protocol.state import Admit, OnSubscription
 from ...revisions import REVISIONS
 from ...runtime.request_context import Application, RequestContext
 from ..serving import Announcer
 from .client_features.input_required import OpenURLElicitations
 from .client_features.request_state import RequestStateSigner
-from .custom_handlers import LowLevelHandlers
-from .dispatcher import Handler, merged_objects
+from .custom_handlers import Handler, LowLevelHandlers
 from .registry import Follower, ItemRegistries, Registry
 from .tools import check_tool_name
 
@@ -70,18 +70,22 @@ class Mountable(msgspec.Struct, frozen=True, eq=False):
         name: Its name.
         registries: Its items.
         handlers: Its handlers by method, as they are now.
+        notifications: Those that it declares, as they are now.
+        list_changes: Those about lists that it may declare.
         item_handlers: Its own handlers of all requests that are about items.
         low_level_handlers: Handlers that replace these.
         serve: Adds handlers to `handlers`, and notifications to those that are declared.
         custom: Rows of its custom methods.
         method_scopes: Scopes of these.
         application: Gives the server behind its middleware.
+        is_open: Whether it has items that are not registered, so that it is asked for its lists.
         has_middleware: Whether it has middleware.
         announcer: Announces changes to its clients.
         lifespan: Its own lifespan, if it has one.
         is_served: Whether it is being served by itself.
         state: What this lifespan yielded.
         signer: Signs its request states.
+        on_subscription: Told the resources to whose updates a stream subscribes.
         admit: See `Decorators.handle_requests`.
         capabilities: What it declares beyond what its features declare.
         dependencies: Those of its registered functions.
@@ -94,18 +98,22 @@ class Mountable(msgspec.Struct, frozen=True, eq=False):
     name: str
     registries: ItemRegistries
     handlers: Mapping[str, Handler]
+    notifications: set[str]
+    list_changes: frozenset[str]
     item_handlers: Mapping[str, Handler]
     low_level_handlers: LowLevelHandlers
     serve: Callable[..., None]
     custom: dict[str, Method]
     method_scopes: dict[str, frozenset[str]]
     application: Callable[[], Application]
+    is_open: bool
     has_middleware: Callable[[], bool]
     announcer: Announcer
     lifespan: Callable[[], AbstractAsyncContextManager[Any]] | None
     is_served: Callable[[], bool]
     state: ContextVar[Any]
     signer: RequestStateSigner
+    on_subscription: OnSubscription | None
     admit: Callable[[], Admit | None]
     capabilities: Mapping[str, Any]
     dependencies: Callable[[], Iterable[Dependencies]]
@@ -140,6 +148,11 @@ class Mount(msgspec.Struct, frozen=True, eq=False):
     server: Mountable
     prefix: str | None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a name that is not registered may still be one of the server's."""
+        return self.server.is_open or any(each.is_open for each in self.server.inside())
+
     def handle(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         """The response of the mounted server to a request with its own names."""
         return self.server.application().handle(request)
@@ -147,6 +160,11 @@ class Mount(msgspec.Struct, frozen=True, eq=False):
     def outer_name(self, name: str) -> str:
         """The name of a tool or prompt from outside."""
         return name if self.prefix is None else f"{self.prefix}_{name}"
+
+    def inner_name(self, name: str) -> str | None:
+        """The name of a tool or prompt inside, or `None` if it has not the prefix."""
+        inner = name if self.prefix is None else name.removeprefix(f"{self.prefix}_")
+        return None if inner == name and self.prefix is not None else inner
 
     def outer_uri(self, uri: str) -> str:
         """A URI or URI template from outside.
@@ -175,12 +193,14 @@ class Mount(msgspec.Struct, frozen=True, eq=False):
         return None if inner == rest else uri[:start] + inner
 
     def has_resource(self, uri: str) -> bool:
-        """Whether a URI inside is that of a resource of the server."""
+        """Whether a URI inside is that of a resource of the server, as far as that is known."""
+        if self.is_open:
+            return not uri.startswith(("http:", "https:"))  # which a client gets by itself
         from .resources import find_resource  # few servers have resources
 
         registries = self.server.registries
         try:
-            find_resource(uri, registries.resources, registries.templates)
+            find_resource(uri, registries.resources.items, registries.templates.items)
         except ProtocolError:
             return False
         return True
@@ -333,8 +353,8 @@ class _MethodFollower:
         about_items = {
             name: handler for name, handler in own.item_handlers.items() if name in server.handlers
         }
-        updates = [RESOURCE_UPDATED] if _SUBSCRIBE in about_items else []
-        own.serve(about_items, *updates)
+        changes = own.list_changes if server.is_open else frozenset[str]()
+        own.serve(about_items, *server.notifications.intersection(changes | {RESOURCE_UPDATED}))
         others = server.handlers.keys() - own.item_handlers.keys() - self._served
         self._served |= others
         for name in others:
@@ -345,7 +365,7 @@ class _MethodFollower:
         own.serve(dict.fromkeys(others, self._mount.handle))
 
 
-_SUBSCRIBE = "resources/subscribe"
+Route: TypeAlias = Callable[["Mounts", ItemRegistries, Mapping[str, Handler]], dict[str, Handler]]
 
 
 class Mounts:
@@ -353,10 +373,12 @@ class Mounts:
 
     Args:
         own: The server they are mounted on.
+        route: Puts routes to mounted servers in front of its handlers; see `mount_routes.routed`.
     """
 
-    def __init__(self, own: Mountable) -> None:
+    def __init__(self, own: Mountable, route: Route) -> None:
         self._own = own
+        self._route = route
         self._mounts: list[Mount] = []
 
     def __iter__(self) -> Iterator[Mount]:
@@ -417,17 +439,35 @@ class Mounts:
             raise RuntimeError(
                 f"server {server.name!r} has a lifespan: mount it before run(), serve() or asgi()"
             )
-        return Mount(server, prefix)
+        mount = Mount(server, prefix)
+        if mount.is_open and any(each.is_open and each.prefix == prefix for each in self._mounts):
+            raise ValueError(
+                f"server {server.name!r}: expected a prefix of its own, since the names of a proxy "
+                f"are not known here; got {prefix!r} again"
+            )
+        return mount
 
     def routed(self, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
         """Handlers with those of requests about items behind the routes to mounted servers."""
-        from .mount_routes import routed  # imports this module
+        return self._route(self, self._own.registries, handlers)
 
-        return routed(self, self._own.registries, handlers)
+    def have_to_be_asked(self) -> bool:
+        """Whether a mounted server has to be asked for its lists: it has middleware, or is open."""
+        return any(each.is_open or each.has_middleware() for each in self._own.inside())
 
-    def lists_pass_middleware(self) -> bool:
-        """Whether a mounted server has to be asked for its lists."""
-        return any(each.has_middleware() for each in self._own.inside())
+    def open_mounts(self) -> list[Mount]:
+        """The mounts whose items are not registered, those with the longest prefix first."""
+        found = [mount for mount in self._mounts if mount.is_open]
+        return sorted(found, key=lambda mount: -len(mount.prefix or ""))
+
+    def on_subscription(self, uris: Collection[str]) -> None:
+        """Tell the mounted servers which of their resources a stream subscribes to."""
+        for mount in self._mounts:
+            inner = [each for each in map(mount.inner_uri, uris) if each is not None]
+            nested = mount.server.mounts()
+            told = mount.server.on_subscription if nested is None else nested.on_subscription
+            if told is not None:
+                told(inner)
 
     def admit(self) -> Admit | None:
         """That of the first server that has one."""
@@ -478,9 +518,9 @@ class Mounts:
     ) -> None:
         """Announce to the clients of this server what a mounted one announces to its own.
 
-        Changes of lists are announced by the registries.
+        Changes of registered items are announced by the registries.
         """
         if name == RESOURCE_UPDATED and params is not None:
             params = {**params, "uri": mount.outer_uri(params["uri"])}
-        if params is not None:
+        if params is not None or mount.is_open:
             self._own.announcer.announce(name, params, subject)

@@ -116,7 +116,9 @@ class Output(msgspec.Struct, frozen=True):
         elif self.schema is not None:
             raise OutputError("expected ToolResult.structured, since there is an output schema")
         if value.content is not None:
-            blocks = [wire_block(block) for block in value.content]
+            content: Any = value.content
+            single = isinstance(content, str) or is_content(content)
+            blocks = [wire_block(block) for block in ([content] if single else content)]
         else:
             blocks = [] if structured is UNSET else [{"type": "text", "text": _json(structured)}]
         if self.form == "wrapped":
@@ -194,9 +196,19 @@ def from_annotation(annotation: Any, label: str) -> Output:
             f"{label}: no JSON Schema for the return annotation ({reason}); "
             "output_schema=None sends such values without one"
         ) from error
+    schema = _with_object_root(schema)
     if schema.get("type") == "object" and type(None) not in typing.get_args(annotation):
         return Output("object", kind, schema)
     return Output("wrapped", kind, _wrapped(schema))
+
+
+def _with_object_root(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema, where its root is not a reference to an object: a recursive type has such one."""
+    name = schema.get("$ref", "").rpartition("/")[2]
+    definition = schema.get("$defs", {}).get(name, {})
+    if definition.get("type") != "object":
+        return schema
+    return {**definition, "$defs": schema["$defs"]}
 
 
 def _is_type(note: Any) -> bool:
@@ -288,7 +300,7 @@ class ContentResultBuilder:
         Raises:
             ValidationError: A block does not fit the revision's type.
         """
-        members: dict[str, Any] = {"content": _known_blocks(content, self._blocks)}
+        members: dict[str, Any] = {"content": known_blocks(content, self._blocks)}
         members |= self._success
         kind = self._kind
         if structured is not UNSET and self.allows(structured):
@@ -373,7 +385,7 @@ class PromptResultBuilder:
             ValidationError: A message does not fit the revision's type.
         """
         roles = [message["role"] for message in messages]
-        contents = _known_blocks([message["content"] for message in messages], self._blocks)
+        contents = known_blocks([message["content"] for message in messages], self._blocks)
         members: dict[str, Any] = {
             "messages": [
                 {"role": role, "content": content}
@@ -385,7 +397,7 @@ class PromptResultBuilder:
         return convert(members, self._kind)
 
 
-def _known_blocks(blocks: Blocks, known: Mapping[str, Any]) -> Blocks:
+def known_blocks(blocks: Blocks, known: Mapping[str, Any]) -> Blocks:
     """Content blocks; those of unknown kinds are replaced by a line of text.
 
     Where the type admits any value as content, no kinds are known, and all blocks stay.

@@ -18,7 +18,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
 import msgspec
@@ -26,6 +34,7 @@ import msgspec
 from ..._wire import EncodingError, Raw, convert, encode, is_object, replace
 from ...errors import InvalidParamsError
 from ...foreign_text import safe_repr
+from ...protocol.connection import Connection
 from ...runtime.principal import PRINCIPAL
 from ...runtime.request_context import RequestContext
 from .content import expect
@@ -140,6 +149,24 @@ class Follower(Protocol):
         ...
 
 
+class Rule(NamedTuple):
+    """Shows or hides items in one session.
+
+    Attributes:
+        names: Their keys.
+        tags: Their tags; one of these is enough.
+        enabled: Whether they are shown.
+    """
+
+    names: frozenset[str]
+    tags: frozenset[str]
+    enabled: bool
+
+
+SessionRules: TypeAlias = MutableMapping[Connection, tuple[Rule, ...]]
+"""The rules of each session that has some, by its connection; the last that fits decides."""
+
+
 class Registry(Generic[Item]):
     """Registered items of one kind by key, in the order of registration.
 
@@ -158,6 +185,7 @@ class Registry(Generic[Item]):
         hides_forbidden: Whether items are left out of a list if the principal lacks their scopes.
             A list that has such items is private.
         followers: Those that keep the items elsewhere too.
+        rules: What sessions show that differs from the enabled items; `None` as long as none does.
     """
 
     def __init__(
@@ -180,6 +208,7 @@ class Registry(Generic[Item]):
         self.followers: list[Follower] = []
         self.needs_scopes = False
         self.hides_forbidden = False
+        self.rules: SessionRules | None = None
         self._pages: dict[tuple[str, str | None], Any] = {}
 
     def add(self, key: str, item: Item) -> None:
@@ -251,6 +280,26 @@ class Registry(Generic[Item]):
         """The keys of all items."""
         return self._registered.keys()
 
+    def find(self, key: str) -> Item | None:
+        """An item, also a disabled one."""
+        return self._registered.get(key)
+
+    def items_for(self, request: RequestContext) -> Mapping[str, Item]:
+        """The items that the session of a request shows."""
+        if self.rules is None:
+            return self.items
+        rules = self.rules.get(request.peer.connection)
+        if rules is None:
+            return self.items
+        registered = self._registered.items()
+        return {key: item for key, item in registered if self._is_shown(key, item, rules)}
+
+    def _is_shown(self, key: str, item: Item, rules: Sequence[Rule]) -> bool:
+        for rule in reversed(rules):
+            if key in rule.names or item.tags & rule.tags:
+                return rule.enabled
+        return key in self.items
+
     def keys(self, names: Collection[str], tags: Collection[str]) -> set[str]:
         """The keys of the items with one of these keys or tags."""
         registered = self._registered.items()
@@ -272,10 +321,11 @@ class Registry(Generic[Item]):
         Raises:
             InvalidParamsError: The cursor is not one of this list.
         """
+        listed = self.visible_items(request)
+        if listed is not self.items:
+            return self.page_of(request, listed)
         cursor = getattr(request.params, "cursor", None)
         cursor = cursor if isinstance(cursor, str) else None
-        if self.hides_forbidden and any(item.scopes for item in self.items.values()):
-            return self.page_of(request, self.visible_items())
         place = request.revision.name, cursor
         result = self._pages.get(place)
         if result is None:
@@ -284,15 +334,16 @@ class Registry(Generic[Item]):
                 self._pages[place] = result
         return result
 
-    def visible_items(self) -> Mapping[str, Item]:
-        """The items that the principal may see."""
-        if not self.hides_forbidden:
-            return self.items
-        has_scopes = PRINCIPAL.get().has_scopes
-        return {key: item for key, item in self.items.items() if has_scopes(*item.scopes)}
+    def visible_items(self, request: RequestContext) -> Mapping[str, Item]:
+        """The items that the session of a request shows, and that its principal may see."""
+        listed = self.items_for(request)
+        if self.hides_forbidden and any(item.scopes for item in listed.values()):
+            has_scopes = PRINCIPAL.get().has_scopes
+            return {key: item for key, item in listed.items() if has_scopes(*item.scopes)}
+        return listed
 
     def page_of(self, request: RequestContext, listed: Mapping[str, Listed]) -> Any:
-        """The result of a list request that is not the same for all principals.
+        """The result of a list request that is not the same for all principals and sessions.
 
         Args:
             request: The request.
@@ -303,7 +354,8 @@ class Registry(Generic[Item]):
         """
         cursor = getattr(request.params, "cursor", None)
         cursor = cursor if isinstance(cursor, str) else None
-        return self._encoded_page(request, cursor, listed, CacheHint(self._cache.ttl_ms, "private"))
+        cache = CacheHint(self._cache.ttl_ms, "private") if self.rules is None else NO_CACHING
+        return self._encoded_page(request, cursor, listed, cache)
 
     def _encoded_page(
         self,
@@ -359,14 +411,25 @@ def switch(
     """
     tags = checked_tags(tags)
     registries = list(registries)
+    check_registered(registries, names, tags)
+    for registry in registries:
+        registry.switch(registry.keys(names, tags), enabled=enabled)
+
+
+def check_registered(
+    registries: Sequence[Registry[Any]], names: Collection[str], tags: Collection[str]
+) -> None:
+    """Check that each name and each tag fits something.
+
+    Raises:
+        LookupError: One fits nothing.
+    """
     for name in names:
         if not any(registry.keys((name,), ()) for registry in registries):
             raise LookupError(f"nothing is registered with the name {name!r}")
     for tag in tags:
         if not any(registry.keys((), (tag,)) for registry in registries):
             raise LookupError(f"nothing is registered with the tag {tag!r}")
-    for registry in registries:
-        registry.switch(registry.keys(names, tags), enabled=enabled)
 
 
 def checked_tags(tags: Collection[str]) -> frozenset[str]:

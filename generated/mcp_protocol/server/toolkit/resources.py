@@ -36,7 +36,7 @@ from .content import (
     present,
 )
 from .context import Context
-from .registry import NO_CACHING, CacheHint, Registry
+from .registry import NO_CACHING, CacheHint
 
 _JSON, _TEXT, _BINARY = "application/json", "text/plain", "application/octet-stream"
 
@@ -203,7 +203,7 @@ def _is_many(value: Any, annotation: Any) -> bool:
 
 
 def find_resource(
-    uri: str, resources: Registry[Resource], templates: Registry[Resource]
+    uri: str, resources: Mapping[str, Resource], templates: Mapping[str, Resource]
 ) -> tuple[Resource, Mapping[str, Any]]:
     """The resource of a requested URI, and the values of its template's variables.
 
@@ -212,10 +212,10 @@ def find_resource(
         ResourceNotFoundError: No resource has this URI.
     """
     uri_templates.check_requested(uri)
-    resource = resources.items.get(uri)
+    resource = resources.get(uri)
     if resource is not None:
         return resource, {}
-    for template in list(templates.items.values()):
+    for template in list(templates.values()):
         values = template.values(uri)
         if values is not None:
             return template, values

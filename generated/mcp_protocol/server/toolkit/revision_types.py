@@ -31,9 +31,10 @@ from ...foreign_text import safe_repr
 
 def structs_in(annotation: Any) -> Iterator[StructType]:
     """The Structs of a type: the type itself, or the members of its unions and lists."""
-    annotation = getattr(annotation, "__value__", annotation)  # of a named alias
     origin = typing.get_origin(annotation)
-    if origin is Annotated:
+    if hasattr(annotation, "__value__"):  # a named alias
+        yield from structs_in(annotation.__value__)
+    elif origin is Annotated:
         yield from structs_in(typing.get_args(annotation)[0])
     elif origin in (Union, types.UnionType, list):
         for part in typing.get_args(annotation):

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import sys
 from collections.abc import (
@@ -44,6 +45,7 @@ from .client_features.request_state import RequestStateSigner, StateKey
 from .content import Icon, expect, present, wire_of
 from .custom_handlers import CustomMethod, LowLevelHandlers, RevisionHandlers
 from .decorators import Decorators
+from .dispatcher import LIST_CHANGES
 from .item_scopes import ForbiddenItems
 from .registry import Cacheable, CacheHint, ItemRegistries, cache_hints, switch
 from .server_settings import ServerSettings
@@ -56,7 +58,6 @@ if TYPE_CHECKING:
     from ..openapi.http_operation import HttpClient
     from ..openapi.route_maps import RouteMap, RouteMapFunction
     from .dependencies import Dependencies
-    from .item_options import ToolOptions
     from .middleware import Middleware, MiddlewareRequest, Next
     from .mounting import Mountable
     from .other_sdks import NoOptions
@@ -348,13 +349,38 @@ class Server(Decorators):
                 would contain itself, or it lists items by low-level handlers. Nothing was mounted.
             RuntimeError: It has a lifespan, and this server is being served already.
         """
-        from .mounting import Mounts  # few servers have others mounted
+        from .mount_routes import routed  # few servers have others mounted
+        from .mounting import Mounts
 
         expect(server, Server, "mount")
         if self._mounts is None:
-            self._mounts = Mounts(self._mountable)
+            self._mounts = Mounts(self._mountable, routed)
             self._handlers.update(self._mounts.routed(self._handlers))
         self._mounts.add(server._mountable, prefix)
+
+    @staticmethod
+    def proxy(target: Any, name: str = "proxy", version: str = "0", **options: Any) -> Server:
+        """A server that passes everything on to another one, which may speak another revision.
+
+            main.mount(Server.proxy("https://example.com/mcp"), prefix="example")
+
+        What one of the revisions lacks is left out and logged as a warning, once. A session with
+        the other server is open while the proxy is served: over standard streams one per client,
+        over HTTP one for all.
+
+        Args:
+            target: The URL, command line, server or channel to connect to; see `connect`.
+            name: Name of the proxy, for programs. The instructions are those of the other server.
+            version: Its version.
+            options: Further arguments of `connect`, such as `revision`, `env` or `auth`.
+
+        Raises:
+            TypeError: `connect` has no such argument.
+        """
+        # Modules of servers import none of clients.
+        module = importlib.import_module("...proxy.proxy_server", __package__)
+        proxy: Server = module.Proxy(target, name, version, options)
+        return proxy
 
     @cached_property
     def _mountable(self) -> Mountable:
@@ -365,18 +391,22 @@ class Server(Decorators):
             name=self.name,
             registries=self._registries,
             handlers=self._handlers,
+            notifications=self._notifications,
+            list_changes=LIST_CHANGES if self._settings.list_changed else frozenset(),
             item_handlers=self._item_handlers(),
             low_level_handlers=self._settings.low_level_handlers,
             serve=self._serve,
             custom=self._custom,
             method_scopes=self._method_scopes,
             application=self._application,
+            is_open=self._is_open,
             has_middleware=lambda: bool(self._middleware),
             announcer=self._announcer,
             lifespan=None if lifespan is None else partial(lifespan, self),
             is_served=lambda: self._served,
             state=self._state,
             signer=self._signer,
+            on_subscription=self._subscription_listener(),
             admit=lambda: self._admit,
             capabilities=self._settings.capabilities,
             dependencies=self._own_dependencies,
@@ -419,25 +449,6 @@ class Server(Decorators):
             if isinstance(handler, partial):
                 items += [each for each in handler.args if isinstance(each, CustomMethod)]
         yield from (item.dependencies for item in items if item.dependencies is not None)
-
-    def add_tool(
-        self,
-        function: Callable[..., Any],
-        name: str | None = None,
-        **options: Unpack[ToolOptions],
-    ) -> None:
-        """Register a function as a tool, also for clients that are connected.
-
-        Args:
-            function: The function.
-            name: Its name; that of the function by default.
-            options: As for `tool`.
-
-        Raises:
-            TypeError: The signature can't be served.
-            ValueError: The name or an option is invalid, or the name is taken.
-        """
-        self.tool(name, **options)(function)
 
     def disable(self, *names: str, tags: Collection[str] = ()) -> None:
         """Hide items that are registered: they are not listed, and unknown to requests.
@@ -710,12 +721,12 @@ class Server(Decorators):
     def _service(self) -> serving.Service:
         lifespan: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext
         use_state: Callable[[Any], object] = self._state.set
-        admit = self._admit
+        admit, on_subscription = self._admit, self._subscription_listener()
         if self._lifespan is not None:
             lifespan = partial(self._lifespan, self)
         if self._mounts is not None:
             lifespan, use_state = self._mounts.lifespan, self._mounts.use_state
-            admit = self._mounts.admit()
+            admit, on_subscription = self._mounts.admit(), self._mounts.on_subscription
         return serving.Service(
             application=self._application(),
             revisions=REVISIONS,
@@ -729,6 +740,7 @@ class Server(Decorators):
             required_scopes=self._required_scopes,
             param_headers_of=self._param_headers,
             secret_names_of=self._secret_names,
+            on_subscription=on_subscription,
             admit=admit,
         )
 

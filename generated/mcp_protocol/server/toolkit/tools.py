@@ -218,10 +218,10 @@ class Tool:
             if signature.open:
                 raise TypeError(f"{self.label}: **kwargs needs an input_schema")
             return signature.schema()
-        schema = _object_schema(schema, f"{self.label}: input_schema")
+        given, schema = schema, _object_schema(schema, f"{self.label}: input_schema")
         from ...json_schema.validation import validator  # few tools have a schema of their own
 
-        self._input_complaint = validator(schema, "an input_schema")
+        self._input_complaint = validator(given, "an input_schema")
         properties: Mapping[str, Any] = schema.get("properties", {})
         required: Sequence[str] = schema.get("required", ())
         parameters = signature.parameters
