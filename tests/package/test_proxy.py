@@ -285,11 +285,19 @@ async def test_a_target_that_can_not_be_reached_ends_the_client_with_the_reason(
             pass
 
 
+def same(text: str) -> list[str]:
+    return [text]
+
+
 def test_wrong_options_and_own_tools_are_refused_at_once() -> None:
     with pytest.raises(TypeError, match="revisoin"):
         Server.proxy("https://example.com/mcp", revisoin=NEWEST)
     with pytest.raises(TypeError, match="a proxy has nothing of its own: mount it"):
         Server.proxy(shop()).add_tool(lambda: "x", name="own")
+    with pytest.raises(TypeError, match="a proxy has nothing of its own: mount it"):
+        Server.proxy(shop()).mount(shop())
+    with pytest.raises(TypeError, match="a proxy has nothing of its own: mount it"):
+        Server.proxy(shop()).completion(prompt="greet", argument="name")(same)
 
 
 @across
