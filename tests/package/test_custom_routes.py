@@ -137,3 +137,5 @@ def test_what_cannot_be_a_route_is_refused() -> None:
     server.custom_route("/mcp")(ok)
     with pytest.raises(ValueError, match="/mcp belongs to the protocol"):
         server.asgi()
+    with pytest.raises(RuntimeError, match="before run"):  # an application is checked once
+        server.custom_route("/late", auth=True)
