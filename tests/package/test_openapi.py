@@ -264,8 +264,8 @@ async def test_schemas_that_all_apply_are_members_side_by_side() -> None:
     base = {"type": "object", "properties": {"a": TEXT}, "required": ["a"]}
     schema = {"allOf": [{"$ref": "#/components/schemas/Base"}, {"properties": {"b": TEXT}}]}
     spec = one("/", body_of(schema), "post", components={"schemas": {"Base": base}})
-    schema = await schema_of(spec)
-    assert (schema["properties"].keys(), schema["required"]) == ({"a", "b"}, ["a"])
+    arguments = await schema_of(spec)
+    assert (arguments["properties"].keys(), arguments["required"]) == ({"a", "b"}, ["a"])
 
 
 @pytest.mark.parametrize(
@@ -338,15 +338,16 @@ async def test_credentials_of_the_http_client_are_no_arguments_and_go_nowhere_el
         spec = one("/", {"parameters": parameters}, servers=[{"url": "https://evil.test"}])
         server = Server.from_openapi(spec, http)
         async with connected(server) as pair:
-            (tool,) = await pair.client.list_tools()
+            client: Any = pair.client
+            (tool,) = await client.list_tools()
             assert tool.input_schema["properties"].keys() == {"a"}
-            result = await pair.client.call_tool("call", {"a": {"b": 1}})
+            result = await client.call_tool("call", {"a": {"b": 1}})
             assert api.target == "GET /v1/?key=hunter3&b=1"
             assert api.requests[-1].headers["x-key"] == "hunter2"
             assert api.requests[-1].headers["cookie"] == "session=hunter4"
             assert api.requests[-1].headers["host"] == "pets.test"
             assert "HTTP 307" in result.content[0].text
-            taken = await pair.client.call_tool("call", {"a": {"key": "mine"}})
+            taken = await client.call_tool("call", {"a": {"key": "mine"}})
             assert "'key' is the server's own" in taken.content[0].text
     assert len(api.requests) == 1
 
@@ -359,7 +360,7 @@ async def test_an_api_that_does_not_answer_is_an_error_without_its_url() -> None
     base = "https://pets.test?key=hunter2"
     http = httpx2.AsyncClient(transport=transport, base_url=base)
     async with http, connected(Server.from_openapi(one("/", {}), http)) as pair:
-        result = await pair.client.call_tool("call", {})
+        result: Any = await pair.client.call_tool("call", {})
     assert result.content[0].text == "GET /: no response (ConnectError)"
 
 
@@ -499,7 +500,7 @@ async def test_methods_of_3_2_are_called_and_a_broken_path_is_named() -> None:
 
 
 async def test_parts_that_tools_can_not_have_are_named() -> None:
-    callbacks = {"paid": {"{$request.body#/url}": {"post": {}}}}
+    callbacks: Any = {"paid": {"{$request.body#/url}": {"post": {}}}}
     pattern = parameter("a", "query", {"type": "string", "pattern": "("})
     spec = one("/", {"callbacks": callbacks, "parameters": [pattern]}, webhooks={"new": {}})
     with pytest.warns(OpenApiWarning) as warned:
@@ -541,7 +542,8 @@ async def test_documents_are_read_as_text_and_from_files(tmp_path: Path) -> None
     places = [tmp_path / "a.json", tmp_path / "a.yaml"]
     places[0].write_text(json.dumps(DOCUMENT))
     places[1].write_text(yaml.safe_dump(DOCUMENT))
-    for spec in (*places, str(places[1]), places[0].read_text(), places[1].read_text()):
+    specs: list[Path | str] = [*places, str(places[1])]
+    for spec in (*specs, places[0].read_text(), places[1].read_text()):
         server = Server.from_openapi(spec)
         assert len(await server.list_tools()) == 4
     text = places[1].read_text().replace("'200'", "200").replace("title: Pets", "title: no")
@@ -554,7 +556,7 @@ def test_a_document_has_bounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         deep = {"items": deep}
     around: dict[str, Any] = {}
     around["not"] = around
-    bomb = {"type": "array"}
+    bomb: dict[str, Any] = {"type": "array"}
     for _ in range(40):
         bomb = {"anyOf": [bomb, bomb]}
     for schema in (deep, around, bomb):
@@ -569,7 +571,8 @@ def test_a_document_has_bounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         Server.from_openapi(DOCUMENT)
     monkeypatch.setattr(document_module, "DOCUMENT_BYTES", 100)
     (tmp_path / "a.json").write_text(json.dumps(DOCUMENT))
-    for spec in (tmp_path / "a.json", json.dumps(DOCUMENT)):
+    specs: list[Path | str] = [tmp_path / "a.json", json.dumps(DOCUMENT)]
+    for spec in specs:
         with pytest.raises(ValueError, match="expected at most 100 bytes"):
             Server.from_openapi(spec)
 
@@ -598,8 +601,9 @@ async def test_an_application_of_fastapi_is_served_by_its_own_document() -> None
             server = Server.from_openapi(app.openapi(), http)
         async with connected(server) as pair:
             arguments = {"shelf": 3, "name": "pen", "parts": [{"name": "cap"}]}
-            result = await pair.client.call_tool("add_items__shelf__post", arguments)
+            client: Any = pair.client
+            result = await client.call_tool("add_items__shelf__post", arguments)
             assert result.structured_content["price"] == 3.0
             data = base64.b64encode(b"12345").decode()
-            sized = await pair.client.call_tool("upload_files_post", {"file": data})
+            sized = await client.call_tool("upload_files_post", {"file": data})
             assert sized.structured_content == {"size": 5}
