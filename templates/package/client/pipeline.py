@@ -54,6 +54,7 @@ from .server_state import LASTING, TOOLS_LIST, ServerState
 
 if TYPE_CHECKING:  # most clients have none
     from .callbacks import Callbacks
+    from .client_middleware import ClientMiddlewareChain
 
 _REFUSED = (METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND)
 
@@ -83,9 +84,11 @@ class RequestHooks(msgspec.Struct):
 
     Attributes:
         callbacks: Functions for log messages and progress; `None` before the first one.
+        chain: The middleware; `None` before the first one.
     """
 
     callbacks: Callbacks | None = None
+    chain: ClientMiddlewareChain | None = None
 
 
 class RequestPipeline:
@@ -137,7 +140,9 @@ class RequestPipeline:
 
     async def send_raw(self, method: str, params: Any, timeout: float | None) -> Raw:
         """Send a request without cache and input rounds, and return its result as JSON."""
-        request = partial(self._peer.callers.request_raw, method, params, timeout=timeout)
+        request: partial[Awaitable[Any]] = partial(
+            self._peer.callers.request_raw, method, params, timeout=timeout
+        )
         raw: Raw = await self._send(self._options(method, None, timeout), params, request)
         if method == TOOLS_LIST and self.state.param_headers.in_use:
             self.state.tools_listed(result_decoder(self._row(method))(raw).tools)
@@ -316,7 +321,7 @@ class RequestPipeline:
         self,
         options: _Options,
         params: Any,
-        request: Callable[[], Awaitable[Any]] | None = None,
+        request: partial[Awaitable[Any]] | None = None,
     ) -> Any:
         """Send a request; send it again where its response was lost or its headers were stale.
 
@@ -338,6 +343,8 @@ class RequestPipeline:
             limit=None if timeout is None else max(timeout, self._timeouts.limit),
             on_progress=on_progress,
         )
+        if self._hooks.chain is not None:
+            request = partial(self._hooks.chain.request, self._peer, request)
         if session.lost:
             await self.restore_session()
         pauses = iter(self._timeouts.retries)

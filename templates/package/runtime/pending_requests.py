@@ -192,10 +192,15 @@ class PendingRequests:
         return response.result
 
     async def request_raw(
-        self, name: str, params: Any = None, *, timeout: float | None = None
+        self,
+        name: str,
+        params: Any = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
     ) -> Raw:
         """Like `request`, but return the result as received, unknown members included."""
-        return (await self.ask(self.waiter(), name, params, timeout=timeout)).raw
+        return (await self.ask(self.waiter(), name, params, meta=meta, timeout=timeout)).raw
 
     def waiter(
         self, on_notification: Callable[..., Awaitable[None] | None] | None = None

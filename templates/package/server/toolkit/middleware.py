@@ -17,6 +17,7 @@ import msgspec
 
 from ..._wire import Raw, encode, is_object
 from ...channel import RequestId
+from ...facts import Role
 from ...runtime.principal import Principal
 from ...runtime.request_context import Application, RequestContext
 from ..request_head import HTTP_REQUEST, RequestHead
@@ -36,6 +37,8 @@ class MiddlewareRequest:
     """
 
     __slots__ = ("context", "state")
+
+    role: Role = "server"
 
     def __init__(self, context: RequestContext, state: Any) -> None:
         self.context = context
@@ -81,6 +84,14 @@ class MiddlewareRequest:
     def session_id(self) -> str | None:
         """Id of the session; see `Context.session_id`."""
         return session_id(self.context)
+
+    @property
+    def transport(self) -> str:
+        """Name of the transport, such as `stdio`, `HTTP` and `memory`."""
+        if HTTP_REQUEST.get() is not None:
+            return "HTTP"
+        channel = self.context.peer.channel
+        return channel.transport or type(channel).__name__
 
     @property
     def principal(self) -> Principal:
