@@ -116,6 +116,7 @@ EXPORTS = (
     _export(".revisions", "protocol", "REVISIONS"),
     _export(".runtime.principal", "server", "Principal"),
     _export(".runtime.request_logging", "client server", "log_requests"),
+    _export(".runtime.telemetry", "client server", "trace_requests"),
     _export(".runtime.request_context", "client server", "RequestContext"),
     _export(
         ".server.asgi.event_store", "server+http", "EventStore", "MemoryEventStore", "StoredEvent"

@@ -123,7 +123,7 @@ class ClientMiddlewareChain:
     def __init__(self) -> None:
         self.functions: list[ClientMiddleware] = []
 
-    async def request(self, peer: Peer, send: partial[Awaitable[Any]]) -> Any:
+    async def request(self, peer: Peer, send: partial[Any]) -> Any:
         """The result of a request.
 
         Args:
@@ -137,7 +137,8 @@ class ClientMiddlewareChain:
         def sent_as(last: ClientRequest) -> Awaitable[Any]:
             keywords = {**send.keywords, "meta": last.meta or None}
             sent.append(peer.connection.next_request_id)
-            return send.func(last.method, last.params, **keywords)
+            result: Awaitable[Any] = send.func(last.method, last.params, **keywords)
+            return result
 
         return await self._call(0, sent_as, request)
 

@@ -140,7 +140,7 @@ class RequestPipeline:
 
     async def send_raw(self, method: str, params: Any, timeout: float | None) -> Raw:
         """Send a request without cache and input rounds, and return its result as JSON."""
-        request: partial[Awaitable[Any]] = partial(
+        request: partial[Any] = partial(
             self._peer.callers.request_raw, method, params, timeout=timeout
         )
         raw: Raw = await self._send(self._options(method, None, timeout), params, request)
@@ -321,7 +321,7 @@ class RequestPipeline:
         self,
         options: _Options,
         params: Any,
-        request: partial[Awaitable[Any]] | None = None,
+        request: partial[Any] | None = None,
     ) -> Any:
         """Send a request; send it again where its response was lost or its headers were stale.
 
@@ -334,7 +334,7 @@ class RequestPipeline:
         on_progress = options.on_progress
         if self._hooks.callbacks is not None:
             on_progress = self._hooks.callbacks.with_progress(on_progress)
-        request = request or partial(
+        sending: partial[Any] = request or partial(
             self._peer.callers.request,
             method,
             params,
@@ -344,14 +344,14 @@ class RequestPipeline:
             on_progress=on_progress,
         )
         if self._hooks.chain is not None:
-            request = partial(self._hooks.chain.request, self._peer, request)
+            sending = partial(self._hooks.chain.request, self._peer, sending)
         if session.lost:
             await self.restore_session()
         pauses = iter(self._timeouts.retries)
         refreshed = retrying = False
         while True:
             try:
-                result = await request()
+                result = await sending()
                 break
             except RemoteError as error:
                 if error.code == self._session.revision.facts.errors.url_elicitation_required:

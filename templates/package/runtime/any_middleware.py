@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol, Self, TypeVar
 
 from ..channel import RequestId
 from ..facts import Role
@@ -35,6 +35,15 @@ class MiddlewareMessage(Protocol):
     @property
     def target(self) -> str | None:
         """Name of the tool or prompt, or URI of the resource; `None` if there is none."""
+        ...
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """`_meta`; on a client the members that are added to it."""
+        ...
+
+    def with_meta(self, meta: Mapping[str, Any]) -> Self:
+        """The same message with more members in `_meta`, for `next`."""
         ...
 
     @property

@@ -116,13 +116,20 @@ class MiddlewareRequest:
             params: In the type of the revision, such as `msgspec.structs.replace(request.params,
                 name="other")`.
         """
+        return self._with(params, self.context.meta)
+
+    def with_meta(self, meta: Mapping[str, Any]) -> MiddlewareRequest:
+        """The same message with more members in `_meta`, for `next`."""
+        return self._with(self.context.params, {**self.context.meta, **meta})
+
+    def _with(self, params: Any, meta: Mapping[str, Any]) -> MiddlewareRequest:
         old = self.context
         context = RequestContext(
             old.peer,
             old.method,
             params,
             old.raw_params,
-            old.meta,
+            meta,
             old.revision,
             old.request_id,
             old.peer_info,
