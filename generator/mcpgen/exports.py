@@ -73,6 +73,9 @@ EXPORTS = (
         "ResourceUpdated",
         "ToolsChanged",
     ),
+    _export(
+        ".client.client_middleware", "client", "ClientMiddleware", "ClientNext", "ClientRequest"
+    ),
     _export(".client.response_cache", "client", "Caching"),
     _export(".client.tasks", f"{_TASKS}+client", "TaskClient", "TaskHandle"),
     _export(".client.client_settings", "client", "ClientLimits", "Timeouts"),
@@ -114,6 +117,8 @@ EXPORTS = (
     _export(".protocol.uris", "client server", "safe_url"),
     _export(".revisions", "protocol", "REVISIONS"),
     _export(".runtime.principal", "server", "Principal"),
+    _export(".runtime.request_logging", "client server", "log_requests"),
+    _export(".runtime.telemetry", "client server", "trace_requests"),
     _export(".runtime.request_context", "client server", "RequestContext"),
     _export(
         ".server.asgi.event_store", "server+http", "EventStore", "MemoryEventStore", "StoredEvent"
@@ -185,7 +190,6 @@ EXPORTS = (
     _export(".server.toolkit.middleware", "server", "Middleware", "MiddlewareRequest", "Next"),
     _export(".server.toolkit.rate_limit", "server", "limit_rate"),
     _export(".server.toolkit.registry", "server", "CacheHint"),
-    _export(".server.toolkit.request_logging", "server", "log_requests"),
     _export(".server.toolkit.server", "server", "Server"),
     _export(
         ".server.toolkit.task_store",

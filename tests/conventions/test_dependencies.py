@@ -26,6 +26,7 @@ OPTIONAL = {
     "joserfc",
     "jsonschema",
     "keyring",
+    "opentelemetry",
     "platformdirs",
     "pytest",
     "uritemplate",

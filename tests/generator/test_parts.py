@@ -33,6 +33,9 @@ PROTOCOL_MODULES = 30
 AUTHORIZING = ("cryptography", "filelock", "joserfc", "keyring", "platformdirs")
 """What a client over HTTP may use beside, if it is installed."""
 
+TELEMETRY = "opentelemetry"
+"""What a client or a server may use, if it is installed."""
+
 CODEC = ("_structs.py", "_unions.py", "_wire.py")
 
 ALWAYS = ("msgspec",)
@@ -165,10 +168,18 @@ def foreign_imports(text: str) -> Iterator[str]:
     [
         ("types", "all", {"msgspec"}),
         ("protocol", "all", {"msgspec"}),
-        ("server", "stdio", {"msgspec", "anyio"}),
-        ("client", "stdio", {"msgspec", "anyio"}),
-        ("server", "http", {"msgspec", "anyio", "uvicorn", "aiohttp", "httpx2", "joserfc"}),
-        ("client", "http", {"msgspec", "anyio", "aiohttp", "httpx2", "httpcore2", *AUTHORIZING}),
+        ("server", "stdio", {"msgspec", "anyio", TELEMETRY}),
+        ("client", "stdio", {"msgspec", "anyio", TELEMETRY}),
+        (
+            "server",
+            "http",
+            {"msgspec", "anyio", "uvicorn", "aiohttp", "httpx2", "joserfc", TELEMETRY},
+        ),
+        (
+            "client",
+            "http",
+            {"msgspec", "anyio", "aiohttp", "httpx2", "httpcore2", TELEMETRY, *AUTHORIZING},
+        ),
     ],
 )
 def test_a_choice_names_no_dependency_of_another_even_for_type_checkers(

@@ -188,6 +188,11 @@ def test_the_client_of_the_readme_starts_the_server_and_calls_its_tool(folder: P
     assert lines == ["forecast: Weather forecast for a city.", FORECAST]
 
 
+def test_of_two_calls_one_is_cancelled(folder: Path) -> None:
+    lines = printed(folder, "calls.py").splitlines()
+    assert lines == [FORECAST, "Bergen was cancelled"]
+
+
 def test_the_client_without_an_event_loop_calls_the_server_over_http(folder: Path) -> None:
     with serving("server:server", folder) as url:
         assert printed(folder, "remote.py", url) == f"{ALL[-1]} {FORECAST}\n"
@@ -274,7 +279,14 @@ RUN_HERE = {
     *("server.py", "city.py", "booking.py", "notes.py", "orders.py"),
     *("mounted.py", "protected.py", "health.py", "pets.py", "two_ports.py"),
 }
-RUN_AS_PROGRAMS = {"client.py", "remote.py", "guest.py", "read_messages.py", "test_weather.py"}
+RUN_AS_PROGRAMS = {
+    "calls.py",
+    "client.py",
+    "remote.py",
+    "guest.py",
+    "read_messages.py",
+    "test_weather.py",
+}
 READ_ELSEWHERE = {
     "record.py",  # as a program, in generator/test_document_commands.py
     "own.toml",  # by mcpgen, in generator/test_document_commands.py

@@ -26,7 +26,7 @@ import anyio
 from ..errors import TransportError
 from .base import AnyClient, ModelCalls
 from .connect import beside
-from .group_requests import GroupRequests, GroupServer, ServerSession
+from .group_requests import GroupRequests, GroupServer, GroupSession
 from .server_config import Config, ServerEntry, read_config
 
 if TYPE_CHECKING:  # few clients subscribe, or name a type
@@ -67,7 +67,7 @@ class GroupBase(ModelCalls, Generic[AnyClient]):
             """
             hint = "; a server's client may have it: client.servers[name]"
             kind = type(self).__name__
-            more = hint if hasattr(ServerSession, name) and not name.startswith("_") else ""
+            more = hint if hasattr(GroupSession, name) and not name.startswith("_") else ""
             raise AttributeError(
                 f"{kind!r} object has no attribute {name!r}{more}", name=name, obj=self
             )

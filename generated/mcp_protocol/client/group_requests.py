@@ -25,7 +25,7 @@ from .._wire import to_builtins
 from ..errors import (
     ConnectionClosedError,
     InvalidParamsError,
-    McpError,
+    LocalProtocolError,
     MethodNotFoundError,
     TransportError,
 )
@@ -45,7 +45,7 @@ _logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 
-class ServerSession(ClientBase):
+class GroupSession(ClientBase):
     """A session with its request pipeline."""
 
     @property
@@ -87,7 +87,7 @@ class GroupServer(Generic[AnyClient]):
         self.templates: tuple[str, ...] = ()
         self.ready = anyio.Event()
         self._opening = opening
-        self._session: ServerSession | None = None
+        self._session: GroupSession | None = None
 
     async def hold(self, over: anyio.Event) -> None:
         """Hold the session open until an event; a failure is stored and logged."""
@@ -96,7 +96,7 @@ class GroupServer(Generic[AnyClient]):
                 raise self._opening
             async with self._opening as client:
                 self.client = client
-                self._session = client.seen_as(ServerSession)
+                self._session = client.seen_as(GroupSession)
                 self.ready.set()
                 await over.wait()
         except Exception as error:
@@ -111,7 +111,7 @@ class GroupServer(Generic[AnyClient]):
         self.error = error
 
     @property
-    def session(self) -> ServerSession:
+    def session(self) -> GroupSession:
         """The session.
 
         Raises:
@@ -173,11 +173,10 @@ class GroupRequests:
         meta: Mapping[str, Any] | None,
         timeout: float | None,
     ) -> list[Any]:
-        """The items of a list of every server that has it; a failed server is left out, with a
-        warning.
+        """The items of a list, of every server that has it; failed servers are left out.
 
         Raises:
-            McpError: Every server failed.
+            Exception: The first failure, if every server failed.
         """
         lists = await self.of_each(method, lambda each: each.pages(method, fields, meta, timeout))
         return [_renamed(item, server.prefix) for server, items in lists.items() for item in items]
@@ -258,7 +257,7 @@ class GroupRequests:
         return server, name.removeprefix(server.prefix)
 
     async def by_uri(self, uri: str) -> GroupServer[Any]:
-        """The server of a resource, or of a template.
+        """The server of a resource, or of a template; unknown URIs are looked up in the lists.
 
         Raises:
             InvalidParamsError: No server has it, or several have.
@@ -286,16 +285,18 @@ class GroupRequests:
         """What some work gives with each server that has a request, all at a time.
 
         Raises:
-            McpError: Every server failed.
+            Exception: The first failure, if every server failed.
         """
         servers = [server for server in (among or self._servers) if server.row(method) is not None]
         results: dict[GroupServer[Any], Result] = {}
-        errors: list[McpError] = []
+        errors: list[Exception] = []
 
         async def one(server: GroupServer[Any]) -> None:
             try:
                 results[server] = await server.guarded(work)
-            except McpError as error:
+            except (LocalProtocolError, InvalidParamsError) as error:  # the caller's mistake
+                errors.append(error)
+            except Exception as error:
                 errors.append(error)
                 server.failed(error)
 
@@ -346,7 +347,7 @@ async def _sent(
 
 def _renamed(item: Any, prefix: str) -> Any:
     """An item of a list under its name in the group."""
-    return msgspec.structs.replace(item, name=prefix + item.name) if prefix else item
+    return replace(item, name=prefix + item.name) if prefix else item
 
 
 def _owners(uri: str, servers: Sequence[GroupServer[Any]]) -> list[GroupServer[Any]]:

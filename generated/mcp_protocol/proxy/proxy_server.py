@@ -46,6 +46,8 @@ _EVERYTHING: Mapping[str, Any] = {
 }
 """Declared to the other server: what of it a client has, is known only when it is asked."""
 
+_NOTHING_OF_ITS_OWN = "a proxy has nothing of its own: mount it on a server that has"
+
 _logger = logging.getLogger(__name__)
 
 
@@ -74,6 +76,14 @@ class Proxy(Server):
         }
         self._reported: set[tuple[str, str]] = set()
         self._session(None)  # checks the options, and opens nothing
+
+    def mount(self, server: Server, prefix: str | None = None) -> None:
+        """Refused.
+
+        Raises:
+            TypeError: Always: mount both on a third server.
+        """
+        raise TypeError(_NOTHING_OF_ITS_OWN)
 
     async def notified(self, context: RequestContext) -> None:
         """Pass on what the other server wants to know."""
@@ -147,4 +157,7 @@ class Proxy(Server):
     def _list_changed(
         self, handlers: Mapping[str, Handler], changed: str, *notifications: str
     ) -> None:
-        raise TypeError("a proxy has nothing of its own: mount it on a server that has")
+        raise TypeError(_NOTHING_OF_ITS_OWN)
+
+    def _completions_changed(self) -> None:
+        raise TypeError(_NOTHING_OF_ITS_OWN)

@@ -37,6 +37,7 @@ REQUIREMENTS: Mapping[str, str] = {
     "jsonschema": "jsonschema>=4.20",
     "keyring": "keyring>=25.6",
     "msgspec": "msgspec>=0.19",
+    "opentelemetry": "opentelemetry-api>=1.30",
     "platformdirs": "platformdirs>=4.5",
     "uritemplate": "uritemplate>=4.1",
     "uvicorn": "uvicorn>=0.54",

@@ -221,7 +221,8 @@ def _refuse_method(methods: Collection[str]) -> RouteHandler:
     """A handler that responds with the methods that are allowed."""
 
     async def refuse(request: RouteRequest) -> RouteResponse:
-        allowed = ", ".join([*methods, _HEAD] if _GET in methods else methods)
+        added = (_HEAD,) if _GET in methods and _HEAD not in methods else ()
+        allowed = ", ".join((*methods, *added))
         return RouteResponse(f"expected {allowed}", 405, {"Allow": allowed})
 
     return refuse

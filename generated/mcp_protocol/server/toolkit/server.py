@@ -578,11 +578,12 @@ class Server(Decorators):
         Raises:
             TypeError: Not a coroutine function, or no list of methods.
             ValueError: Not such a path, or it has the method already.
-            RuntimeError: The server is being served already, without routes.
+            RuntimeError: The server is being served already: its applications were checked without
+                the route.
         """
         from ..asgi.routes import Route, Routes  # few servers have some
 
-        if self._served and self._routes is None:
+        if self._served:
             raise RuntimeError("register routes before run() or asgi()")
 
         def register(function: RouteHandler) -> RouteHandler:

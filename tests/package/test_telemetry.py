@@ -1,0 +1,183 @@
+"""Spans of OpenTelemetry on both sides, and the trace context between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import httpx2
+import pytest
+from opentelemetry import baggage, context
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
+
+from mcp_protocol import RemoteError, Server, ToolError, connect, connect_sync, trace_requests
+from package.live import live
+from package.wire import HANDSHAKE, PER_REQUEST
+
+pytestmark = pytest.mark.anyio
+
+both = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
+SECRET = "hunter2"
+
+
+class Spans:
+    """A tracer provider that keeps the spans in memory."""
+
+    def __init__(self) -> None:
+        self._exporter = InMemorySpanExporter()
+        self.provider = TracerProvider()
+        self.provider.add_span_processor(SimpleSpanProcessor(self._exporter))
+        self.tracer = self.provider.get_tracer("test")
+
+    def all(self) -> tuple[ReadableSpan, ...]:
+        """Those of requests, in the order in which they ended."""
+        ended = self._exporter.get_finished_spans()
+        return tuple(each for each in ended if not each.name.startswith("notifications/"))
+
+    def named(self, name: str, kind: SpanKind) -> ReadableSpan:
+        """The only span of a name and kind."""
+        (span,) = (each for each in self.all() if (each.name, each.kind) == (name, kind))
+        return span
+
+
+@pytest.fixture
+def spans() -> Spans:
+    return Spans()
+
+
+def weather(spans: Spans) -> Server:
+    server = Server("weather")
+    server.middleware(trace_requests(spans.provider))
+
+    @server.tool()
+    async def forecast(city: str) -> str:
+        with spans.tracer.start_as_current_span("look up"):
+            return f"sun over {city}, for {baggage.get_baggage('user')}"
+
+    @server.tool()
+    async def fail(password: str) -> str:
+        raise ToolError(f"{password} is wrong")
+
+    @server.resource("weather://{user}@oslo{?token}")
+    def now(user: str, token: str) -> str:
+        return "sun"
+
+    return server
+
+
+def ids(span: ReadableSpan) -> tuple[int, int]:
+    """Trace and span."""
+    assert span.context is not None
+    return span.context.trace_id, span.context.span_id
+
+
+def parent(span: ReadableSpan) -> tuple[int, int]:
+    """Trace and span of the parent."""
+    assert span.parent is not None
+    return span.parent.trace_id, span.parent.span_id
+
+
+def attributes(span: ReadableSpan) -> Mapping[str, Any]:
+    return dict(span.attributes or {})
+
+
+CALL = "tools/call forecast"
+
+
+@pytest.mark.requirement("meta.trace-value-format", "meta.trace-keys-reserved")
+@both
+async def test_the_span_of_the_client_is_the_parent_of_that_of_the_server(
+    spans: Spans, revision: str
+) -> None:
+    async with live(weather(spans), revision) as (client, record):
+        client.middleware(trace_requests(spans.provider))
+        token = context.attach(baggage.set_baggage("user", "ann"))
+        with spans.tracer.start_as_current_span("agent"):
+            result = await client.call_tool("forecast", {"city": "Oslo"})
+        context.detach(token)
+        (params,) = record.sent_as("tools/call")
+    assert result.content[0].text == "sun over Oslo, for ann"
+    assert params["_meta"].keys() >= {"traceparent", "baggage"}
+    agent = spans.named("agent", SpanKind.INTERNAL)
+    sent, served = spans.named(CALL, SpanKind.CLIENT), spans.named(CALL, SpanKind.SERVER)
+    assert parent(sent) == ids(agent)
+    assert parent(served) == ids(sent)
+    assert parent(spans.named("look up", SpanKind.INTERNAL)) == ids(served)
+    expected = {
+        "mcp.method.name": "tools/call",
+        "mcp.protocol.version": revision,
+        "gen_ai.tool.name": "forecast",
+        "gen_ai.operation.name": "execute_tool",
+        "jsonrpc.request.id": attributes(sent)["jsonrpc.request.id"],
+    }
+    assert attributes(sent) == expected
+    session = {"mcp.session.id"} if revision in HANDSHAKE else set[str]()
+    assert attributes(served).keys() == expected.keys() | session
+    assert attributes(served).items() >= expected.items()
+
+
+@both
+async def test_over_http_the_parent_is_the_client_and_the_span_of_the_request_is_linked(
+    spans: Spans, revision: str
+) -> None:
+    app = weather(spans).asgi(hosts=["app"])
+
+    async def instrumented(scope: Any, receive: Any, send: Any) -> None:
+        with spans.tracer.start_as_current_span("POST", context=context.Context()):
+            await app(scope, receive, send)
+
+    transport = httpx2.ASGITransport(instrumented)
+    async with (
+        httpx2.AsyncClient(transport=transport) as http,
+        connect("http://app/mcp", http_client=http, revision=revision) as client,
+    ):
+        client.middleware(trace_requests(spans.provider))
+        await client.call_tool("forecast", {"city": "Oslo"})
+    sent, served = spans.named(CALL, SpanKind.CLIENT), spans.named(CALL, SpanKind.SERVER)
+    assert parent(served) == ids(sent)
+    linked = {(link.context.trace_id, link.context.span_id) for link in served.links}
+    assert linked <= {ids(span) for span in spans.all() if span.name == "POST"}
+    assert len(linked) == 1
+    for span in (sent, served):
+        assert attributes(span)["network.transport"] == "tcp"
+        assert attributes(span)["network.protocol.name"] == "http"
+
+
+@both
+async def test_spans_tell_errors_apart_and_hold_no_secrets(spans: Spans, revision: str) -> None:
+    async with live(weather(spans), revision) as (client, _):
+        client.middleware(trace_requests(spans.provider))
+        result = await client.call_tool("fail", {"password": SECRET})
+        assert SECRET in result.content[0].text
+        with pytest.raises(RemoteError):
+            await client.call_tool("none", {"password": SECRET})
+        await client.read_resource(f"weather://ann@oslo?token={SECRET}")
+    told = [(span.name, attributes(span).get("error.type")) for span in spans.all()]
+    assert told == [
+        *[("tools/call fail", "tool_error")] * 2,
+        *[("tools/call none", "-32602")] * 2,
+        *[("resources/read", None)] * 2,
+    ]
+    failed = [span.status.status_code is StatusCode.ERROR for span in spans.all()]
+    assert failed == [True] * 4 + [False] * 2
+    assert attributes(spans.all()[2])["rpc.response.status_code"] == "-32602"
+    assert SECRET not in "".join(span.to_json() for span in spans.all())
+
+
+async def test_a_malformed_context_makes_the_span_a_root(spans: Spans) -> None:
+    async with live(weather(spans), HANDSHAKE[-1]) as (client, _):
+        await client.call_tool("forecast", {"city": "Oslo"}, meta={"traceparent": "00-no"})
+    assert spans.named(CALL, SpanKind.SERVER).parent is None
+
+
+def test_spans_of_a_blocking_client_have_the_span_of_their_caller_as_parent(spans: Spans) -> None:
+    with connect_sync(weather(spans)) as client:
+        client.middleware(trace_requests(spans.provider))
+        with spans.tracer.start_as_current_span("agent"):
+            client.call_tool("forecast", {"city": "Oslo"})
+    agent, sent = spans.named("agent", SpanKind.INTERNAL), spans.named(CALL, SpanKind.CLIENT)
+    assert parent(sent) == ids(agent)
+    assert parent(spans.named(CALL, SpanKind.SERVER)) == ids(sent)
