@@ -117,6 +117,11 @@ if TYPE_CHECKING:
         ResourceUpdated,
         ToolsChanged,
     )
+    from .client.client_middleware import (
+        ClientMiddleware,
+        ClientNext,
+        ClientRequest,
+    )
     from .client.response_cache import (
         Caching,
     )
@@ -180,6 +185,12 @@ if TYPE_CHECKING:
     )
     from .runtime.principal import (
         Principal,
+    )
+    from .runtime.request_logging import (
+        log_requests,
+    )
+    from .runtime.telemetry import (
+        trace_requests,
     )
     from .runtime.request_context import (
         RequestContext,
@@ -291,9 +302,6 @@ if TYPE_CHECKING:
     from .server.toolkit.registry import (
         CacheHint,
     )
-    from .server.toolkit.request_logging import (
-        log_requests,
-    )
     from .server.toolkit.server import (
         Server,
     )
@@ -340,6 +348,9 @@ __all__ = [
     "ResourcesChanged",
     "ResourceUpdated",
     "ToolsChanged",
+    "ClientMiddleware",
+    "ClientNext",
+    "ClientRequest",
     "Caching",
     "ClientLimits",
     "Timeouts",
@@ -380,6 +391,8 @@ __all__ = [
     "safe_url",
     "REVISIONS",
     "Principal",
+    "log_requests",
+    "trace_requests",
     "RequestContext",
     "EventStore",
     "MemoryEventStore",
@@ -438,7 +451,6 @@ __all__ = [
     "Next",
     "limit_rate",
     "CacheHint",
-    "log_requests",
     "Server",
     "AnyPath",
 ]
@@ -482,6 +494,9 @@ _HOMES = {
     "ResourcesChanged": ".client.listen",
     "ResourceUpdated": ".client.listen",
     "ToolsChanged": ".client.listen",
+    "ClientMiddleware": ".client.client_middleware",
+    "ClientNext": ".client.client_middleware",
+    "ClientRequest": ".client.client_middleware",
     "Caching": ".client.response_cache",
     "ClientLimits": ".client.client_settings",
     "Timeouts": ".client.client_settings",
@@ -522,6 +537,8 @@ _HOMES = {
     "safe_url": ".protocol.uris",
     "REVISIONS": ".revisions",
     "Principal": ".runtime.principal",
+    "log_requests": ".runtime.request_logging",
+    "trace_requests": ".runtime.telemetry",
     "RequestContext": ".runtime.request_context",
     "EventStore": ".server.asgi.event_store",
     "MemoryEventStore": ".server.asgi.event_store",
@@ -580,7 +597,6 @@ _HOMES = {
     "Next": ".server.toolkit.middleware",
     "limit_rate": ".server.toolkit.rate_limit",
     "CacheHint": ".server.toolkit.registry",
-    "log_requests": ".server.toolkit.request_logging",
     "Server": ".server.toolkit.server",
     "AnyPath": ".server.toolkit.uri_templates",
 }

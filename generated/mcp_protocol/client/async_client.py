@@ -960,11 +960,11 @@ def connect(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
-    restart: Restart | bool = False,
     transport: Transport | None = None,
     headers: HeaderSource | None = None,
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
+    restart: Restart | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -986,11 +986,11 @@ def connect(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
-    restart: Restart | bool = False,
     transport: Transport | None = None,
     headers: HeaderSource | None = None,
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
+    restart: Restart | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1012,11 +1012,11 @@ def connect(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
-    restart: Restart | bool = False,
     transport: Transport | None = None,
     headers: HeaderSource | None = None,
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
+    restart: Restart | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1038,11 +1038,11 @@ def connect(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
-    restart: Restart | bool = False,
     transport: Transport | None = None,
     headers: HeaderSource | None = None,
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
+    restart: Restart | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1064,11 +1064,11 @@ def connect(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
-    restart: Restart | bool = False,
     transport: Transport | None = None,
     headers: HeaderSource | None = None,
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
+    restart: Restart | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1090,11 +1090,11 @@ def connect(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
-    restart: Restart | bool = False,
     transport: Transport | None = None,
     headers: HeaderSource | None = None,
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
+    restart: Restart | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1114,6 +1114,7 @@ def connect(
     title: str | None = None,
     info: Mapping[str, Any] | None = None,
     capabilities: Mapping[str, Any] | None = None,
+    restart: Restart | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1135,11 +1136,11 @@ def connect(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
-    restart: Restart | bool = False,
     transport: Transport | None = None,
     headers: HeaderSource | None = None,
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
+    restart: Restart | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1160,11 +1161,11 @@ def connect(
     capabilities: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
-    restart: Restart | bool = False,
     transport: Transport | None = None,
     headers: HeaderSource | None = None,
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
+    restart: Restart | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1233,6 +1234,7 @@ def connect(
         max_concurrent_requests,
     )
     identity = Identity(own, capabilities or {})
+    restarts = Restart() if restart is True else restart or None
     if isinstance(target, Mapping | PathLike):
         if env is not None or cwd is not None:
             raise TypeError("env and cwd: the entries of a configuration have their own")
@@ -1241,7 +1243,14 @@ def connect(
                 "transport, headers, auth and http_client: the entries of a configuration have "
                 "their own"
             )
-        return _open_config(target, chosen, handlers, identity, settings)
+        return _open_config(
+            target,
+            chosen,
+            handlers,
+            identity,
+            settings,
+            restarts,
+        )
     application = ClientApplication(handlers, identity, settings)
     return open_client(
         client_class,
@@ -1250,7 +1259,7 @@ def connect(
         application,
         env=env,
         cwd=cwd,
-        restart=Restart() if restart is True else restart or None,
+        restart=restarts,
         http=UrlOptions(transport, headers, auth, http_client),
     )
 
@@ -1261,6 +1270,7 @@ def _open_config(
     handlers: Handlers | None,
     identity: Identity,
     settings: ClientSettings,
+    restart: Restart | None,
 ) -> AbstractAsyncContextManager[ClientGroup[Client]]:
     """Open a session with each server of a configuration."""
     from .group import ClientGroup
@@ -1274,6 +1284,7 @@ def _open_config(
             ClientApplication(handlers, identity, settings),
             env=entry.env,
             cwd=entry.cwd,
+            restart=restart if _is_command(entry.target) else None,
             http=UrlOptions(entry.transport, entry.headers, entry.auth),
         )
 
@@ -1300,7 +1311,7 @@ async def open_client(
     """
     check_concurrent_requests(application.settings.max_concurrent_requests)
     opening: AbstractAsyncContextManager[Channel]
-    if restart is not None and (isinstance(target, str) or not isinstance(target, Sequence)):
+    if restart is not None and not _is_command(target):
         raise TypeError("restart is for a command as target")
     if isinstance(target, str | bytes):
         url = _checked_url(target)
@@ -1334,3 +1345,8 @@ def _checked_url(target: str | bytes) -> str:
         "a configuration as pathlib.Path or dict, got the text "
         f"{masked_command(str(target).split())!r}"
     )
+
+
+def _is_command(target: Target) -> bool:
+    """Whether a target is a command, as the words of its line."""
+    return isinstance(target, Sequence) and not isinstance(target, str | bytes)

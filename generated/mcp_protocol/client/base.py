@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from inspect import iscoroutinefunction
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
@@ -36,6 +36,7 @@ from .server_state import ServerState
 if TYPE_CHECKING:  # most clients use none of these
     from .callbacks import Callback, Callbacks, OnLog
     from .calls import StartedCall
+    from .client_middleware import ClientNext, ClientRequest
     from .listen import Listeners, Subscription
     from .model_tools import ModelApi, ModelTools
     from .typed_results import ValueReader
@@ -294,6 +295,33 @@ class ClientBase(ModelCalls):
 
         return StartedCall(method(*args, **kwargs), self._peer.start_soon)
 
+    def middleware(
+        self, middleware: Callable[[ClientRequest, ClientNext], Awaitable[Result]]
+    ) -> Callable[[ClientRequest, ClientNext], Awaitable[Result]]:
+        """Register a coroutine function around the requests and notifications of this client.
+
+            @client.middleware
+            async def audit(request: ClientRequest, next: ClientNext) -> Any:
+                result = await next(request)
+                return result
+
+        What it returns is the result: that of `next`, perhaps changed, or its own. The first one
+        registered is the outermost. Each request that is sent passes: a result from the cache does
+        not, a retry and each further round of input do again.
+
+        Raises:
+            TypeError: Not a coroutine function.
+        """
+        if not iscoroutinefunction(middleware):
+            raise TypeError(f"middleware: expected a coroutine function, got {middleware!r}")
+        hooks = self._application.hooks
+        if hooks.chain is None:
+            from .client_middleware import ClientMiddlewareChain
+
+            hooks.chain = ClientMiddlewareChain()
+        hooks.chain.functions.append(middleware)
+        return middleware
+
     def on_log(self, function: OnLog, level: str = "info") -> Callback:
         """Have a function called with each log message of the server, until it is removed.
 
@@ -349,6 +377,9 @@ class ClientBase(ModelCalls):
         method = self.session.revision.client_notifications.get(name)
         if method is not None and method.capability:
             _check_declared(method, self.session.own_capabilities)
+        if self._application.hooks.chain is not None:
+            await self._application.hooks.chain.notification(self._peer, name, params)
+            return
         await self._peer.callers.notify(name, params)
 
     async def _notify(self, name: str, fields: Mapping[str, Any]) -> None:

@@ -60,6 +60,7 @@ from .server_state import LASTING, TOOLS_LIST, ServerState
 
 if TYPE_CHECKING:  # most clients have none
     from .callbacks import Callbacks
+    from .client_middleware import ClientMiddlewareChain
 
 _REFUSED = (METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND)
 
@@ -89,9 +90,11 @@ class RequestHooks(msgspec.Struct):
 
     Attributes:
         callbacks: Functions for log messages and progress; `None` before the first one.
+        chain: The middleware; `None` before the first one.
     """
 
     callbacks: Callbacks | None = None
+    chain: ClientMiddlewareChain | None = None
 
 
 class RequestPipeline:
@@ -150,13 +153,12 @@ class RequestPipeline:
         on_progress: OnProgress | None = None,
     ) -> Raw:
         """Send a request without cache and input rounds, and return its result as JSON."""
-        request = partial(
+        request: partial[Any] = partial(
             self._peer.callers.request_raw,
             method,
             params,
             meta=meta,
             timeout=timeout,
-            on_progress=on_progress,
         )
         options = self._options(method, meta, timeout, on_progress)
         raw: Raw = await self._send(options, params, request)
@@ -337,7 +339,7 @@ class RequestPipeline:
         self,
         options: _Options,
         params: Any,
-        request: Callable[[], Awaitable[Any]] | None = None,
+        request: partial[Any] | None = None,
     ) -> Any:
         """Send a request; send it again where its response was lost or its headers were stale.
 
@@ -350,22 +352,28 @@ class RequestPipeline:
         on_progress = options.on_progress
         if self._hooks.callbacks is not None:
             on_progress = self._hooks.callbacks.with_progress(on_progress)
-        request = request or partial(
-            self._peer.callers.request,
-            method,
-            params,
-            meta=options.meta,
-            timeout=timeout,
-            limit=None if timeout is None else max(timeout, self._timeouts.limit),
-            on_progress=on_progress,
-        )
+        sending: partial[Any]
+        if request is not None:
+            sending = partial(request, on_progress=on_progress)
+        else:
+            sending = partial(
+                self._peer.callers.request,
+                method,
+                params,
+                meta=options.meta,
+                timeout=timeout,
+                limit=None if timeout is None else max(timeout, self._timeouts.limit),
+                on_progress=on_progress,
+            )
+        if self._hooks.chain is not None:
+            sending = partial(self._hooks.chain.request, self._peer, sending)
         if session.lost:
             await self.restore_session()
         pauses = iter(self._timeouts.retries)
         refreshed = retrying = False
         while True:
             try:
-                result = await request()
+                result = await sending()
                 break
             except RemoteError as error:
                 if error.code == self._session.revision.facts.errors.url_elicitation_required:

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from inspect import iscoroutinefunction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
@@ -23,6 +23,7 @@ from .sync import ClientThread, SyncStartedCall, SyncSubscription
 
 if TYPE_CHECKING:
     from .callbacks import Callback, OnLog
+    from .client_middleware import ClientNext, ClientRequest
     from .model_tools import ModelApi
 
 Parameters = ParamSpec("Parameters")
@@ -227,6 +228,27 @@ class SyncClientBase:
                 timeout=timeout,
                 on_progress=in_thread(on_progress),
             )
+        )
+
+    def middleware(
+        self, middleware: Callable[[ClientRequest, ClientNext], Awaitable[Result]]
+    ) -> Callable[[ClientRequest, ClientNext], Awaitable[Result]]:
+        """Register a coroutine function around the requests and notifications of this client.
+
+            @client.middleware
+            async def audit(request: ClientRequest, next: ClientNext) -> Any:
+                result = await next(request)
+                return result
+
+        What it returns is the result: that of `next`, perhaps changed, or its own. The first one
+        registered is the outermost. Each request that is sent passes: a result from the cache does
+        not, a retry and each further round of input do again.
+
+        Raises:
+            TypeError: Not a coroutine function.
+        """
+        return self._base.middleware(
+            middleware=middleware,
         )
 
     def on_log(self, function: OnLog, level: str = "info") -> Callback:

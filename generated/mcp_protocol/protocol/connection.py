@@ -148,6 +148,11 @@ class Connection:
         """Ids of our requests without response."""
         return self._state.outbound.ids()
 
+    @property
+    def next_request_id(self) -> RequestId:
+        """The id of the request that is made next."""
+        return self._state.outbound.next_id
+
     def with_same_revision(self) -> Connection:
         """A client's connection without session, that speaks the agreed revision alone."""
         state = self._state

@@ -115,6 +115,11 @@ class OutboundRequests:
         """Remove the request with an id: it was answered, cancelled or lost."""
         return self._open.pop(identifier, None)
 
+    @property
+    def next_id(self) -> int:
+        """The id of the next request."""
+        return self._last_id + 1
+
     def ids(self) -> tuple[RequestId, ...]:
         """The ids of the open requests."""
         return tuple(self._open)

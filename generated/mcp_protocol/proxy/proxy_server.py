@@ -25,7 +25,8 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import anyio
 import msgspec
@@ -48,6 +49,11 @@ _EVERYTHING: Mapping[str, Any] = {
 
 _NOTHING_OF_ITS_OWN = "a proxy has nothing of its own: mount it on a server that has"
 
+_SEVERAL = (
+    "proxy: expected one server, got a configuration; mount a proxy of each of its servers: "
+    "server.mount(Server.proxy(target), prefix=name)"
+)
+
 _logger = logging.getLogger(__name__)
 
 
@@ -61,12 +67,14 @@ class Proxy(Server):
         options: Further arguments of `connect`.
 
     Raises:
-        TypeError: `connect` has no such argument.
+        TypeError: `connect` has no such argument, or the target is a configuration of servers.
     """
 
     _is_open = True
 
     def __init__(self, target: Any, name: str, version: str, options: Mapping[str, Any]) -> None:
+        if isinstance(target, Mapping | Path):
+            raise TypeError(_SEVERAL)
         super().__init__(name, version, logging=False, lifespan=self._connected)
         self._target = target
         self._options: dict[str, Any] = {
@@ -104,7 +112,7 @@ class Proxy(Server):
             _logger.warning("proxy %r: %s is lost: %s", self.name, what, why)
 
     def _session(self, handlers: Upstream | None) -> AbstractAsyncContextManager[Client]:
-        open_session: Callable[..., AbstractAsyncContextManager[Client]] = connect
+        open_session = cast("Callable[..., AbstractAsyncContextManager[Client]]", connect)
         return open_session(self._target, handlers=handlers, **self._options)
 
     @asynccontextmanager

@@ -90,6 +90,20 @@ class RequestContext:
             self.peer_capabilities,
         )
 
+    def with_meta(self, meta: Mapping[str, Any]) -> RequestContext:
+        """The same message with more members in `_meta`."""
+        return RequestContext(
+            self.peer,
+            self.method,
+            self.params,
+            self.raw_params,
+            {**self.meta, **meta},
+            self.revision,
+            self.request_id,
+            self.peer_info,
+            self.peer_capabilities,
+        )
+
     async def progress(
         self, value: float, total: float | None = None, message: str | None = None
     ) -> None:

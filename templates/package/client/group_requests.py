@@ -13,9 +13,8 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 import anyio
-import msgspec
 
-from .._wire import to_builtins
+from .._wire import replace, to_builtins
 from ..errors import (
     ConnectionClosedError,
     InvalidParamsError,

@@ -24,6 +24,7 @@ import msgspec
 from ..._wire import Raw, encode, is_object
 from ...channel import RequestId
 from ...errors import ToolError
+from ...facts import Role
 from ...runtime.principal import Principal
 from ...runtime.request_context import Application, RequestContext
 from ..request_head import HTTP_REQUEST, RequestHead
@@ -44,6 +45,8 @@ class MiddlewareRequest:
     """
 
     __slots__ = ("context", "state")
+
+    role: Role = "server"
 
     def __init__(self, context: RequestContext, state: Any) -> None:
         self.context = context
@@ -91,6 +94,14 @@ class MiddlewareRequest:
         return session_id(self.context)
 
     @property
+    def transport(self) -> str:
+        """Name of the transport, such as `stdio`, `HTTP` and `memory`."""
+        if HTTP_REQUEST.get() is not None:
+            return "HTTP"
+        channel = self.context.peer.channel
+        return channel.transport or type(channel).__name__
+
+    @property
     def principal(self) -> Principal:
         """On whose behalf the message was sent."""
         return self.context.principal
@@ -114,6 +125,10 @@ class MiddlewareRequest:
                 name="other")`.
         """
         return MiddlewareRequest(self.context.with_params(params), self.state)
+
+    def with_meta(self, meta: Mapping[str, Any]) -> MiddlewareRequest:
+        """The same message with more members in `_meta`, for `next`."""
+        return MiddlewareRequest(self.context.with_meta(meta), self.state)
 
 
 Next: TypeAlias = Callable[[MiddlewareRequest], Awaitable[Any]]

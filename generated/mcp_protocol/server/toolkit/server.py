@@ -375,7 +375,7 @@ class Server(Decorators):
             options: Further arguments of `connect`, such as `revision`, `env` or `auth`.
 
         Raises:
-            TypeError: `connect` has no such argument.
+            TypeError: `connect` has no such argument, or the target is a configuration of servers.
         """
         # Modules of servers import none of clients.
         module = importlib.import_module("...proxy.proxy_server", __package__)

@@ -4,9 +4,10 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Middleware that logs each request with its duration.
+"""Middleware of a server, or of a client, that logs each request with its duration.
 
 server.middleware(log_requests())
+client.middleware(log_requests())
 """
 
 from __future__ import annotations
@@ -14,15 +15,17 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ...errors import ProtocolError
-from .middleware import Middleware, MiddlewareRequest, Next
+from ..errors import ProtocolError, RemoteError
+from .any_middleware import AnyMiddleware, Message, MiddlewareMessage
+from .principal import PRINCIPAL
 
 _REQUESTS = logging.getLogger(f"{__name__.partition('.')[0]}.requests")
 
 
-def log_requests(logger: logging.Logger = _REQUESTS, level: int = logging.INFO) -> Middleware:
+def log_requests(logger: logging.Logger = _REQUESTS, level: int = logging.INFO) -> AnyMiddleware:
     """Middleware that logs each message after its handling, without params and results.
 
     The text of a record is for people. Its attributes are for programs: `mcp_method`, `mcp_target`
@@ -36,7 +39,7 @@ def log_requests(logger: logging.Logger = _REQUESTS, level: int = logging.INFO) 
         level: Level of the records.
     """
 
-    async def middleware(request: MiddlewareRequest, next: Next) -> Any:
+    async def middleware(request: Message, next: Callable[[Message], Awaitable[Any]]) -> Any:
         started = time.perf_counter()
         outcome, code = "cancelled", None
         try:
@@ -44,7 +47,8 @@ def log_requests(logger: logging.Logger = _REQUESTS, level: int = logging.INFO) 
             outcome = "tool error" if getattr(result, "is_error", False) else "ok"
             return result
         except Exception as error:
-            outcome, code = "error", error.code if isinstance(error, ProtocolError) else None
+            outcome = "error"
+            code = error.code if isinstance(error, ProtocolError | RemoteError) else None
             raise
         finally:
             if logger.isEnabledFor(level):
@@ -57,7 +61,7 @@ def log_requests(logger: logging.Logger = _REQUESTS, level: int = logging.INFO) 
 def _write(
     logger: logging.Logger,
     level: int,
-    request: MiddlewareRequest,
+    request: MiddlewareMessage,
     outcome: str,
     code: int | None,
     seconds: float,
@@ -70,13 +74,14 @@ def _write(
         "mcp_error_code": code,
         "mcp_seconds": seconds,
         "mcp_request_id": request.request_id,
-        "mcp_session": _fingerprint(request.session_id),
+        "mcp_session": session_fingerprint(request.session_id),
         "mcp_revision": request.revision,
-        "mcp_subject": request.principal.subject or None,
+        "mcp_subject": PRINCIPAL.get().subject or None,
     }
     name = request.method if target is None else f"{request.method} {target!r}"
     logger.log(level, "%s: %s in %.1f ms", name, outcome, seconds * 1000, extra=extra)
 
 
-def _fingerprint(session: str | None) -> str | None:
+def session_fingerprint(session: str | None) -> str | None:
+    """12 hexadecimal digits that tell sessions apart, since whoever knows an id can use it."""
     return None if session is None else hashlib.sha256(session.encode()).hexdigest()[:12]
