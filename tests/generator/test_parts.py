@@ -166,7 +166,11 @@ def foreign_imports(text: str) -> Iterator[str]:
         ("protocol", "all", {"msgspec"}),
         ("server", "stdio", {"msgspec", "anyio"}),
         ("client", "stdio", {"msgspec", "anyio"}),
-        ("server", "http", {"msgspec", "anyio", "uvicorn", "aiohttp", "httpx2", "joserfc"}),
+        (
+            "server",
+            "http",
+            {"msgspec", "anyio", "uvicorn", "aiohttp", "httpx2", "joserfc", "watchfiles"},
+        ),
         ("client", "http", {"msgspec", "anyio", "aiohttp", "httpx2", "httpcore2", *AUTHORIZING}),
     ],
 )
