@@ -173,7 +173,10 @@ def foreign_imports(text: str) -> Iterator[str]:
         (
             "server",
             "http",
-            {"msgspec", "anyio", "uvicorn", "aiohttp", "httpx2", "joserfc", TELEMETRY},
+            {
+                *("msgspec", "anyio", "uvicorn", "aiohttp", "httpx2", "joserfc", "watchfiles"),
+                TELEMETRY,
+            },
         ),
         (
             "client",

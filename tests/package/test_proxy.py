@@ -291,7 +291,7 @@ def same(text: str) -> list[str]:
 
 def test_wrong_options_and_own_tools_are_refused_at_once() -> None:
     with pytest.raises(TypeError, match="expected one server, got a configuration; mount a proxy"):
-        pkg_server.proxy({"mcpServers": {}})
+        Server.proxy({"mcpServers": {}})
     with pytest.raises(TypeError, match="revisoin"):
         Server.proxy("https://example.com/mcp", revisoin=NEWEST)
     with pytest.raises(TypeError, match="a proxy has nothing of its own: mount it"):

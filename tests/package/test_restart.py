@@ -72,6 +72,16 @@ async def test_a_process_that_ends_is_started_again_and_the_session_goes_on(
     assert starts.read_text().split() == ["start"] * 2
 
 
+async def test_each_command_of_a_configuration_is_started_again(starts: Path) -> None:
+    one = {"command": sys.executable, "args": [SCRIPT, str(starts)], "env": PATHS}
+    async with connect(
+        {"mcpServers": {"one": one, "other": {"target": Server("other")}}}, restart=AT_ONCE
+    ) as client:
+        with pytest.raises(ResponseLostError, match="started again"):
+            await client.call_tool("one_crash")
+        assert await client.call_tool("one_number", returns=int) == 2
+
+
 @both
 async def test_an_interrupted_call_is_repeated_only_if_that_is_safe(
     starts: Path, revision: str
