@@ -17,10 +17,10 @@ What the other server asks of a client goes to the client whose request it is wo
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Collection, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import msgspec
@@ -106,8 +106,10 @@ class Proxy(Server):
             _logger.warning("proxy %r: %s is lost: %s", self.name, what, why)
 
     def _session(self, handlers: Upstream | None) -> AbstractAsyncContextManager[Client]:
-        open_session = cast("Callable[..., AbstractAsyncContextManager[Client]]", connect)
-        return open_session(self._target, handlers=handlers, **self._options)
+        session: AbstractAsyncContextManager[Client] = connect(
+            self._target, handlers=handlers, **self._options
+        )
+        return session
 
     @asynccontextmanager
     async def _connected(self, server: Server) -> AsyncGenerator[Upstream]:
