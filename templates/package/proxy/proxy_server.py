@@ -70,6 +70,7 @@ class Proxy(Server):
         if isinstance(target, Mapping | Path):
             raise TypeError(_SEVERAL)
         super().__init__(name, version, logging=False, lifespan=self._connected)
+        self._connect: Callable[..., AbstractAsyncContextManager[Client]] = connect
         self._target = target
         self._options: dict[str, Any] = {
             "capabilities": _EVERYTHING,
@@ -106,10 +107,7 @@ class Proxy(Server):
             _logger.warning("proxy %r: %s is lost: %s", self.name, what, why)
 
     def _session(self, handlers: Upstream | None) -> AbstractAsyncContextManager[Client]:
-        session: AbstractAsyncContextManager[Client] = connect(
-            self._target, handlers=handlers, **self._options
-        )
-        return session
+        return self._connect(self._target, handlers=handlers, **self._options)
 
     @asynccontextmanager
     async def _connected(self, server: Server) -> AsyncGenerator[Upstream]:
