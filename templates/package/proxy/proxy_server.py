@@ -17,7 +17,7 @@ What the other server asks of a client goes to the client whose request it is wo
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Collection, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
