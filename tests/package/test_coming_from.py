@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 
 COMING_FROM = ROOT / "docs" / "coming-from.md"
 FEATURES = ROOT / "docs" / "features.md"
-LIBRARY = ("tools", "resources", "prompts", "context", "middleware")
+LIBRARY = ("tools", "resources", "prompts", "context", "middleware", "composition")
 TEST = re.compile(r'\[yes\]\((?P<path>\S+) "(?P<name>test_\w+)"\)')
 NOT_COUNTED = re.compile(r"\s*(#.*)?|server = Server\(.*\)")
 
@@ -192,6 +192,25 @@ async def test_a_key_opens_a_tool_over_http(library: Any) -> None:
     ):
         result: Any = await client.call_tool("discard", {"number": "7"})
     assert result.content[0].text == "7 is gone"
+
+
+@of("composition")
+async def test_servers_are_made_of_others(library: Any) -> None:
+    async with connected(library.server) as pair:
+        client: Any = pair.client
+        assert [tool.name for tool in await client.list_tools()] == [
+            *("due", "oslo_hours", "bergen_hours", "later_due", "extend", "later_extend"),
+            "desk_lend",
+        ]
+        for name, arguments, expected in (
+            ("due", {"days": 2}, "in 2 days"),
+            ("bergen_hours", {}, "10 to 18"),
+            ("later_extend", {"days": 3}, "3 days more"),
+            ("desk_lend", {"title": "Tides"}, "Tides is lent"),
+        ):
+            assert (await client.call_tool(name, arguments)).content[0].text == expected
+        branches = await client.read_resource("data://branches")
+        assert branches.contents[0].text == '["Oslo","Bergen"]'
 
 
 def counted(source: str) -> int:

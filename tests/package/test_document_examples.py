@@ -291,6 +291,7 @@ READ_ELSEWHERE = {
     "record.py",  # as a program, in generator/test_document_commands.py
     "own.toml",  # by mcpgen, in generator/test_document_commands.py
     *(f"library_{name}.py" for name in ("tools", "resources", "prompts", "context", "middleware")),
+    "library_composition.py",
     # by package/test_coming_from.py
     "signin.py",  # by package/auth/test_documented_client.py, with a protected server
     "paint.json",  # by mcpgen, in generator/test_document_commands.py

@@ -12,7 +12,7 @@ from package.asgi_client import SESSION, asgi
 from package.wire import INITIALIZED, SESSIONS, initialize, request
 
 CALL = {"name": "echo", "arguments": {"text": "hei"}}
-ASKING = {"elicitation": {}, "sampling": {}, "roots": {}}
+ASKING: dict[str, Any] = {"elicitation": {}, "sampling": {}, "roots": {}}
 
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 outer = pytest.mark.parametrize("revision", [SESSIONS[0], SESSIONS[-1]])

@@ -95,7 +95,7 @@ def test_every_alternative_exists() -> None:
         assert hasattr(Server, name), name
     for name in re.findall(r"ctx\.(\w+)", texts):
         assert hasattr(Context, name), name
-    calls = (Server, Server.tool, Server.resource, Server.asgi, Server.run)
+    calls = (Server, Server.tool, Server.resource, Server.asgi, Server.run, Server.mount)
     keywords = {name for call in calls for name in inspect.signature(call).parameters}
     keywords |= ServerHttpOptions.__optional_keys__
     assert set(re.findall(r"(\w+)=", texts)) <= keywords
