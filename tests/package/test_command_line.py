@@ -317,6 +317,8 @@ WRONG = {
     "a header without a name": (("list", "http://127.0.0.1:1", "--header", "x"), "NAME: VALUE"),
     "a quote that is open": (("list", "python 'weather.py"), "quotation"),
     "no target": (("list", ""), "empty"),
+    "a file": (("list", "weather.py"), "did you mean weather:server or 'python weather.py'?"),
+    "a module": (("config", "weather", "--client", "cursor"), "did you mean weather:server"),
     "headers for a command": (("list", "python x.py", "--header", "A: b"), "URL"),
 }
 

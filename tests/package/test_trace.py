@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
+import anyio
+import anyio.lowlevel
 import msgspec
 import pytest
 from pydantic import BaseModel, Field, SecretStr
@@ -76,6 +78,21 @@ async def test_both_directions_are_recorded_as_they_pass(trace: Path) -> None:
     )
     await channel.close()
     await channel.close()
+
+
+async def test_the_end_that_the_recorder_itself_makes_is_no_error(trace: Path) -> None:
+    a, _ = memory_pair()
+    channel = traced(a, "client")
+
+    async def receive() -> None:
+        with pytest.raises(EndOfChannel):
+            await channel.receive()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(receive)
+        await anyio.lowlevel.checkpoint()
+        await channel.close()
+    assert lines(trace) == []
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

@@ -21,6 +21,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -173,7 +174,19 @@ def _target(text: str) -> str | list[str]:
         raise UsageError(f"{text!r}: expected a command line, got {error}") from None
     if not words:
         raise UsageError("expected a URL, a command line or MODULE:SERVER, got an empty text")
+    if len(words) == 1 and _is_python_file(words[0]):
+        module = words[0].removesuffix(".py").replace("/", ".")
+        raise UsageError(
+            f"{text!r}: expected a URL, a command line or MODULE:SERVER, got a Python file; "
+            f"did you mean {module}:server or 'python {module.replace('.', '/')}.py'?"
+        )
     return words
+
+
+def _is_python_file(word: str) -> bool:
+    """Whether a word is no program, but names a module of the current directory or its file."""
+    file = Path(f"{word.removesuffix('.py').replace('.', '/')}.py")
+    return file.is_file() and shutil.which(word) is None
 
 
 def _options(chosen: argparse.Namespace, revision: str | None) -> dict[str, Any]:

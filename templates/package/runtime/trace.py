@@ -184,13 +184,15 @@ class TracedChannel(Channel):
         self._channel = channel
         self._trace = trace
         self.transport = channel.transport or type(channel).__name__
+        self._closing = False
 
     async def receive(self) -> bytes:
         """Receive a message and record it, or the error."""
         try:
             message = await self._channel.receive()
         except (EndOfChannel, FrameError, RequestLost) as error:
-            self._trace.not_received(error)
+            if not self._closing:
+                self._trace.not_received(error)
             raise
         self._trace.received(message)
         return message
@@ -202,6 +204,7 @@ class TracedChannel(Channel):
 
     async def close(self) -> None:
         """Close the channel and the file."""
+        self._closing = True
         try:
             await self._channel.close()
         finally:
