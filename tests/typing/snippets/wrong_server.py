@@ -14,7 +14,7 @@ server = Server("weather", page_size="10")  # expect: error
 server = Server.from_openapi({}, http_client="https://api.example.com")  # expect: error
 
 
-@server.tool(annotations={"readOnlyHint": True})  # expect: error
+@server.tool(annotations=["readOnlyHint"])  # expect: error
 async def forecast(city: str, ctx: Context) -> str:
     await ctx.progress("half")  # expect: error
     await ctx.log("loud", city)  # expect: error
