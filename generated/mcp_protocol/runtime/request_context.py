@@ -78,26 +78,19 @@ class RequestContext:
 
     def with_params(self, params: Any) -> RequestContext:
         """The same message with other typed params; `raw_params` stay as received."""
+        return self._with(params, self.meta)
+
+    def with_meta(self, meta: Mapping[str, Any]) -> RequestContext:
+        """The same message with more members in `_meta`."""
+        return self._with(self.params, {**self.meta, **meta})
+
+    def _with(self, params: Any, meta: Mapping[str, Any]) -> RequestContext:
         return RequestContext(
             self.peer,
             self.method,
             params,
             self.raw_params,
-            self.meta,
-            self.revision,
-            self.request_id,
-            self.peer_info,
-            self.peer_capabilities,
-        )
-
-    def with_meta(self, meta: Mapping[str, Any]) -> RequestContext:
-        """The same message with more members in `_meta`."""
-        return RequestContext(
-            self.peer,
-            self.method,
-            self.params,
-            self.raw_params,
-            {**self.meta, **meta},
+            meta,
             self.revision,
             self.request_id,
             self.peer_info,
