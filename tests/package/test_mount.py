@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import anyio
 import anyio.lowlevel
-import msgspec
 import pytest
 
 from mcp_protocol import (
@@ -24,6 +23,7 @@ from mcp_protocol import (
     ResourceNotFoundError,
     Server,
 )
+from mcp_protocol._wire import replace
 from mcp_protocol.client.async_client import ClientHandlers
 from mcp_protocol.r2026_07_28.server import ServerHandlers
 from mcp_protocol.server.toolkit.content import Contents
@@ -352,7 +352,7 @@ async def test_middleware_of_a_mounted_server_sees_its_own_names_and_changes_lis
         result = await next(request)
         if request.method == "tools/list":
             shown = [tool for tool in result.tools if tool.name != "secret"]
-            return msgspec.structs.replace(result, tools=shown)
+            return replace(result, tools=shown)
         return result
 
     async with connected(server, revision=revision) as pair:
