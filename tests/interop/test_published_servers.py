@@ -29,6 +29,8 @@ PYTHON = os.environ.get("MCP_PUBLISHED_SERVERS", "")
 
 NAMES = ("time", "git", "fetch")
 OPTIONS = {"time": ["--local-timezone", "Europe/Oslo"], "git": [], "fetch": ["--allow-private-ips"]}
+VARIABLES: dict[str, dict[str, str]] = {"fetch": {"PATH": ""}}
+"""Where readabilipy finds Node, it installs a package for it: `fetch` finds no program."""
 PROSE = {"title", "description"}
 LINE_LIMIT = {"time": 288, "git": 725, "fetch": 563}
 """Lines of the originals that `nox -s interop` installs."""
@@ -74,9 +76,11 @@ def anyio_backend() -> str:
 
 
 @asynccontextmanager
-async def opened(command: list[str], *, modern: bool) -> AsyncIterator[mcp.ClientSession]:
+async def opened(
+    command: list[str], variables: dict[str, str], *, modern: bool
+) -> AsyncIterator[mcp.ClientSession]:
     parameters = mcp.StdioServerParameters(
-        command=command[0], args=command[1:], env=dict(ENVIRONMENT)
+        command=command[0], args=command[1:], env={**ENVIRONMENT, **variables}
     )
     async with (
         mcp.stdio_client(parameters) as (read, write),
@@ -113,7 +117,9 @@ async def both(name: str, *, modern: bool) -> AsyncIterator[Both]:
     )
     async with AsyncExitStack() as stack:
         sessions = [
-            await stack.enter_async_context(opened([*each, *OPTIONS[name]], modern=modern))
+            await stack.enter_async_context(
+                opened([*each, *OPTIONS[name]], VARIABLES.get(name, {}), modern=modern)
+            )
             for each in commands
         ]
         yield Both(*sessions)

@@ -41,6 +41,7 @@ REQUIREMENTS: Mapping[str, str] = {
     "platformdirs": "platformdirs>=4.5",
     "uritemplate": "uritemplate>=4.1",
     "uvicorn": "uvicorn>=0.54",
+    "watchfiles": "watchfiles>=1.1",
 }
 """What a generated package may need, with the oldest version that it is tested with."""
 
@@ -154,8 +155,10 @@ class Project:
     def dev_requirements(self) -> Code:
         """What the project is checked with, as TOML: type checkers read all that it imports."""
         over_http = {name for side in _OVER_HTTP.values() for name in side}
-        names = sorted({*over_http, *_AUTHORIZING}) if self.http else []
-        return toml([*(REQUIREMENTS[name] for name in names), *TOOLS])
+        names = {"opentelemetry"}
+        if self.http:
+            names |= {*over_http, *_AUTHORIZING, "watchfiles"}
+        return toml([*(REQUIREMENTS[name] for name in sorted(names)), *TOOLS])
 
     @property
     def about_uri(self) -> str:
