@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-import msgspec
 import pytest
 
 from mcp_protocol import (
@@ -16,6 +15,7 @@ from mcp_protocol import (
     connect_sync,
     log_requests,
 )
+from mcp_protocol._wire import replace
 from package.live import live, text_of
 from package.wire import HANDSHAKE, PER_REQUEST
 
@@ -61,12 +61,10 @@ async def test_requests_pass_the_middleware_in_order_and_are_changed_by_it(revis
             passed.append("inner")
             if request.method != "tools/call":
                 return await next(request)
-            params = msgspec.structs.replace(request.params, arguments={"item": "pear"})
+            params = replace(request.params, arguments={"item": "pear"})
             result = await next(request.with_params(params))
             text = result.content[0].text.upper()
-            return msgspec.structs.replace(
-                result, content=[msgspec.structs.replace(result.content[0], text=text)]
-            )
+            return replace(result, content=[replace(result.content[0], text=text)])
 
         result = await client.call_tool("order", {"item": "apple"}, meta={"own": 2})
         assert text_of(result) == "ORDERED PEAR"
