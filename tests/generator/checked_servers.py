@@ -1,7 +1,8 @@
 """A tiny server in raw JSON-RPC that keeps the rules, and ways to break one of them each.
 
-It runs as a script, over stdio: `python checked_servers.py DEFECT`. A defect is a function by the
-name of its rule in `DEFECTS`, or a message in `BEFORE`.
+It runs as a script, over stdio: `python checked_servers.py DEFECT [SECONDS]`. A defect is a function
+by the name of its rule in `DEFECTS`, or a message in `BEFORE`. A slow server takes some seconds to
+get ready for the next message after an answer.
 """
 
 from __future__ import annotations
@@ -591,7 +592,7 @@ BEFORE: dict[str, tuple[str, Message]] = {
 
 def main() -> None:
     """Serve over stdio."""
-    name = sys.argv[1]
+    name, seconds = sys.argv[1], float([*sys.argv, "0"][2])
     server = RawServer(name)
     for line in sys.stdin.buffer:
         answer = server.answer(line)
@@ -604,6 +605,7 @@ def main() -> None:
                 (write or (lambda each: json.dumps(each).encode()))(answer) + b"\n"
             )
             sys.stdout.buffer.flush()
+            threading.Event().wait(seconds)
     if name == "lifecycle.shutdown-by-transport":
         threading.Event().wait()
 

@@ -192,6 +192,13 @@ def test_a_defect_over_http_without_sessions_is_reported_as_its_rule_alone(rule:
     assert broken(findings) == ([rule] if rule else [])
 
 
+@pytest.mark.parametrize("rule", ["jsonrpc.code-parse-error", "jsonrpc.code-invalid-request"])
+def test_an_error_without_id_is_not_taken_for_the_answer_to_a_later_request(rule: str) -> None:
+    words = ("--revision", REVISIONS[-1], "--rule", rule)
+    code, findings = checked(f"{RAW} {rule} 0.15", *words)
+    assert (code, broken(findings)) == (1, [rule])
+
+
 def test_messages_over_several_lines_are_found_though_none_is_an_answer() -> None:
     rule = "stdio.no-embedded-newline"
     words = ("--revision", REVISIONS[-1], "--rule", rule, "--rule", "jsonrpc", "--timeout", "0.5")

@@ -37,6 +37,9 @@ CLIENT = {"name": "mcpgen", "version": __version__}
 GRACE = 0.1
 """Seconds for an answer that comes after that to a later request."""
 
+ID_GRACE = 2.0
+"""Seconds for a response with the id of a request, after one without id that may be another's."""
+
 MAX_PAGES = 20
 """Pages of one list that are read."""
 
@@ -320,19 +323,26 @@ class Session:
         sent = await self.connection.send(data)
         if sent.reason:
             return sent
-        probe = await self.send(self.request(self.liveness))
-        if not self._answers(start, probe.answer):
-            await self.connection.settle(GRACE)
-        reply = Reply(self._answers(start, probe.answer))
+        request = self.request(self.liveness)
+        probe = await self.send(request)
+        if not self._answers(start, request["id"]):
+            without_id = probe.answer is not None and probe.answer.get("id") is None
+            await self.connection.settle(ID_GRACE if without_id else GRACE)
+        reply = Reply(self._answers(start, request["id"]))
         reply.answer = answer_to(id, reply.received)
         if reply.answer is None:
             reply.reason = probe.reason or "no answer"
         return reply
 
-    def _answers(self, start: int, other: Node | None) -> list[Received]:
-        """The responses since some message, without that to another request."""
-        new = self.connection.received[start:]
-        return [each for each in new if each.is_response and each.message is not other]
+    def _answers(self, start: int, probe: Json) -> list[Received]:
+        """The responses since some message, without that to the request that followed.
+
+        An error without an id can be the response to either. It is that to the first one as soon
+        as the second has a response with its id.
+        """
+        new = [each for each in self.connection.received[start:] if each.is_response]
+        other = answer_to(probe, new)
+        return [each for each in new if each.message is not other]
 
     async def entries(self, method: str, member: str) -> list[Node]:
         """The entries of a list that are objects, from all its pages; empty if it cannot be had."""
