@@ -18,10 +18,10 @@ ROW = "MethodFacts"
 """The class of what is stated about one method."""
 
 MAY_NAME_METHODS: Mapping[str, str] = {
-    "client/absent_methods.py": "what to use instead of messages that a revision lacks",
+    "client/pipeline.py": "what to use instead of messages that a revision lacks",
     "client/handler_validation.py": "what handlers of a client are called with, and their checks",
     "client/group_requests.py": "finds the server of a name, a resource or a reference",
-    "client/model_tools.py": "calls the tools that a model asks for",
+    "client/host.py": "calls the tools that a model asks for",
     "client/tasks.py": "polls tasks, which answer calls of tools",
     "client/server_state.py": "keeps tools, session and elicitations by the messages about them",
     "client/command_line.py": "has a command for each of them",
@@ -39,8 +39,7 @@ MAY_NAME_METHODS: Mapping[str, str] = {
     "server/toolkit/tasks.py": "runs calls of tools as tasks",
     "server/toolkit/client_features/elicitation.py": "asks for elicitation",
     "server/toolkit/client_features/input_required.py": "announces the end of a URL elicitation",
-    "server/toolkit/client_features/roots.py": "asks for roots",
-    "server/toolkit/client_features/sampling.py": "asks for sampling",
+    "server/toolkit/client_features/sampling_and_roots.py": "asks for sampling and for roots",
 }
 """Modules that implement a feature by the name of its methods, each with the feature."""
 

@@ -9,7 +9,7 @@ import pytest
 
 from mcp_protocol import Server
 from mcp_protocol.errors import InternalError, InvalidParamsError
-from mcp_protocol.server.toolkit.client_features.request_state import (
+from mcp_protocol.server.toolkit.client_features.input_required import (
     STATE_LIMIT,
     RequestStateSigner,
 )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mcp_protocol.errors import InvalidParamsError, MissingExtraError
 from mcp_protocol.protocol.uris import is_uri
-from mcp_protocol.server.toolkit.uri_templates import URI_LIMIT, UriTemplate, check_requested
+from mcp_protocol.server.toolkit.resources import URI_LIMIT, UriTemplate, check_requested
 from requirements import EVERY_REVISION
 
 MATCHES = [

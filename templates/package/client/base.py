@@ -1,16 +1,19 @@
-"""The base of every client class: an open session, and the user's handlers."""
+"""The bases of every client class: an open session, and the user's handlers.
+
+The rendered client of an extension derives from `ExtensionClient`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from inspect import iscoroutinefunction
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Protocol, TypeVar
 
 from msgspec import Raw
 
 from .._wire import convert, is_object, members_of, to_builtins
-from ..errors import LocalProtocolError, MethodNotFoundError
+from ..errors import LocalProtocolError, MethodNotFoundError, MissingCapabilityError
 from ..facts import Method, Revision
 from ..foreign_text import safe_text
 from ..protocol.capabilities import CAPABILITY, check_extensions, settings_of
@@ -23,7 +26,7 @@ from ..runtime.request_context import RequestContext
 from ..runtime.stubs import wire_params
 from . import handler_validation
 from .client_settings import ClientSettings, Identity
-from .pipeline import RequestHooks, RequestPipeline
+from .pipeline import RequestHooks, RequestPipeline, absent_attribute, absent_method
 from .response_cache import ResponseCache
 from .server_state import ServerState
 
@@ -31,8 +34,8 @@ if TYPE_CHECKING:  # most clients use none of these
     from .callbacks import Callback, Callbacks, OnLog
     from .calls import StartedCall
     from .client_middleware import ClientNext, ClientRequest
+    from .host import ModelApi, ModelTools
     from .listen import Listeners, Subscription
-    from .model_tools import ModelApi, ModelTools
     from .typed_results import ValueReader
 
 _PLAIN = (FunctionType, MethodType)
@@ -112,7 +115,7 @@ class ModelCalls:
     def _functions(self) -> ModelTools:
         """The tools as functions of models."""
         if self._model_tools is None:
-            from .model_tools import ModelTools
+            from .host import ModelTools
 
             self._model_tools = ModelTools(self._requests)
         return self._model_tools
@@ -163,8 +166,6 @@ class ClientBase(ModelCalls):
             """
             if name == "session":  # not yet open
                 raise AttributeError(name)
-            from .absent_methods import absent_attribute
-
             raise absent_attribute(self, self.session.revision, name)
 
     def seen_as(self, client_class: type[AnyClient]) -> AnyClient:
@@ -380,8 +381,6 @@ class ClientBase(ModelCalls):
         """Send a notification with params by Python name."""
         method = self.session.revision.client_notifications.get(name)
         if method is None:
-            from .absent_methods import absent_method
-
             raise absent_method(self.session.revision, name)
         await self.notify(name, wire_params(method, fields, self.revision))
 
@@ -463,6 +462,29 @@ class ClientBase(ModelCalls):
         Source: server/utilities/logging (2026-07-28).
         """
         self._peer.connection.ask_for_logs(level)
+
+
+class ExtensionClient(ClientBase):
+    """An open session with a server, as the calls of an extension: `client.seen_as(Client)`.
+
+    Attributes:
+        identifier: The identifier of the extension.
+        settings: The settings by which the server declares it.
+
+    Raises:
+        MissingCapabilityError: One of the sides does not declare the extension.
+
+    Source: basic/versioning#extension-negotiation (2026-07-28).
+    """
+
+    identifier: ClassVar[str]
+
+    def __init__(self, peer: Peer, application: ClientApplication) -> None:
+        super().__init__(peer, application)
+        settings = self.extension(self.identifier)
+        if settings is None:
+            raise MissingCapabilityError((CAPABILITY, self.identifier), self.revision)
+        self.settings: Mapping[str, Any] = settings
 
 
 class ClientApplication:
@@ -553,7 +575,7 @@ class ClientApplication:
         handler = None if self._handlers is None else self._handlers.mcp_handler(method)
         if handler is None or not isinstance(handler, _PLAIN) or iscoroutinefunction(handler):
             return handler
-        from .plain_functions import in_thread  # most handlers are coroutine functions
+        from .callbacks import in_thread  # most handlers are coroutine functions
 
         threaded: Callable[[Any, RequestContext], Any] = in_thread(handler)
         return threaded

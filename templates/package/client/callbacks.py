@@ -3,6 +3,9 @@
 They come beside the handlers of `connect`, and may be added and removed at any time. Each function
 gets its messages in order: one that suspends gets the next message when it has returned.
 
+Plain functions of a blocking client, and plain handlers, are called by `in_thread`, in worker
+threads, and so may block.
+
 Source: server/utilities/logging, basic/utilities/progress (2026-07-28: basic/patterns/progress).
 """
 
@@ -14,6 +17,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import anyio
+from anyio import to_thread
 
 if TYPE_CHECKING:
     from ..protocol.connection import Connection
@@ -144,3 +148,15 @@ class Callbacks:
         if not self._log and self._level == self._connection.log_level:
             self._connection.ask_for_logs(None)  # as before the first one was registered
             self._level = None
+
+
+def in_thread(function: Callable[..., Any] | None) -> Any:
+    """A coroutine function that calls a plain function in a thread; others are returned as is."""
+    if function is None or inspect.iscoroutinefunction(function):
+        return function
+
+    async def called(*arguments: Any) -> Any:
+        result = await to_thread.run_sync(function, *arguments, abandon_on_cancel=True)
+        return await result if inspect.isawaitable(result) else result
+
+    return called

@@ -26,7 +26,7 @@ from ..foreign_text import safe_text
 from ..protocol.capabilities import settings_of
 from ..protocol.lifecycle import Session
 from ..runtime.pending_requests import PARTING_SECONDS
-from .extension_client import ExtensionClient
+from .base import ExtensionClient
 
 if TYPE_CHECKING:  # it loads this module for the first task
     from .pipeline import RequestPipeline

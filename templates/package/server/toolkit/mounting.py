@@ -37,8 +37,7 @@ from ...protocol.state import Admit, OnSubscription
 from ...revisions import REVISIONS
 from ...runtime.request_context import Application, RequestContext
 from ..serving import Announcer
-from .client_features.input_required import OpenURLElicitations
-from .client_features.request_state import RequestStateSigner
+from .client_features.input_required import OpenURLElicitations, RequestStateSigner
 from .custom_handlers import Handler, LowLevelHandlers
 from .registry import Follower, ItemRegistries, Registry
 from .tools import check_tool_name

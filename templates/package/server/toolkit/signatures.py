@@ -345,7 +345,7 @@ def _without_blocking(
 
     async def call_in_thread(**arguments: Any) -> Any:
         if context is not None:
-            from .thread_context import use_in_thread  # few plain functions have a context
+            from .context import use_in_thread  # few plain functions have a context
 
             use_in_thread(arguments[context])
         work = partial(function, **arguments)
