@@ -14,9 +14,8 @@ from functools import partial
 from typing import Any
 
 from mcp_protocol import REVISIONS, MemoryStore, OAuth
-from mcp_protocol.auth.canonical_uri import canonical_resource
-from mcp_protocol.auth.records import Grant, encoded_record, grant_key
-from mcp_protocol.auth.tokens import AccessToken
+from mcp_protocol.auth.identifiers import canonical_resource
+from mcp_protocol.auth.token_endpoint import AccessToken, Grant, encoded_record, grant_key
 
 from .calls import PER_REQUEST
 from .load import Load

@@ -18,9 +18,14 @@ import uvicorn
 
 from interop.processes import HERE, serving
 from mcp_protocol import Context, MemoryStore, OAuth, Protected, Redirect, Server
-from mcp_protocol.auth.canonical_uri import canonical_resource
-from mcp_protocol.auth.records import Grant, decoded_record, encoded_record, grant_key
-from mcp_protocol.auth.tokens import AccessToken
+from mcp_protocol.auth.identifiers import canonical_resource
+from mcp_protocol.auth.token_endpoint import (
+    AccessToken,
+    Grant,
+    decoded_record,
+    encoded_record,
+    grant_key,
+)
 
 CALLBACK = "http://127.0.0.1:33418/callback"
 ALICE = {"username": "alice", "password": "wonderland"}

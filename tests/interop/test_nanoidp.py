@@ -36,8 +36,8 @@ from mcp_protocol import (
     Redirect,
     connect,
 )
-from mcp_protocol.auth.canonical_uri import canonical_resource
-from mcp_protocol.auth.records import grant_key
+from mcp_protocol.auth.identifiers import canonical_resource
+from mcp_protocol.auth.token_endpoint import grant_key
 from package.rules import holding
 
 pytestmark = [pytest.mark.interop, pytest.mark.anyio]

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from mcp_protocol.auth.address_rules import AddressCheck, AddressRules
 from mcp_protocol.auth.discovery import AuthorizationServer, FlowContext, discover
-from mcp_protocol.auth.dpop import ProofKey
+from mcp_protocol.auth.jwt_signing import ProofKey
 from mcp_protocol.auth.steps import (
     Call,
     DeviceCode,

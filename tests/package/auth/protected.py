@@ -11,10 +11,9 @@ from urllib.parse import parse_qsl, urlsplit
 import anyio
 
 from mcp_protocol import FileStore, MemoryStore, OAuth, Redirect, connect
-from mcp_protocol.auth.canonical_uri import canonical_resource
-from mcp_protocol.auth.code_flow import challenge_of
-from mcp_protocol.auth.records import Grant, encoded_record, grant_key
-from mcp_protocol.auth.tokens import AccessToken
+from mcp_protocol.auth.flows import challenge_of
+from mcp_protocol.auth.identifiers import canonical_resource
+from mcp_protocol.auth.token_endpoint import AccessToken, Grant, encoded_record, grant_key
 from mcp_protocol.revisions import REVISIONS
 from package.auth.answers import REDIRECT_URI, query_of
 from package.http_script import Script

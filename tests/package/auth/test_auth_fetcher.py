@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from mcp_protocol import AuthorizationError, ConnectFailedError, McpError
-from mcp_protocol.auth.documents import DOCUMENT_LIMIT
+from mcp_protocol.auth.discovery import DOCUMENT_LIMIT
 from mcp_protocol.auth.steps import Fetch
 from mcp_protocol.client.auth.auth_fetcher import AuthFetcher
 from package.http_server import Asked, HttpServer, Reply

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 import pytest
 
-from mcp_protocol.auth.base64url import base64url
-from mcp_protocol.auth.code_flow import (
+from mcp_protocol.auth.discovery import with_offline_access
+from mcp_protocol.auth.flows import (
     CodeRequest,
     begin_code_flow,
     challenge_of,
@@ -19,10 +19,10 @@ from mcp_protocol.auth.code_flow import (
     finish_code_flow,
     new_verifier,
 )
-from mcp_protocol.auth.discovery import with_offline_access
-from mcp_protocol.auth.records import Grant
+from mcp_protocol.auth.jwt_signing import base64url
 from mcp_protocol.auth.registration import ClientProfile
 from mcp_protocol.auth.scopes import OFFLINE_ACCESS
+from mcp_protocol.auth.token_endpoint import Grant
 from mcp_protocol.errors import AuthorizationError, OAuthError
 from package.auth.answers import (
     AS_URL,

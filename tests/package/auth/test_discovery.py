@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.auth.canonical_uri import canonical_resource
 from mcp_protocol.auth.challenges import parse_challenges
 from mcp_protocol.auth.discovery import discover, initial_scopes, step_up_scopes
+from mcp_protocol.auth.identifiers import canonical_resource
 from mcp_protocol.auth.steps import Fetched
 from mcp_protocol.errors import AuthorizationError
 from package.auth.answers import (

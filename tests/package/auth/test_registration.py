@@ -9,16 +9,20 @@ import msgspec
 import pytest
 
 from mcp_protocol import OAuth, client_metadata_document
-from mcp_protocol.auth.client_authentication import ClientIdentity
-from mcp_protocol.auth.code_flow import code_flow
-from mcp_protocol.auth.records import Registration, encoded_record, registration_key
+from mcp_protocol.auth.flows import code_flow
 from mcp_protocol.auth.registration import (
     ClientProfile,
+    Registration,
     check_metadata_url,
     check_redirect_uri,
     identify_client,
+    registration_key,
 )
 from mcp_protocol.auth.steps import Fetch, Fetched
+from mcp_protocol.auth.token_endpoint import (
+    ClientIdentity,
+    encoded_record,
+)
 from mcp_protocol.errors import AuthorizationError, OAuthError
 from package.auth.answers import (
     ISSUER,

@@ -17,8 +17,8 @@ from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from mcp_protocol import FileStore, MemoryStore
-from mcp_protocol.auth.canonical_uri import canonical_resource
-from mcp_protocol.auth.records import Grant, decoded_record, encoded_record, grant_key
+from mcp_protocol.auth.identifiers import canonical_resource
+from mcp_protocol.auth.token_endpoint import Grant, decoded_record, encoded_record, grant_key
 from package.auth.protected import (
     NEWEST,
     Issuer,

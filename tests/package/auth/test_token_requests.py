@@ -14,19 +14,22 @@ from joserfc import jwt
 from joserfc.jwk import JWKRegistry
 
 from mcp_protocol import IdentityProvider, PrivateKey
-from mcp_protocol.auth.client_authentication import (
+from mcp_protocol.auth.discovery import discover
+from mcp_protocol.auth.flows import client_credentials, enterprise_managed, workload_identity
+from mcp_protocol.auth.jwt_signing import ProofKey
+from mcp_protocol.auth.steps import Fetch, Fetched
+from mcp_protocol.auth.token_endpoint import (
     ASSERTION_TYPE,
+    AccessToken,
     ClientIdentity,
+    Grant,
     authentication_fields,
     choose_method,
+    decoded_record,
+    encoded_record,
+    refresh_grant,
+    request_token,
 )
-from mcp_protocol.auth.discovery import discover
-from mcp_protocol.auth.dpop import ProofKey
-from mcp_protocol.auth.grants import client_credentials, enterprise_managed, workload_identity
-from mcp_protocol.auth.records import Grant, decoded_record, encoded_record
-from mcp_protocol.auth.steps import Fetch, Fetched
-from mcp_protocol.auth.token_requests import refresh_grant, request_token
-from mcp_protocol.auth.tokens import AccessToken
 from mcp_protocol.errors import AuthorizationError, OAuthError
 from package.auth.answers import (
     AS_URL,

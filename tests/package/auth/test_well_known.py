@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_protocol.auth.canonical_uri import origin_of
-from mcp_protocol.auth.well_known import (
+from mcp_protocol.auth.identifiers import (
     authorization_server_urls,
+    origin_of,
     protected_resource_url,
     protected_resource_urls,
 )

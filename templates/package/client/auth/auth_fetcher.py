@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import anyio
 
-from ...auth.documents import DOCUMENT_LIMIT
+from ...auth.discovery import DOCUMENT_LIMIT
 from ...auth.steps import Fetch, Fetched
 from ...errors import AuthorizationError
 from ...framing.http_headers import media_type

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from ...auth.well_known import authorization_server_urls
+from ...auth.identifiers import authorization_server_urls
 from ...errors import TransportError
 from .issuer_fetch import IssuerHttp
 from .jws_validation import public_keys

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ...auth.well_known import PROTECTED_RESOURCE, protected_resource_url
+from ...auth.identifiers import PROTECTED_RESOURCE, protected_resource_url
 from ..asgi import http_response
 from ..asgi.http_response import HttpResponse
 from ..asgi.request import HttpRequest, Receive, Scope, Send

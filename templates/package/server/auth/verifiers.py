@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..._wire import is_many
-from ...auth.canonical_uri import comparable_uri
+from ...auth.identifiers import comparable_uri
 from ...errors import McpError
 from ...runtime.principal import Principal
 
