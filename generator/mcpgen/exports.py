@@ -39,6 +39,7 @@ _UNSET = (_export("._wire", "types", "UNSET", "UnsetType"),)
 EXPORTS = (
     _export("._wire", "codec", "EncodingError", "ValidationError", "convert", "decoder", "encode"),
     _export("._wire", "client", "to_builtins"),
+    _export("._wire", "types", "replace"),
     _export(".auth.address_rules", "client+http", "AddressRules"),
     _export(".auth.flows", "client+http", "IdentityProvider"),
     _export(".auth.jwt_signing", "client+http", "PrivateKey"),

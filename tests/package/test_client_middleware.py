@@ -14,8 +14,8 @@ from mcp_protocol import (
     Server,
     connect_sync,
     log_requests,
+    replace,
 )
-from mcp_protocol._wire import replace
 from package.live import live, text_of
 from package.wire import HANDSHAKE, PER_REQUEST
 

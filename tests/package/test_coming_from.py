@@ -169,7 +169,6 @@ async def test_the_context_has_what_a_tool_wants(library: Any, revision: str) ->
         assert asks["client"]["name"] == "mcp_protocol"
 
 
-@pytest.mark.structs("the example changes params by `msgspec.structs.replace`")
 @of("middleware")
 async def test_the_middleware_changes_and_refuses(
     library: Any, capsys: pytest.CaptureFixture[str]

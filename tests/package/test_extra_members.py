@@ -22,6 +22,7 @@ from mcp_protocol import (
     Server,
     connect_sync,
     models,
+    replace,
     to_builtins,
 )
 from mcp_protocol._wire import (
@@ -31,7 +32,6 @@ from mcp_protocol._wire import (
     encode,
     fields,
     has_member,
-    replace,
 )
 from mcp_protocol.protocol.lenient import extra_decoder, extra_result_decoder
 from mcp_protocol.revisions import FOLDERS, REVISIONS

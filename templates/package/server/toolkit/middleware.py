@@ -129,8 +129,7 @@ class MiddlewareRequest:
         """The same message with other params, for `next`.
 
         Args:
-            params: In the type of the revision, such as `msgspec.structs.replace(request.params,
-                name="other")`.
+            params: In the type of the revision, such as `replace(request.params, name="other")`.
         """
         return MiddlewareRequest(self.context.with_params(params), self.state)
 
