@@ -35,7 +35,7 @@ from .custom_handlers import CustomMethod, Handler, low_level_result
 from .item_scopes import ForbiddenItems, RequiredScopes, is_permitted
 from .output_conversion import PromptResultBuilder, ToolResultBuilder, tool_result_builder
 from .registry import Follower, Registry
-from .server_settings import ServerSettings
+from .server_settings import ProcessLimit, ServerSettings
 from .tools import Tool
 
 if TYPE_CHECKING:  # loaded only if a server has some
@@ -69,6 +69,7 @@ class Dispatcher:
         self._settings = settings
         self._announce = announce
         self._admit: Admit | None = None
+        self._process_limits: list[ProcessLimit] = []
         self._signer = settings.signer
         self._forbidden: ForbiddenItems = settings.forbidden_items
         self._low_level = settings.low_level_handlers or None

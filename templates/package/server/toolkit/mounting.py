@@ -41,6 +41,7 @@ from .client_features.input_required import OpenURLElicitations
 from .client_features.request_state import RequestStateSigner
 from .custom_handlers import Handler, LowLevelHandlers
 from .registry import Follower, ItemRegistries, Registry
+from .server_settings import ProcessLimit
 from .tools import check_tool_name
 
 if TYPE_CHECKING:  # loaded only if a server has some
@@ -81,6 +82,7 @@ class Mountable(msgspec.Struct, frozen=True, eq=False):
         signer: Signs its request states.
         on_subscription: Told the resources to whose updates a stream subscribes.
         admit: See `Decorators.handle_requests`.
+        process_limits: See `Decorators.handle_requests`.
         capabilities: What it declares beyond what its features declare.
         dependencies: Those of its registered functions.
         url_elicitations: Those that are open.
@@ -109,6 +111,7 @@ class Mountable(msgspec.Struct, frozen=True, eq=False):
     signer: RequestStateSigner
     on_subscription: OnSubscription | None
     admit: Callable[[], Admit | None]
+    process_limits: list[ProcessLimit]
     capabilities: Mapping[str, Any]
     dependencies: Callable[[], Iterable[Dependencies]]
     url_elicitations: OpenURLElicitations

@@ -13,6 +13,18 @@ from .item_scopes import ForbiddenItems
 from .registry import Cacheable, CacheHint
 
 
+class ProcessLimit(msgspec.Struct, frozen=True):
+    """What a feature lacks where several processes serve together.
+
+    Attributes:
+        text: The limit, on one line.
+        is_refused: Whether several processes can't serve at all then.
+    """
+
+    text: str
+    is_refused: bool = False
+
+
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of one server.
 
