@@ -1,8 +1,8 @@
 """A tiny server in raw JSON-RPC that keeps the rules, and ways to break one of them each.
 
-It runs as a script, over stdio: `python checked_servers.py DEFECT [SECONDS]`. A defect is a function
-by the name of its rule in `DEFECTS`, or a message in `BEFORE`. A slow server takes some seconds to
-get ready for the next message after an answer.
+It runs as a script, over stdio: `python checked_servers.py DEFECT [SECONDS]`. A defect is a
+function by the name of its rule in `DEFECTS`, or a message in `BEFORE`. A slow server takes some
+seconds to get ready for the next message after an answer.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from ...revisions import REVISIONS
 from .callables import local_names
 from .content import Annotations, Icon, ToolAnnotations, present, wire_of
 from .custom_handlers import CustomMethod, Handler
-from .dispatcher import Announce, Dispatcher
+from .dispatcher import Announce, Dispatcher, ProcessLimit
 from .registry import NO_CACHING, CacheHint, checked_tags
 from .tools import FROM_SIGNATURE, FromSignature, Tool, ToolRunner
 
@@ -316,7 +316,10 @@ class Decorators(Dispatcher):
         return register
 
     def handle_requests(
-        self, handlers: Mapping[str, Handler], admit: Admit | None = None
+        self,
+        handlers: Mapping[str, Handler],
+        admit: Admit | None = None,
+        process_limit: ProcessLimit | None = None,
     ) -> Announce:
         """Handle requests of extensions by these functions, by wire name.
 
@@ -326,6 +329,7 @@ class Decorators(Dispatcher):
             handlers: The functions.
             admit: Gives those of the subjects in a subscription whose changes are announced to the
                 principal of the request; by the notification.
+            process_limit: What they lack where several processes serve together.
 
         Returns:
             Announces a notification, with its params, to the clients that are subscribed.
@@ -336,6 +340,8 @@ class Decorators(Dispatcher):
         if taken := handlers.keys() & self._handlers.keys():
             raise ValueError(f"{', '.join(sorted(taken))}: registered already")
         self._admit = admit or self._admit
+        if process_limit is not None:
+            self._process_limits.append(process_limit)
         self._serve(handlers)
         return self._announce
 

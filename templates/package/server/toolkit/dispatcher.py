@@ -56,6 +56,18 @@ LIST_CHANGES = frozenset({TOOLS_CHANGED, RESOURCES_CHANGED, PROMPTS_CHANGED})
 _FLAGS = frozenset({"listChanged", "subscribe"})
 
 
+class ProcessLimit(msgspec.Struct, frozen=True):
+    """What a feature lacks where several processes serve together.
+
+    Attributes:
+        text: The limit, on one line.
+        is_refused: Whether several processes can't serve at all then.
+    """
+
+    text: str
+    is_refused: bool = False
+
+
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of one server.
 
@@ -120,6 +132,7 @@ class Dispatcher:
         self._settings = settings
         self._announce = announce
         self._admit: Admit | None = None
+        self._process_limits: list[ProcessLimit] = []
         self._signer = settings.signer
         self._forbidden: ForbiddenItems = settings.forbidden_items
         self._low_level = settings.low_level_handlers or None

@@ -39,6 +39,7 @@ from ...runtime.request_context import Application, RequestContext
 from ..serving import Announcer
 from .client_features.input_required import OpenURLElicitations, RequestStateSigner
 from .custom_handlers import Handler, LowLevelHandlers
+from .dispatcher import ProcessLimit
 from .registry import Follower, ItemRegistries, Registry
 from .tools import check_tool_name
 
@@ -80,6 +81,7 @@ class Mountable(msgspec.Struct, frozen=True, eq=False):
         signer: Signs its request states.
         on_subscription: Told the resources to whose updates a stream subscribes.
         admit: See `Decorators.handle_requests`.
+        process_limits: See `Decorators.handle_requests`.
         capabilities: What it declares beyond what its features declare.
         dependencies: Those of its registered functions.
         url_elicitations: Those that are open.
@@ -108,6 +110,7 @@ class Mountable(msgspec.Struct, frozen=True, eq=False):
     signer: RequestStateSigner
     on_subscription: OnSubscription | None
     admit: Callable[[], Admit | None]
+    process_limits: list[ProcessLimit]
     capabilities: Mapping[str, Any]
     dependencies: Callable[[], Iterable[Dependencies]]
     url_elicitations: OpenURLElicitations

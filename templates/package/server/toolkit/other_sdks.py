@@ -74,6 +74,7 @@ _KEYWORDS: Mapping[str, Mapping[str, str]] = {
         "stateless_http": "stateless=True",
         "transport": "run() for stdio, run(http='127.0.0.1:8000') for HTTP",
         "uvicorn_config": "uvicorn, with server.asgi() as application",
+        "workers": "Server.run_workers(function, 4, http=...): each process makes its own Server",
     },
 }
 

@@ -41,6 +41,7 @@ from .client_features.input_required import InputRequired
 from .client_features.multi_round_trip import MultiRoundTrip, Question, askable, check_params
 from .context import Context
 from .decorators import Decorators
+from .dispatcher import ProcessLimit
 from .revision_types import mismatch
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
@@ -233,7 +234,8 @@ class Tasks:
         self._loop: object = None
         self._scope: TaskScope | None = None
         handlers = {GET: self._get, UPDATE: self._update, CANCEL: self._cancel}
-        self._announce = server.handle_requests(handlers, self._admitted)
+        limit_here = _process_limit(self.store)
+        self._announce = server.handle_requests(handlers, self._admitted, limit_here)
 
     @property
     def required(self) -> TaskMode:
@@ -399,6 +401,14 @@ class Tasks:
         if call is None and not record.is_terminal:
             raise InternalError(f"task {record.task_id} does not run in this process")
         return call
+
+
+def _process_limit(store: TaskStore) -> ProcessLimit:
+    """What tasks lack where several processes serve together."""
+    if isinstance(store, MemoryTaskStore):
+        text = "tasks: expected a TaskStore that the processes share, got a MemoryTaskStore"
+        return ProcessLimit(f"{text}; pass Tasks(server, store=...)", is_refused=True)
+    return ProcessLimit(f"{UPDATE} and {CANCEL} fail in a worker that does not run the task")
 
 
 class TaskMode:

@@ -253,6 +253,11 @@ class RequestStateSigner:
         if self._advice and not signer._advice:
             self._keys, self._advice = signer._keys, ""
 
+    def adopt_key(self, key: bytes) -> None:
+        """Take a key, unless this signer was given keys."""
+        if self._advice:
+            self._keys, self._advice = (key,), ""
+
     def sign(self, payload: bytes, binding: bytes, owner: bytes = b"") -> str:
         """A text that `verify` accepts for the same binding and owner until it expires.
 
