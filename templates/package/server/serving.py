@@ -39,6 +39,18 @@ StartTask: TypeAlias = Callable[[Callable[[], Coroutine[Any, Any, None]]], objec
 """Starts a task that runs a coroutine function."""
 
 
+class ProcessLimit(msgspec.Struct, frozen=True):
+    """What a feature lacks where several processes serve together.
+
+    Attributes:
+        text: The limit, on one line.
+        is_refused: Whether several processes can't serve at all then.
+    """
+
+    text: str
+    is_refused: bool = False
+
+
 class AnnouncementQueue:
     """Announcements to one client. Made on the event loop that serves the client.
 

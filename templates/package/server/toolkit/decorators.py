@@ -17,7 +17,8 @@ from ...revisions import REVISIONS
 from .callables import local_names
 from .content import Annotations, Icon, ToolAnnotations, present, wire_of
 from .custom_handlers import CustomMethod, Handler
-from .dispatcher import Announce, Dispatcher, ProcessLimit
+from ..serving import ProcessLimit
+from .dispatcher import Announce, Dispatcher
 from .registry import NO_CACHING, CacheHint, checked_tags
 from .tools import FROM_SIGNATURE, FromSignature, Tool, ToolRunner
 

@@ -27,6 +27,7 @@ from ...protocol.state import Admit, OnSubscription
 from ...runtime.eager import check_own_failure
 from ...runtime.principal import PRINCIPAL
 from ...runtime.request_context import RequestContext
+from ..serving import ProcessLimit
 from .client_features.input_required import (
     InputRequired,
     OpenURLElicitations,
@@ -54,18 +55,6 @@ RESOURCES_CHANGED = "notifications/resources/list_changed"
 PROMPTS_CHANGED = "notifications/prompts/list_changed"
 LIST_CHANGES = frozenset({TOOLS_CHANGED, RESOURCES_CHANGED, PROMPTS_CHANGED})
 _FLAGS = frozenset({"listChanged", "subscribe"})
-
-
-class ProcessLimit(msgspec.Struct, frozen=True):
-    """What a feature lacks where several processes serve together.
-
-    Attributes:
-        text: The limit, on one line.
-        is_refused: Whether several processes can't serve at all then.
-    """
-
-    text: str
-    is_refused: bool = False
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):

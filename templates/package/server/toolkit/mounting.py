@@ -39,7 +39,7 @@ from ...runtime.request_context import Application, RequestContext
 from ..serving import Announcer
 from .client_features.input_required import OpenURLElicitations, RequestStateSigner
 from .custom_handlers import Handler, LowLevelHandlers
-from .dispatcher import ProcessLimit
+from ..serving import ProcessLimit
 from .registry import Follower, ItemRegistries, Registry
 from .tools import check_tool_name
 

@@ -41,7 +41,7 @@ from .client_features.input_required import InputRequired
 from .client_features.multi_round_trip import MultiRoundTrip, Question, askable, check_params
 from .context import Context
 from .decorators import Decorators
-from .dispatcher import ProcessLimit
+from ..serving import ProcessLimit
 from .revision_types import mismatch
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
