@@ -14,10 +14,10 @@ from ...auth.scopes import checked_scopes
 from ...protocol.capabilities import CAPABILITY, check_extensions
 from ...protocol.state import Admit
 from ...revisions import REVISIONS
+from ..serving import ProcessLimit
 from .callables import local_names
 from .content import Annotations, Icon, ToolAnnotations, present, wire_of
 from .custom_handlers import CustomMethod, Handler
-from ..serving import ProcessLimit
 from .dispatcher import Announce, Dispatcher
 from .registry import NO_CACHING, CacheHint, checked_tags
 from .tools import FROM_SIGNATURE, FromSignature, Tool, ToolRunner

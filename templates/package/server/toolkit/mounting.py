@@ -36,10 +36,9 @@ from ...protocol.notifications import RESOURCE_UPDATED
 from ...protocol.state import Admit, OnSubscription
 from ...revisions import REVISIONS
 from ...runtime.request_context import Application, RequestContext
-from ..serving import Announcer
+from ..serving import Announcer, ProcessLimit
 from .client_features.input_required import OpenURLElicitations, RequestStateSigner
 from .custom_handlers import Handler, LowLevelHandlers
-from ..serving import ProcessLimit
 from .registry import Follower, ItemRegistries, Registry
 from .tools import check_tool_name
 

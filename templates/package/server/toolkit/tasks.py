@@ -37,11 +37,11 @@ from ...protocol.responses import error_response
 from ...runtime.principal import PRINCIPAL
 from ...runtime.request_context import RequestContext
 from ...runtime.task_scope import TaskScope, running_loop
+from ..serving import ProcessLimit
 from .client_features.input_required import InputRequired
 from .client_features.multi_round_trip import MultiRoundTrip, Question, askable, check_params
 from .context import Context
 from .decorators import Decorators
-from ..serving import ProcessLimit
 from .revision_types import mismatch
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
