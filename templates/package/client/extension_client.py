@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ..errors import MissingCapabilityError
-from ..protocol.capabilities import CAPABILITY
+from ..protocol.negotiation import CAPABILITY
 from ..runtime.peer import Peer
 from .base import ClientApplication, ClientBase
 

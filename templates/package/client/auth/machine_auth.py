@@ -22,13 +22,13 @@ from ...auth.steps import Flow
 from ...auth.tokens import is_header_safe
 from ...errors import AuthorizationError
 from ...facts import Revisions
-from ...transports.http.http_errors import same_origin
+from ...transports.http.http_libraries import same_origin
 from .stores import MemoryStore, Store
 from .token_authorizer import AuthSettings, TokenAuthorizer
 
 if TYPE_CHECKING:  # signing is an extra
     from ...auth.jwt_keys import PrivateKey
-    from ...transports.http.authorizer import Authorizer
+    from ...transports.http.http_client import Authorizer
     from ...transports.http.http_libraries import Response
 
 

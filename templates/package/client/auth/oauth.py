@@ -37,7 +37,7 @@ from .token_authorizer import AuthSettings, TokenAuthorizer, configured_key, flo
 
 if TYPE_CHECKING:  # signing is an extra
     from ...auth.jwt_keys import PrivateKey
-    from ...transports.http.authorizer import Authorizer
+    from ...transports.http.http_client import Authorizer
 
 Result = TypeVar("Result")
 

@@ -23,7 +23,7 @@ import msgspec
 from ...._wire import to_builtins
 from ....errors import InternalError, MissingCapabilityError, ProtocolError, TransportError
 from ....foreign_text import safe_repr
-from ....protocol.capabilities import missing
+from ....protocol.negotiation import missing
 from ....protocol.uris import WEB_SCHEMES
 from ....runtime.pending_requests import PendingRequests
 from ....runtime.request_context import RequestContext
