@@ -117,9 +117,8 @@ EXPORTS = (
     _export(".protocol.tool_annotations", "client server", "Hints", "hints_of"),
     _export(".protocol.uris", "client server", "safe_url"),
     _export(".revisions", "protocol", "REVISIONS"),
-    _export(".runtime.principal", "server", "Principal"),
-    _export(".runtime.request_logging", "client server", "log_requests"),
-    _export(".runtime.telemetry", "client server", "trace_requests"),
+    _export(".runtime.observability", "client server", "log_requests", "trace_requests"),
+    _export(".runtime.request_context", "server", "Principal"),
     _export(".runtime.request_context", "client server", "RequestContext"),
     _export(
         ".server.asgi.event_store", "server+http", "EventStore", "MemoryEventStore", "StoredEvent"

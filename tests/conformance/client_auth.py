@@ -18,7 +18,7 @@ from mcp_protocol import (
 )
 
 if TYPE_CHECKING:
-    from mcp_protocol.transports.http.authorizer import Authorization
+    from mcp_protocol.transports.http.http_client import Authorization
 
 REDIRECT_URI = "http://127.0.0.1:33418/callback"
 METADATA_URL = "https://conformance-test.local/client-metadata.json"

@@ -71,7 +71,7 @@ PACKAGE_LAYERS: Layers = (
     ("revision", "revision.models", "revision.methods", "revisions", "merged_models", "models"),
     ("protocol", "framing"),
     ("auth",),
-    ("runtime.one_shot_event", "runtime.eager"),
+    ("runtime.concurrency",),
     ("transports",),
     ("runtime",),
     ("client", "revision.client", "revision.client_sync", "server", "revision.server"),

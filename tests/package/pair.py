@@ -10,7 +10,7 @@ from mcp_protocol.channel import OutgoingMessage, RequestId
 from mcp_protocol.errors import ProtocolError
 from mcp_protocol.facts import Role, other
 from mcp_protocol.protocol.connection import Connection
-from mcp_protocol.protocol.events import Event, RequestReceived, Send
+from mcp_protocol.protocol.receiver import Event, RequestReceived, Send
 from mcp_protocol.revisions import REVISIONS
 from package.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY
 from package.wire import described

@@ -10,8 +10,8 @@ import pytest
 
 from mcp_protocol.errors import ProtocolError
 from mcp_protocol.facts import Role
-from mcp_protocol.protocol.events import NotificationReceived, ResponseReceived
 from mcp_protocol.protocol.jsonrpc import BATCH_MESSAGES, parse_batch
+from mcp_protocol.protocol.receiver import NotificationReceived, ResponseReceived
 from mcp_protocol.revisions import REVISIONS
 from package.ends import both, end_of
 from package.pair import Pair

@@ -15,7 +15,7 @@ from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import InternalError, RequestCancelledError
 from mcp_protocol.facts import Role
 from mcp_protocol.protocol.connection import Connection
-from mcp_protocol.protocol.events import CancelReceived, Ignored, RequestFailed
+from mcp_protocol.protocol.receiver import CancelReceived, Ignored, RequestFailed
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server.toolkit.server import Server
 from package.ends import ASKED, answering, ask, asking, both, end_of

@@ -13,8 +13,8 @@ from mcp_protocol.client.client_settings import Identity
 from mcp_protocol.errors import LocalProtocolError, MissingCapabilityError
 from mcp_protocol.facts import Method, Revision
 from mcp_protocol.protocol.connection import Connection
-from mcp_protocol.protocol.events import RequestFailed
 from mcp_protocol.protocol.lifecycle import Description, declared
+from mcp_protocol.protocol.receiver import RequestFailed
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.server.toolkit.server import Server

@@ -22,7 +22,7 @@ from mcp_protocol.errors import (
     RemoteError,
     RequestTimeoutError,
 )
-from mcp_protocol.protocol.events import Ignored
+from mcp_protocol.protocol.receiver import Ignored
 from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.server.toolkit.context import Context
 from mcp_protocol.server.toolkit.server import Server

@@ -8,8 +8,8 @@ import pytest
 
 from mcp_protocol.facts import Revision
 from mcp_protocol.protocol.connection import Connection
-from mcp_protocol.protocol.events import RequestFailed
 from mcp_protocol.protocol.lifecycle import Description
+from mcp_protocol.protocol.receiver import RequestFailed
 from mcp_protocol.revisions import REVISIONS
 from package.rules import holding
 from package.samples import EVERY_SERVER_CAPABILITY, PARAMS

@@ -12,8 +12,8 @@ from mcp_protocol import Server
 from mcp_protocol.client.client_settings import ClientLimits, ClientSettings
 from mcp_protocol.client.server_state import ID_CHARACTERS, ServerState
 from mcp_protocol.errors import RemoteProtocolError
-from mcp_protocol.protocol import elicitation_schema
-from mcp_protocol.protocol.sampling_messages import complaint as conversation_complaint
+from mcp_protocol.protocol import client_features
+from mcp_protocol.protocol.client_features import messages_complaint
 from mcp_protocol.revisions import REVISIONS
 from package.live import TEXT
 from package.wire import ALL, speaking_to
@@ -106,20 +106,20 @@ TEXT_FIELD = {"type": "string"}
     ids=str.split("list deep format enum choice text large small infinite number boolean"),
 )
 def test_what_is_wrong_with_a_form_is_said_in_short(field: Any, value: Any) -> None:
-    wrong = elicitation_schema.complaint({"properties": {LONG: field}}, {LONG: value})
+    wrong = client_features.content_complaint({"properties": {LONG: field}}, {LONG: value})
     assert wrong is not None
     assert is_shown_safely(wrong)
-    missing = elicitation_schema.complaint({"required": [LONG]}, {})
+    missing = client_features.content_complaint({"required": [LONG]}, {})
     assert is_shown_safely(str(missing))
 
 
 def test_a_number_of_a_form_may_be_large() -> None:
-    assert elicitation_schema.field_complaint({"type": "number"}, 10**400) is None
+    assert client_features.field_complaint({"type": "number"}, 10**400) is None
 
 
 def test_a_conversation_names_few_of_its_ids() -> None:
     results = [{"type": "tool_result", "toolUseId": f"{LONG}{n}", "content": []} for n in range(50)]
-    wrong = conversation_complaint([{"role": "user", "content": results}])
+    wrong = messages_complaint([{"role": "user", "content": results}])
     assert is_shown_safely(str(wrong))
 
 

@@ -27,15 +27,15 @@ from mcp_protocol.errors import (
 )
 from mcp_protocol.facts import Role
 from mcp_protocol.protocol.connection import Connection
-from mcp_protocol.protocol.events import (
+from mcp_protocol.protocol.jsonrpc import ID_CHARACTERS
+from mcp_protocol.protocol.notifications import STREAMS
+from mcp_protocol.protocol.receiver import (
     Ignored,
     OpenFailed,
     RequestFailed,
     RequestReceived,
     Send,
 )
-from mcp_protocol.protocol.jsonrpc import ID_CHARACTERS
-from mcp_protocol.protocol.notifications import STREAMS
 from mcp_protocol.revisions import REVISIONS
 from package.ends import End, end_of
 from package.live import App, FakeServer, live

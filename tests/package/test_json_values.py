@@ -17,7 +17,7 @@ from mcp_protocol._wire import EncodingError, encode
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import LocalProtocolError, McpError, RemoteError
 from mcp_protocol.foreign_text import safe_repr
-from mcp_protocol.protocol.elicitation_schema import field_complaint
+from mcp_protocol.protocol.client_features import field_complaint
 from package.live import App, FakeServer, live, names_back
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, ServerEnd, request, speaking_to
 

@@ -16,7 +16,7 @@ from mcp_protocol.errors import (
     RemoteProtocolError,
 )
 from mcp_protocol.facts import Method, Role, other
-from mcp_protocol.protocol.events import RequestFailed, RequestReceived, ResponseReceived
+from mcp_protocol.protocol.receiver import RequestFailed, RequestReceived, ResponseReceived
 from mcp_protocol.revisions import REVISIONS
 from package.ends import answered, answering, ask, asking, end_of
 from package.pair import Pair

@@ -20,7 +20,7 @@ from mcp_protocol.errors import (
 )
 from mcp_protocol.facts import Role, other
 from mcp_protocol.protocol.connection import Connection
-from mcp_protocol.protocol.events import RequestFailed, ResponseReceived
+from mcp_protocol.protocol.receiver import RequestFailed, ResponseReceived
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server.toolkit.server import Server
 from package.ends import answering, ask, end_of

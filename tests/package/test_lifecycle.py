@@ -11,8 +11,8 @@ import pytest
 
 from mcp_protocol.errors import LocalProtocolError, MethodNotFoundError, MissingCapabilityError
 from mcp_protocol.facts import Role, other
-from mcp_protocol.protocol.events import NotificationReceived
 from mcp_protocol.protocol.lifecycle import SERVER_MOVES, State, Trigger
+from mcp_protocol.protocol.receiver import NotificationReceived
 from mcp_protocol.revisions import REVISIONS
 from package.ends import both, end_of
 from package.pair import Pair

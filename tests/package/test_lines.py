@@ -23,11 +23,12 @@ from mcp_protocol.transports.fd_io import (
     AsyncioSource,
     PolledSink,
     PolledSource,
+    ThreadedSink,
+    ThreadedSource,
     open_sink,
     open_source,
 )
 from mcp_protocol.transports.line_channel import LineChannel, Sink, Source, stream_channel
-from mcp_protocol.transports.thread_io import ThreadedSink, ThreadedSource
 from package.wire import ALL, encoded, request
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ import pytest
 
 from mcp_protocol.errors import LocalProtocolError
 from mcp_protocol.facts import Role, other
-from mcp_protocol.protocol.events import RequestReceived, ResponseReceived
+from mcp_protocol.protocol.receiver import RequestReceived, ResponseReceived
 from mcp_protocol.protocol.request_meta import check_user_meta, is_reserved_key, is_valid_key
 from mcp_protocol.revisions import REVISIONS
 from package.ends import answering, ask, asking, both, end_of

@@ -12,7 +12,7 @@ from mcp_protocol.channel import Channel, OutgoingMessage
 from mcp_protocol.errors import MethodNotFoundError
 from mcp_protocol.facts import Role, other
 from mcp_protocol.protocol.connection import Connection
-from mcp_protocol.protocol.events import NotificationReceived
+from mcp_protocol.protocol.receiver import NotificationReceived
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.runtime.peer import Peer
 from mcp_protocol.runtime.request_context import RequestContext

@@ -16,8 +16,8 @@ from mcp_protocol.errors import (
 )
 from mcp_protocol.facts import Lifecycle, Revisions
 from mcp_protocol.protocol.connection import Connection
-from mcp_protocol.protocol.events import Event, Ignored, Opened, OpenFailed, Send
 from mcp_protocol.protocol.lifecycle import Description
+from mcp_protocol.protocol.receiver import Event, Ignored, Opened, OpenFailed, Send
 from mcp_protocol.revisions import REVISIONS
 from package.rules import holding, with_another
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, described, encoded, meta_of, sent

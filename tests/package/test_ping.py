@@ -9,7 +9,7 @@ import pytest
 
 from mcp_protocol.errors import MethodNotFoundError, RemoteError
 from mcp_protocol.facts import Role
-from mcp_protocol.protocol.events import RequestFailed, RequestReceived, ResponseReceived
+from mcp_protocol.protocol.receiver import RequestFailed, RequestReceived, ResponseReceived
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server.toolkit.server import Server
 from package.ends import ASKED, answering, ask, both, end_of

@@ -203,13 +203,12 @@ FORKS = """
     import anyio
     from mcp_protocol.transports import process
     from mcp_protocol.channel import OutgoingMessage
-    from mcp_protocol.transports import process_tree
 
     async def main():
         channel = await process.open_process(sys.argv[2:])
         child = os.fork()
         if child == 0:
-            process_tree.end_all()  # as the exit of an interpreter does
+            process.end_all()  # as the exit of an interpreter does
             os._exit(0)
         os.waitpid(child, 0)
         await channel.send(OutgoingMessage(b"1"))

@@ -16,7 +16,7 @@ from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import LocalProtocolError, MethodNotFoundError
 from mcp_protocol.facts import Role
-from mcp_protocol.protocol.events import Ignored, ProgressReceived
+from mcp_protocol.protocol.receiver import Ignored, ProgressReceived
 from mcp_protocol.runtime.pending_requests import NOTIFICATIONS
 from mcp_protocol.server.toolkit.context import Context
 from mcp_protocol.server.toolkit.server import Server

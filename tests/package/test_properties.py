@@ -17,7 +17,7 @@ from mcp_protocol._wire import Untagged
 from mcp_protocol.channel import OutgoingMessage, RequestId
 from mcp_protocol.errors import ProtocolError, RemoteError
 from mcp_protocol.protocol.connection import Connection
-from mcp_protocol.protocol.events import (
+from mcp_protocol.protocol.receiver import (
     CancelReceived,
     RequestFailed,
     RequestReceived,

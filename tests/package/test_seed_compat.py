@@ -10,7 +10,7 @@ from mcp_protocol.errors import MissingCapabilityError, RemoteError
 from mcp_protocol.facts import Role, other
 from mcp_protocol.framing.line_framing import LineReader
 from mcp_protocol.protocol.connection import Connection
-from mcp_protocol.protocol.events import (
+from mcp_protocol.protocol.receiver import (
     Event,
     Ignored,
     NotificationReceived,

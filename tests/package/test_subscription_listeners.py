@@ -20,7 +20,7 @@ from mcp_protocol.client.listen import (
     ToolsChanged,
 )
 from mcp_protocol.errors import ConnectionClosedError, RemoteError, RequestTimeoutError
-from mcp_protocol.protocol.events import Ignored, NotificationReceived
+from mcp_protocol.protocol.receiver import Ignored, NotificationReceived
 from mcp_protocol.server.toolkit.context import Context
 from mcp_protocol.server.toolkit.server import Server
 from package.live import FakeServer, live

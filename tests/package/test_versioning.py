@@ -8,7 +8,7 @@ import pytest
 
 from mcp_protocol.facts import Lifecycle, Revisions
 from mcp_protocol.protocol.connection import Connection
-from mcp_protocol.protocol.events import ResponseReceived
+from mcp_protocol.protocol.receiver import ResponseReceived
 from mcp_protocol.revisions import REVISIONS
 from package.pair import Pair
 from package.rules import holding, with_another

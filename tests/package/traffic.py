@@ -13,7 +13,7 @@ from mcp_protocol.errors import (
     ResourceNotFoundError,
 )
 from mcp_protocol.facts import Role, other
-from mcp_protocol.protocol.events import RequestReceived
+from mcp_protocol.protocol.receiver import RequestReceived
 from package.pair import Pair
 from package.samples import PARAMS, RESULTS, URI
 from package.wire import facts

@@ -16,8 +16,8 @@ import anyio
 from mcp_protocol.channel import Channel, MessageKind, OutgoingMessage
 from mcp_protocol.facts import Lifecycle, Method, Revision
 from mcp_protocol.protocol.connection import Connection
-from mcp_protocol.protocol.events import Event, RequestReceived, Send
 from mcp_protocol.protocol.lifecycle import Description
+from mcp_protocol.protocol.receiver import Event, RequestReceived, Send
 from mcp_protocol.revision_facts import Facts
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.transports.memory import memory_pair

@@ -16,8 +16,8 @@ from .._wire import convert, is_object, members_of, to_builtins
 from ..errors import LocalProtocolError, MethodNotFoundError, MissingCapabilityError
 from ..facts import Method, Revision
 from ..foreign_text import safe_text
-from ..protocol.capabilities import CAPABILITY, check_extensions, settings_of
 from ..protocol.lifecycle import Description, Session, declared
+from ..protocol.negotiation import CAPABILITY, check_extensions, settings_of
 from ..protocol.notifications import MESSAGE
 from ..protocol.uris import WEB_SCHEMES
 from ..runtime.peer import Peer

@@ -20,7 +20,7 @@ from .._wire import is_object, to_builtins
 from ..errors import ProtocolError
 from ..facts import Method
 from ..foreign_text import safe_text
-from ..protocol.elicitation_schema import field_complaint
+from ..protocol.client_features import field_complaint
 from ..protocol.uris import WEB_SCHEMES
 from ..runtime.request_context import RequestContext
 from .handler_validation import ELICITATION, SAMPLING

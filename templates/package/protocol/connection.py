@@ -21,7 +21,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
-from .._wire import STRUCTS, UNWRITABLE, ValidationError, convert, encode, error_text, is_object
+from .._wire import UNWRITABLE, ValidationError, convert, encode, error_text, is_object
 from ..channel import OutgoingMessage, RequestId
 from ..errors import (
     LocalProtocolError,
@@ -34,9 +34,9 @@ from ..errors import (
 from ..facts import Lifecycle, Method, Revision, Revisions, Role
 from ..foreign_text import safe_repr, safe_text
 from . import jsonrpc
-from .events import Event, Ignored, Opened, OpenFailed, RequestFailed, ResponseReceived, Send
 from .jsonrpc import Message
 from .lifecycle import INITIALIZED, Description, Session, declared
+from .negotiation import Step, VersionNegotiation
 from .notifications import (
     CANCELLED,
     LOG_LEVELS,
@@ -46,16 +46,29 @@ from .notifications import (
     is_severe_enough,
     notification,
 )
-from .receiver import Receiver
+from .receiver import (
+    Event,
+    Ignored,
+    Opened,
+    OpenFailed,
+    Receiver,
+    RequestFailed,
+    ResponseReceived,
+    Send,
+)
 from .request_meta import NO_META, MetaCache, check_user_meta, with_meta
-from .responses import check_required_capabilities, error_response, success_response
-from .state import Admit, ConnectionState, InboundRequest, OnSubscription, OutboundRequest
-from .version_negotiation import Step, VersionNegotiation
-
-_TOKEN = "progressToken"
-
-_OBJECTS: tuple[type, ...] = (*STRUCTS, Mapping, Raw)
-"""Types of values that encode as objects."""
+from .requests import (
+    OBJECTS,
+    PROGRESS_TOKEN,
+    Admit,
+    ConnectionState,
+    InboundRequest,
+    OnSubscription,
+    OutboundRequest,
+    check_required_capabilities,
+    error_response,
+    success_response,
+)
 
 
 class Connection:
@@ -240,7 +253,7 @@ class Connection:
         if method is None:
             raise MethodNotFoundError(name, f"{revision.name} has no request {safe_text(name)}")
         is_typed = type(params) in method.params_structs
-        if not (is_typed or params is None or isinstance(params, _OBJECTS)):
+        if not (is_typed or params is None or isinstance(params, OBJECTS)):
             got = safe_repr(params)
             raise LocalProtocolError(f"{name}: expected an object as params, got {got}")
         check_required_capabilities(method, revision, params, capabilities)
@@ -253,7 +266,7 @@ class Connection:
         identifier = state.outbound.add(request)
         try:
             if progress:
-                added = {**added, _TOKEN: identifier}
+                added = {**added, PROGRESS_TOKEN: identifier}
             encoded = state.meta.encoded(revision, added) if added else None
             shaped = with_meta(params, added, encoded)
             if not (is_typed or isinstance(params, Raw)):
@@ -380,7 +393,7 @@ class Connection:
             )
         if not request.advance(progress):
             return None
-        params: dict[str, Any] = {_TOKEN: request.progress_token, "progress": progress}
+        params: dict[str, Any] = {PROGRESS_TOKEN: request.progress_token, "progress": progress}
         if total is not None:
             params["total"] = total
         if message is not None:
@@ -599,7 +612,7 @@ class Connection:
         if meta:
             if not is_object(meta):
                 raise LocalProtocolError(f"_meta: expected an object, got {safe_repr(meta)}")
-            if _TOKEN in meta:
+            if PROGRESS_TOKEN in meta:
                 raise LocalProtocolError("_meta.progressToken: ask for progress by its argument")
             check_user_meta(meta, revision.facts)
             added = {**meta, **added}
@@ -610,7 +623,7 @@ class Connection:
 
     def _notify_progress(self, params: Mapping[str, Any]) -> list[OutgoingMessage]:
         """Report progress by the token of a request, given as a wire object."""
-        token = params.get(_TOKEN)
+        token = params.get(PROGRESS_TOKEN)
         for identifier, request in self._state.inbound.items():
             own = request.progress_token
             if own == token and type(own) is type(token):

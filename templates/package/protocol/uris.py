@@ -90,12 +90,3 @@ def leaves_its_place(value: str) -> bool:
             return False
         value = unquote(value)
     return False
-
-
-def root_complaint(uri: str) -> str | None:
-    """What keeps a URI from being that of a root, or `None` if nothing does."""
-    if uri[:7].lower() != "file://" or not is_uri(uri):
-        return f"expected a file:// URI, got {safe_repr(uri)}"
-    if climbs(uri):
-        return f"expected a path without '..', got {safe_repr(uri)}"
-    return None

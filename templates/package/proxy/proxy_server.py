@@ -28,7 +28,7 @@ import msgspec
 from ..client.async_client import Client, connect
 from ..protocol.lifecycle import declared
 from ..protocol.notifications import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
-from ..protocol.state import OnSubscription
+from ..protocol.requests import OnSubscription
 from ..runtime.request_context import RequestContext
 from ..server.toolkit.custom_handlers import Handler
 from ..server.toolkit.server import Server

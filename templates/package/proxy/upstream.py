@@ -28,7 +28,7 @@ from ..errors import (
     ResourceNotFoundError,
 )
 from ..facts import Method, Revision
-from ..protocol.capabilities import missing
+from ..protocol.negotiation import missing
 from ..protocol.notifications import MESSAGE, RESOURCE_UPDATED
 from ..protocol.request_meta import is_reserved_key
 from ..protocol.uris import WEB_SCHEMES

@@ -19,9 +19,8 @@ import msgspec
 
 from .._wire import Raw, to_builtins
 from ..errors import InternalError, InvalidParamsError, LocalProtocolError, MissingCapabilityError
-from ..protocol.capabilities import missing
-from ..runtime.principal import PRINCIPAL
-from ..runtime.request_context import RequestContext
+from ..protocol.negotiation import missing
+from ..runtime.request_context import PRINCIPAL, RequestContext
 
 MOST_CALLS = 100
 """Most calls that wait at a time; the oldest is cancelled."""

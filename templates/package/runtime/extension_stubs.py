@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import MissingCapabilityError
 from ..facts import Method
-from ..protocol.capabilities import CAPABILITY, settings_of
+from ..protocol.negotiation import CAPABILITY, settings_of
 from ..protocol.notifications import notification
 from .request_context import RequestContext
 from .stubs import HandlersBase, SessionBase, method_named, wire_params

@@ -26,7 +26,7 @@ from ..facts import Method, Revision, Revisions
 from ..protocol import jsonrpc
 from ..protocol.connection import Connection
 from ..protocol.lifecycle import Description
-from ..protocol.state import Admit, OnSubscription
+from ..protocol.requests import Admit, OnSubscription
 from ..runtime.peer import CONCURRENT_REQUESTS, Peer
 from ..runtime.request_context import Application
 

@@ -23,7 +23,7 @@ from mcp_protocol import (
     connect,
     connect_sync,
 )
-from mcp_protocol.runtime.pausable_limits import pausable, paused
+from mcp_protocol.runtime.concurrency import pausable, paused
 from package.auth.answers import REDIRECT_URI
 from package.auth.protected import (
     Issuer,

@@ -32,7 +32,7 @@ def pkg(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -
     yield SimpleNamespace(
         root=importlib.import_module(PACKAGE),
         client=importlib.import_module(f"{PACKAGE}.client.tasks"),
-        principal=importlib.import_module(f"{PACKAGE}.runtime.principal"),
+        principal=importlib.import_module(f"{PACKAGE}.runtime.request_context"),
     )
     sys.path.remove(str(root))
     for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:

@@ -13,8 +13,7 @@ from ...errors import AuthorizationError
 from ...framing.http_headers import media_type
 from ...framing.sse import MEDIA_TYPE
 from ...transports.http.http_client import open_library
-from ...transports.http.http_errors import shown
-from ...transports.http.http_libraries import Permits
+from ...transports.http.http_libraries import Permits, shown
 
 FETCH_SECONDS = 30.0
 """Time limit for a request and its response, in seconds."""

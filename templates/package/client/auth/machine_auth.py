@@ -21,12 +21,13 @@ from ...auth.steps import Flow
 from ...auth.token_endpoint import ClientIdentity, Grant, is_header_safe
 from ...errors import AuthorizationError
 from ...facts import Revisions
-from ...transports.http.http_errors import same_origin
+from ...transports.http.http_libraries import same_origin
 from .stores import MemoryStore, Store
 from .token_authorizer import AuthSettings, TokenAuthorizer
 
 if TYPE_CHECKING:
-    from ...transports.http.authorizer import Authorizer
+    from ...auth.jwt_signing import PrivateKey
+    from ...transports.http.http_client import Authorizer
     from ...transports.http.http_libraries import Response
 
 

@@ -41,7 +41,8 @@ from .stores import MemoryStore, Store
 from .token_authorizer import AuthSettings, TokenAuthorizer, configured_key, flow_context
 
 if TYPE_CHECKING:
-    from ...transports.http.authorizer import Authorizer
+    from ...auth.jwt_signing import PrivateKey
+    from ...transports.http.http_client import Authorizer
 
 Result = TypeVar("Result")
 

@@ -42,8 +42,8 @@ from ...auth.token_endpoint import (
 )
 from ...errors import AuthorizationError, TransportError
 from ...facts import Revision, Revisions
-from ...runtime.pausable_limits import paused
-from ...transports.http.http_errors import same_origin
+from ...runtime.concurrency import paused
+from ...transports.http.http_libraries import same_origin
 from .auth_fetcher import AuthFetcher
 from .flow_driver import FlowDriver
 from .interactions import Interaction

@@ -33,7 +33,7 @@ from ...facts import Revision
 from ...protocol.connection import Connection
 from ...protocol.lifecycle import Session, State
 from ...runtime.peer import Peer
-from ...runtime.principal import Identity
+from ...runtime.request_context import Identity
 from ...runtime.task_scope import TaskScope, loop_clock
 from ..serving import AnnouncementQueue, Service
 from .event_store import EventStore

@@ -20,11 +20,11 @@ from msgspec.structs import replace
 from ...facts import Lifecycle, Revision, Revisions
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
-from ...protocol.capabilities import without_session
 from ...protocol.connection import Connection
-from ...protocol.events import Send
 from ...protocol.lifecycle import INITIALIZE, Description
-from ...runtime.principal import PRINCIPAL
+from ...protocol.negotiation import without_session
+from ...protocol.receiver import Send
+from ...runtime.request_context import PRINCIPAL
 from ...runtime.task_scope import TaskScope
 from ..serving import Service
 from . import http_response

@@ -18,9 +18,9 @@ from msgspec import Struct
 
 from ...errors import InternalError
 from ...protocol import jsonrpc
-from ...protocol.events import CancelReceived, Event, RequestReceived, Send
 from ...protocol.notifications import FOLLOWING
-from ...runtime.eager import pausing
+from ...protocol.receiver import CancelReceived, Event, RequestReceived, Send
+from ...runtime.concurrency import pausing
 from ...runtime.pending_requests import PARTING_SECONDS
 from ...runtime.task_scope import TaskScope
 from . import http_response

@@ -25,8 +25,7 @@ from ...framing.sse import ENDPOINT, MESSAGE
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import INITIALIZE
 from ...protocol.notifications import FOLLOWING
-from ...runtime.principal import PRINCIPAL, Identity, Principal
-from ...runtime.request_context import Application, RequestContext
+from ...runtime.request_context import PRINCIPAL, Application, Identity, Principal, RequestContext
 from ..serving import AnnouncementQueue, Service, new_session, run_session
 from . import http_response
 from . import request as http

@@ -10,7 +10,7 @@ import anyio.lowlevel
 
 from ...errors import ConnectionClosedError
 from ...framing.sse import MEDIA_TYPE, encode_comment, encode_event
-from ...runtime.eager import pausing
+from ...runtime.concurrency import pausing
 from .request import Receive, Send
 
 _NO_HEADERS: Mapping[str, str] = {}

@@ -19,10 +19,10 @@ from ...errors import (
 )
 from ...protocol import jsonrpc
 from ...protocol.connection import Connection
-from ...protocol.events import CancelReceived, NotificationReceived, RequestReceived, Send
-from ...protocol.responses import error_response
+from ...protocol.receiver import CancelReceived, NotificationReceived, RequestReceived, Send
+from ...protocol.requests import error_response
 from ...revision_facts import Facts
-from ...runtime.eager import pausing
+from ...runtime.concurrency import pausing
 from ...runtime.peer import Peer
 from ...runtime.pending_requests import PARTING_SECONDS
 from ...runtime.task_scope import TaskScope

@@ -27,7 +27,7 @@ from ...auth.challenges import Challenge, format_challenges
 from ...errors import TransportError
 from ...facts import Revisions
 from ...protocol import jsonrpc
-from ...runtime.principal import PRINCIPAL, Principal
+from ...runtime.request_context import PRINCIPAL, Principal
 from ..asgi import http_response
 from ..asgi.http_response import HttpResponse
 from ..asgi.request import HttpRequest

@@ -13,7 +13,7 @@ import anyio
 
 from ...auth.address_rules import checked_https_url
 from ...errors import TransportError
-from ...runtime.principal import Principal
+from ...runtime.request_context import Principal
 from .issuer_fetch import IssuerHttp
 from .jwt_verifier import principal_of, time_of
 from .verifiers import (

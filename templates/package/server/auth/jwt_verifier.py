@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._wire import is_many
 from ...auth.address_rules import checked_https_url
-from ...runtime.principal import Principal
+from ...runtime.request_context import Principal
 from .issuer_fetch import IssuerHttp
 from .jwks import IssuerKeys
 from .jws_validation import (

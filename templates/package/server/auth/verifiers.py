@@ -20,7 +20,7 @@ from typing import TypeAlias
 from ..._wire import is_many
 from ...auth.identifiers import comparable_uri
 from ...errors import McpError
-from ...runtime.principal import Principal
+from ...runtime.request_context import Principal
 
 VerifyToken: TypeAlias = Callable[[str], Awaitable[Principal | None]]
 """Returns the principal of a token; `None` for a token of a kind unknown to the verifier."""

@@ -18,10 +18,9 @@ from msgspec import Raw
 
 from ..._wire import members_of
 from ...channel import RequestId
-from ...protocol.capabilities import CAPABILITY, settings_of
+from ...protocol.negotiation import CAPABILITY, settings_of
 from ...protocol.uris import WEB_SCHEMES
-from ...runtime.principal import Principal
-from ...runtime.request_context import RequestContext
+from ...runtime.request_context import Principal, RequestContext
 from .client_features.input_required import (
     OpenURLElicitations,
     RequestStateSigner,

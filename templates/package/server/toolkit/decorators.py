@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 from ...auth.scopes import checked_scopes
-from ...protocol.capabilities import CAPABILITY, check_extensions
-from ...protocol.state import Admit
+from ...protocol.negotiation import CAPABILITY, check_extensions
+from ...protocol.requests import Admit
 from ...revisions import REVISIONS
 from ..serving import ProcessLimit
 from .callables import local_names

@@ -15,8 +15,8 @@ from ...channel import Channel, OutgoingMessage, RequestId
 from ...errors import EndOfChannel
 from ...facts import Revision
 from ...protocol.connection import Connection
-from ...protocol.events import OpenFailed, RequestFailed, ResponseReceived, Send
 from ...protocol.lifecycle import Description
+from ...protocol.receiver import OpenFailed, RequestFailed, ResponseReceived, Send
 from ...runtime.peer import Peer
 from ..serving import Service
 

@@ -20,13 +20,12 @@ from ...errors import InvalidParamsError, MethodNotFoundError, ResourceNotFoundE
 from ...facts import Method, Revision
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
-from ...protocol.capabilities import merged_objects
 from ...protocol.lifecycle import Description
+from ...protocol.negotiation import merged_objects
 from ...protocol.notifications import MESSAGE, RESOURCE_UPDATED
-from ...protocol.state import Admit, OnSubscription
-from ...runtime.eager import check_own_failure
-from ...runtime.principal import PRINCIPAL
-from ...runtime.request_context import RequestContext
+from ...protocol.requests import Admit, OnSubscription
+from ...runtime.concurrency import check_own_failure
+from ...runtime.request_context import PRINCIPAL, RequestContext
 from ..serving import ProcessLimit
 from .client_features.input_required import (
     InputRequired,

@@ -25,8 +25,7 @@ from ..._wire import Raw, encode, is_object
 from ...channel import RequestId
 from ...errors import ProtocolError, ToolError
 from ...facts import Role
-from ...runtime.principal import Principal
-from ...runtime.request_context import Application, RequestContext
+from ...runtime.request_context import Application, Principal, RequestContext
 from ..request_head import HTTP_REQUEST, RequestHead
 from .output_conversion import tool_result_builder
 from .sessions import session_id

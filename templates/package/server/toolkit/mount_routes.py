@@ -16,8 +16,7 @@ import msgspec
 
 from ..._wire import Raw, convert, encode, is_many, is_object, replace
 from ...errors import ProtocolError, ResourceNotFoundError
-from ...runtime.principal import PRINCIPAL
-from ...runtime.request_context import RequestContext
+from ...runtime.request_context import PRINCIPAL, RequestContext
 from .custom_handlers import Handler
 from .mounting import KEY_MEMBERS, Mount, MountedItem, Mounts
 from .registry import ItemRegistries, Listed, Registry

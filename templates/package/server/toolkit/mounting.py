@@ -31,9 +31,9 @@ import msgspec
 
 from ...errors import ProtocolError
 from ...facts import Method
-from ...protocol.capabilities import merged_objects
+from ...protocol.negotiation import merged_objects
 from ...protocol.notifications import RESOURCE_UPDATED
-from ...protocol.state import Admit, OnSubscription
+from ...protocol.requests import Admit, OnSubscription
 from ...revisions import REVISIONS
 from ...runtime.request_context import Application, RequestContext
 from ..serving import Announcer, ProcessLimit

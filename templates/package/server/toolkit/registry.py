@@ -29,8 +29,7 @@ from ..._wire import EncodingError, Raw, convert, encode, is_object, replace
 from ...errors import InvalidParamsError
 from ...foreign_text import safe_repr
 from ...protocol.connection import Connection
-from ...runtime.principal import PRINCIPAL
-from ...runtime.request_context import RequestContext
+from ...runtime.request_context import PRINCIPAL, RequestContext
 from .content import expect
 
 CacheScope: TypeAlias = Literal["public", "private"]

@@ -30,7 +30,7 @@ import msgspec
 
 from ..._wire import UNREADABLE, error_text, is_many, is_object
 from ...foreign_text import safe_repr
-from ...values import pydantic_types, type_schemas, value_types
+from ...values import type_schemas, value_types
 from ...values.value_types import ValueType
 from .callables import Depends, is_context, is_coroutine_function, resolved_hints
 
@@ -358,7 +358,7 @@ def _without_blocking(
 def _field(
     name: str, annotation: Any, default: Any, documented: str | None
 ) -> tuple[Parameter, Field]:
-    annotation, default, factory = pydantic_types.field_default(annotation, default)
+    annotation, default, factory = value_types.field_default(annotation, default)
     annotation, description = _without_notes(annotation, documented)
     if default is None and not _accepts_none(annotation):
         annotation = Optional[annotation]  # noqa: UP045 - `|` fails for annotations that are text

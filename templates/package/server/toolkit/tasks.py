@@ -32,10 +32,9 @@ from ...errors import (
 )
 from ...facts import Method
 from ...foreign_text import safe_repr
-from ...protocol.capabilities import CAPABILITY, settings_of
-from ...protocol.responses import error_response
-from ...runtime.principal import PRINCIPAL
-from ...runtime.request_context import RequestContext
+from ...protocol.negotiation import CAPABILITY, settings_of
+from ...protocol.requests import error_response
+from ...runtime.request_context import PRINCIPAL, RequestContext
 from ...runtime.task_scope import TaskScope, running_loop
 from ..serving import ProcessLimit
 from .client_features.input_required import InputRequired

@@ -38,7 +38,7 @@ from ....errors import (
     TransportError,
 )
 from ....foreign_text import safe_repr
-from ....protocol.capabilities import missing
+from ....protocol.negotiation import missing
 from ....protocol.uris import WEB_SCHEMES
 from ....runtime.pending_requests import PendingRequests
 from ....runtime.request_context import RequestContext

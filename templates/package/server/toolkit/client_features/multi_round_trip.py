@@ -35,9 +35,8 @@ from ....errors import (
     RemoteProtocolError,
 )
 from ....facts import Method, Revision
-from ....protocol.capabilities import missing
-from ....runtime.principal import PRINCIPAL
-from ....runtime.request_context import RequestContext
+from ....protocol.negotiation import missing
+from ....runtime.request_context import PRINCIPAL, RequestContext
 from ..revision_types import mismatch
 from .input_required import InputPending, InputRequired, RequestStateSigner
 

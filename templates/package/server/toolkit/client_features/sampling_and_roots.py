@@ -28,7 +28,7 @@ from ....errors import (
 )
 from ....facts import Method
 from ....foreign_text import safe_repr
-from ....protocol import sampling_messages
+from ....protocol.client_features import blocks_of, messages_complaint
 from ....runtime.request_context import RequestContext
 from ..content import Audio, Content, Image, Message, Text, Wire, wire_block
 from ..revision_types import field_type, structs_in
@@ -167,7 +167,7 @@ def sampling_question(
     row = askable(request, METHOD, _CAPABILITY, params)
     check_params(row, params, request.revision)
     _check_context(params, row, request)
-    error = sampling_messages.complaint(params["messages"])
+    error = messages_complaint(params["messages"])
     if error:
         raise LocalProtocolError(f"{METHOD}: {error}")
     return Question(METHOD, params, _CAPABILITY)
@@ -180,7 +180,7 @@ def sampled_of(wire: Any) -> Sampled:
         RemoteProtocolError: The result is not a message of a model.
     """
     try:
-        content = sampling_messages.blocks_of(wire)
+        content = blocks_of(wire)
         return Sampled(
             role=wire["role"],
             content=tuple(convert(block, Block) for block in content),

@@ -1,23 +1,60 @@
-"""The state of one connection: roles, what was agreed, and the requests open in each direction.
+"""Requests that are open on one connection, in both directions, and responses to those of the peer.
 
+Both halves of a connection share a `ConnectionState`: roles, what was agreed, the open requests.
 Ids of our requests are a counter and never recur, which satisfies every revision. The progress
-token of a request is its id, so that it is unique for as long as the request is open.
+token of a request is its id, so that it is unique for as long as the request is open. Responses
+have the result type and the error codes of the revision by which the request is served.
+
+Source: basic/index (requests, responses, error codes, meta), basic/patterns/mrtr (2026-07-28).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
+from msgspec import UNSET, Raw
 
-from ..channel import RequestId
+from .._wire import (
+    STRUCTS,
+    UNWRITABLE,
+    convert,
+    error_text,
+    has_member,
+    replace,
+    to_builtins,
+)
+from ..channel import OutgoingMessage, RequestId
+from ..errors import (
+    INTERNAL_ERROR,
+    HeaderMismatchError,
+    InternalError,
+    MissingCapabilityError,
+    ProtocolError,
+    ResourceNotFoundError,
+)
 from ..facts import Lifecycle, Method, Revision, Revisions, Role, other
-from .jsonrpc import is_id
+from ..foreign_text import safe_repr
+from . import jsonrpc
+from .lenient import recast
 from .lifecycle import Description, Session
-from .notifications import SubscriptionStreams
-from .request_meta import MetaCache
+from .negotiation import missing
+from .notifications import SUBSCRIBE, UNSUBSCRIBE, SubscriptionStreams
+from .request_meta import NO_META, MetaCache
+
+if TYPE_CHECKING:
+    from ..revision_facts import Facts
+
+PROGRESS_TOKEN = "progressToken"
+"""Member of a request's `_meta`."""
+
+OBJECTS: tuple[type, ...] = (*STRUCTS, Mapping, Raw)
+"""Types of values that encode as objects."""
+
+_RESERVED_CODES = range(-32099, -32019)
+"""Error codes that belong to the specification. Source: basic/index#error-codes (2026-07-28)."""
 
 
 class InboundRequest(msgspec.Struct):
@@ -55,8 +92,8 @@ class InboundRequest(msgspec.Struct):
 
 def progress_token_of(meta: Mapping[str, Any]) -> RequestId | None:
     """The progress token in a request's `_meta`; a malformed one is treated as absent."""
-    token = meta.get("progressToken")
-    return token if is_id(token) else None
+    token = meta.get(PROGRESS_TOKEN)
+    return token if jsonrpc.is_id(token) else None
 
 
 class OutboundRequest(msgspec.Struct):
@@ -222,3 +259,118 @@ class ConnectionState(msgspec.Struct, dict=True):
         if session is not None and revision.lifecycle is Lifecycle.HANDSHAKE:
             return session.own_capabilities
         return self.describe(revision).capabilities
+
+
+def success_response(
+    state: ConnectionState, identifier: RequestId, result: Any
+) -> OutgoingMessage | None:
+    """Answer an inbound request; see `Connection.respond`."""
+    request = state.inbound.get(identifier)
+    if request is None:
+        return None
+    typed = result
+    if type(result) not in request.method.result_structs:
+        typed = _typed_result(request.method, result)
+    if state.role == "server" and request.revision.facts.meta.server_info is not None:
+        typed = _with_server_meta(state, typed, request.revision)
+    if (input_requests := getattr(typed, "input_requests", None)) is not None:
+        _check_input_requests(request, input_requests)
+    try:
+        data = jsonrpc.encode_result(identifier, typed)
+    except UNWRITABLE as error:
+        text = f"{request.method.name}: result: no JSON form: {error_text(error)}"
+        raise InternalError(text) from error
+    del state.inbound[identifier]
+    if state.session is not None:
+        if request.method.name == SUBSCRIBE:
+            state.session.subscriptions.add(request.params.uri)
+        elif request.method.name == UNSUBSCRIBE:
+            state.session.subscriptions.discard(request.params.uri)
+    return OutgoingMessage(data, "response", identifier, "", request.revision, identifier)
+
+
+def error_response(
+    identifier: RequestId | None, error: ProtocolError, revision: Revision
+) -> OutgoingMessage:
+    """An error response, with the code that the revision defines for the error.
+
+    Args:
+        identifier: The request's id; `None` if it could not be read.
+        error: The error.
+        revision: The revision of the request.
+
+    Raises:
+        EncodingError: The error's message or data has no JSON form.
+    """
+    facts = revision.facts
+    shown: Any = identifier
+    if identifier is None and facts.behaviour.unreadable_id == "omit":
+        shown = UNSET
+    code = _code(error, facts)
+    data = jsonrpc.encode_error(shown, code, str(error.message), error.data)
+    return OutgoingMessage(data, "error", identifier, "", revision, identifier, error_code=code)
+
+
+def check_required_capabilities(
+    method: Method, revision: Revision, params: Any, capabilities: Mapping[str, Any]
+) -> None:
+    """Check that the peer declared what a request to it requires.
+
+    Raises:
+        MissingCapabilityError: The peer did not.
+    """
+    path = missing(method, params, capabilities)
+    if path is not None:
+        raise MissingCapabilityError(path, f"{method.name} in {revision.name}")
+
+
+def _typed_result(method: Method, result: Any) -> Any:
+    """A result in the revision's own type; raw JSON stays as given."""
+    given: Any = NO_META if result is None else result
+    is_struct, is_raw = isinstance(given, STRUCTS), isinstance(given, Raw)
+    if not isinstance(given, OBJECTS):
+        raise InternalError(f"{method.name}: expected an object as result, got {safe_repr(given)}")
+    if method.result is None or is_raw:
+        return given
+    try:
+        return (recast if is_struct else convert)(given, method.result)
+    except UNWRITABLE as error:
+        raise InternalError(f"{method.name}: result: {error_text(error)}") from None
+
+
+def _with_server_meta(state: ConnectionState, result: Any, revision: Revision) -> Any:
+    """A result with the `_meta` that every result of a server has."""
+    own = state.meta.own("server", revision, state.describe)
+    if own and isinstance(result, STRUCTS) and has_member(type(result), "meta"):
+        existing: Any = getattr(result, "meta", None)
+        meta = {**own, **existing} if existing else state.meta.encoded(revision, own)
+        return replace(result, meta=meta)
+    return result
+
+
+def _check_input_requests(request: InboundRequest, input_requests: Mapping[str, Any]) -> None:
+    """Check that the client declared what each input request requires.
+
+    Source: basic/patterns/mrtr (2026-07-28).
+    """
+    for input_request in input_requests.values():
+        wire = to_builtins(input_request)
+        method = request.revision.input_requests[wire["method"]]
+        params = wire.get("params")
+        check_required_capabilities(method, request.revision, params, request.peer_capabilities)
+
+
+def _code(error: ProtocolError, facts: Facts) -> int:
+    """The code that a revision defines for an error; a code that must not be sent is -32603."""
+    if isinstance(error, ResourceNotFoundError):
+        return facts.errors.resource_not_found
+    if isinstance(error, HeaderMismatchError) and facts.errors.header_mismatch is not None:
+        return facts.errors.header_mismatch
+    if isinstance(error, MissingCapabilityError) and facts.errors.missing_capability is not None:
+        return facts.errors.missing_capability
+    code = error.code
+    if type(code) is not int or code in facts.errors.retired:
+        return INTERNAL_ERROR
+    if facts.errors.defined is not None and code in _RESERVED_CODES:
+        return code if code in facts.errors.defined else INTERNAL_ERROR
+    return code

@@ -1,0 +1,175 @@
+"""What running requests takes beside anyio: eager execution, one-shot events, pausable time limits.
+
+Most handlers finish without suspending. A task of its own would cost more than such a handler, so
+the reading task runs it (eager execution), and passes reading on to a new task only if the handler
+suspends. A coroutine stays in one task from start to end, so what asyncio, trio and anyio keep per
+task (cancel scopes, timeouts, locks) works as usual.
+
+A one-shot event wakes one waiting task at the least cost on the running event loop. Time limits
+pause while a user is asked to authorize.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from operator import call
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import anyio
+
+Result = TypeVar("Result")
+_Step: TypeAlias = Callable[..., Any]
+
+_limits: ContextVar[tuple[anyio.CancelScope, ...]] = ContextVar("limits", default=())
+
+
+def run_eagerly(
+    coroutine: Coroutine[Any, Any, Result], on_wait: Callable[[], object]
+) -> Awaitable[Result]:
+    """Run a coroutine in a copy of the context; call `on_wait` once when it first suspends."""
+    return _driven(coroutine, on_wait, copy_context().run)
+
+
+def pausing(
+    coroutine: Coroutine[Any, Any, Result], on_wait: Callable[[], object]
+) -> Awaitable[Result]:
+    """The same for a coroutine of our own, whose context variables are those of this task."""
+    return _driven(coroutine, on_wait, call)
+
+
+@types.coroutine
+def _driven(
+    coroutine: Coroutine[Any, Any, Result], on_wait: Callable[[], object], step: _Step
+) -> Generator[Any, Any, Result]:
+    """Run a coroutine to its end, each step by `step`."""
+    try:
+        awaited = step(coroutine.send, None)
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+    on_wait()
+    while True:
+        thrown: BaseException | None = None
+        value: Any = None
+        try:
+            value = yield awaited
+        except GeneratorExit:
+            step(coroutine.close)
+            raise
+        except BaseException as error:  # a cancellation, for the coroutine to handle
+            thrown = error
+        try:
+            awaited = (
+                step(coroutine.send, value) if thrown is None else step(coroutine.throw, thrown)
+            )
+        except StopIteration as end:
+            result = end.value
+            return result
+
+
+async def check_own_failure(error: BaseException) -> None:
+    """Raise `error` if it ends the task; return if it is a failure of the handler.
+
+    A handler may raise the exception of a cancellation without being cancelled, for example when
+    it awaited a task that was cancelled.
+    """
+    if isinstance(error, KeyboardInterrupt | GeneratorExit):
+        raise error
+    from anyio.lowlevel import checkpoint_if_cancelled  # loaded with the event loop
+
+    await checkpoint_if_cancelled()
+    if isinstance(error, anyio.get_cancelled_exc_class()) and _cancelled_by_loop():
+        raise error
+
+
+def _cancelled_by_loop() -> bool:
+    """Whether asyncio itself cancelled this task, which anyio does not report."""
+    import asyncio  # already loaded if it runs the loop
+
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        return False
+    return task is not None and task.cancelling() > 0
+
+
+class OneShotEvent(Protocol):
+    """An event that is set once and awaited by one task; a future of asyncio is one."""
+
+    def done(self) -> bool:
+        """Whether the event was set, or the waiting task was cancelled."""
+        ...
+
+    def set_result(self, _result: None, /) -> None:
+        """Wake the task that awaits the event, now or later; only once."""
+        ...
+
+    def __await__(self) -> Generator[Any, Any, object]:
+        """Wait until the event is set."""
+        ...
+
+
+class _AnyioEvent:
+    """The event on any other event loop."""
+
+    __slots__ = ("_event",)
+
+    def __init__(self) -> None:
+        self._event = anyio.Event()
+
+    def done(self) -> bool:
+        return self._event.is_set()
+
+    def set_result(self, _result: None, /) -> None:
+        self._event.set()
+
+    def __await__(self) -> Generator[Any, Any, object]:
+        return self._event.wait().__await__()
+
+
+def event_type() -> Callable[[], OneShotEvent]:
+    """A factory of events for the running event loop.
+
+    Each message wakes several tasks. `anyio.Event` detects the loop each time, which doubles the
+    cost of a message.
+    """
+    if "asyncio" in sys.modules:
+        import asyncio
+
+        try:
+            # With trio in guest mode there is an asyncio loop, but no asyncio task.
+            if asyncio.current_task() is not None:
+                return asyncio.get_running_loop().create_future
+        except RuntimeError:
+            pass
+    return _AnyioEvent
+
+
+@contextmanager
+def pausable(*scopes: anyio.CancelScope) -> Generator[None]:
+    """Let `paused` move the deadlines of these scopes, in what this task awaits in the body."""
+    token = _limits.set(scopes)
+    try:
+        yield
+    finally:
+        _limits.reset(token)
+
+
+@contextmanager
+def paused() -> Generator[None]:
+    """Stop the clock of all pausable limits around the running task for the time of the body."""
+    scopes = _limits.get()
+    started = anyio.current_time()
+    deadlines = [scope.deadline for scope in scopes]
+    for scope in scopes:
+        scope.deadline = float("inf")
+    try:
+        yield
+    finally:
+        passed = anyio.current_time() - started
+        for scope, deadline in zip(scopes, deadlines, strict=True):
+            scope.deadline = deadline + passed
